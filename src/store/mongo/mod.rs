@@ -43,7 +43,7 @@ use crate::store::mongo::client::connect;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
 use crate::store::mongo::presence::heartbeat::{Closing, Heartbeat};
-use crate::store::mongo::schema::versions::{Fence, Versions};
+use crate::store::mongo::schema::versions::{VersionGuard, Versions};
 use crate::store::mongo::setup::inspect::check_complete;
 use crate::store::owner_hints::OwnerHints;
 
@@ -78,14 +78,14 @@ impl Mongo {
         .await?;
         database.client().warm_connection_pool().await;
         let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
-        let fence = Fence::new(supported, versions);
+        let version_guard = VersionGuard::new(supported, versions);
         let collections = Collections {
             hints: OwnerHints::new(options.hint_bytes),
             cache: (options.cache_bytes > 0).then(|| LookupCache::new(options.cache_bytes)),
-            ..Collections::new(database.clone(), options.timeout, is_routed, fence)
+            ..Collections::new(database.clone(), options.timeout, is_routed, version_guard)
         };
         let heartbeat =
-            Heartbeat::start(uri, collections.sessions.clone(), collections.fence.clone());
+            Heartbeat::start(uri, collections.sessions.clone(), collections.version_guard.clone());
         let heartbeat = connect::or_disconnect(&database, heartbeat).await?;
         heartbeat.first_reading().await;
 
@@ -102,11 +102,11 @@ impl Mongo {
     /// connections.
     pub async fn close(&self) {
         let all = self.in_flight.acquire_many(MAX_IN_FLIGHT as u32);
-        let parting = match timeout(self.collections.timeout, all).await {
+        let closing = match timeout(self.collections.timeout, all).await {
             Ok(_) => Closing::Idle,
             Err(_) => Closing::Busy,
         };
-        self.heartbeat.stop(parting).await;
+        self.heartbeat.stop(closing).await;
         connect::disconnect(&self.collections.database).await;
     }
 
@@ -139,7 +139,7 @@ impl Mongo {
 
     /// Refuses a search by what a store of an older schema has no whole index of.
     fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
-        let has_index = self.collections.fence.versions()?.is_searchable();
+        let has_index = self.collections.version_guard.versions()?.is_searchable();
         if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

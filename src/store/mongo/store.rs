@@ -35,7 +35,7 @@ use crate::wire::encoded_user::EncodedUser;
 #[async_trait]
 impl Store for Mongo {
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.collections.fence.rules(&self.collections.database, consistency).await?)
+        Ok(self.collections.version_guard.rules(&self.collections.database, consistency).await?)
     }
 
     async fn resolve(
@@ -220,10 +220,10 @@ impl Store for Mongo {
             .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
-            Err(_) if gate.close() => return Err(Fault::Late.into()),
+            Err(_) if gate.close() => return Err(Fault::TimedOut.into()),
             Err(_) => {
                 let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
-                settled.map_err(|_| Error::from(Fault::Unanswered))?
+                settled.map_err(|_| Error::from(Fault::CommitUnanswered))?
             }
         };
 
@@ -246,6 +246,6 @@ impl Store for Mongo {
 
     async fn check(&self) -> Result<(), Error> {
         let check = self.run(|collections| async move { collections.check().await });
-        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
+        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::TimedOut.into()))
     }
 }

@@ -1,5 +1,5 @@
-//! The connection to MongoDB: defaults where the URI is silent, and whether what answers can keep a
-//! store.
+//! The connection to MongoDB: defaults of the URI's options, and the check that the deployment has
+//! transactions.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use tokio::time::timeout;
 use crate::store::mongo::client::error::OpenError;
 use crate::store::mongo::client::pool;
 
-/// Connections at once: look-ups share them, mutations take one each while they last.
+/// The size of the pool: look-ups share connections, a mutation occupies one.
 const MAX_POOL: u32 = 100;
-/// Connections that are kept ready: opening one takes longer than a look-up.
+/// The least size of the pool: opening a connection takes longer than a look-up.
 const MIN_POOL: u32 = 8;
 const MAX_CONNECTING: u32 = 8;
-/// The `appName` of a connection that is kept apart.
-const APART: &str = "polynym heartbeat";
+/// The `appName` of the dedicated connection.
+const HEARTBEAT_APP_NAME: &str = "polynym heartbeat";
 /// MongoDB's own databases.
-const OWN: [&str; 3] = ["admin", "config", "local"];
-/// The time to wait for a primary: an election takes longer, and the caller is asked to try again.
-const SELECTION: Duration = Duration::from_secs(5);
-/// The time for which a connection may be established.
-const CONNECT: Duration = Duration::from_secs(5);
-/// The interval of heartbeats. A server without one for this time and [`CONNECT`] has hung: calls
-/// that wait for it end, and are tried with its successor, before most calls time out.
-const HEARTBEAT: Duration = Duration::from_secs(2);
-/// The time that servers get to note that a client closes.
-const PARTING: Duration = Duration::from_secs(1);
+const SYSTEM_DATABASES: [&str; 3] = ["admin", "config", "local"];
+/// The time to wait for a primary. An election takes longer: the caller has to retry.
+const SERVER_SELECTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for establishing a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The interval of the driver's heartbeats. It plus [`CONNECT_TIMEOUT`] is the time after which the
+/// driver gives up a hung server: before most calls time out.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
+/// The time limit for closing a client.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Connects to the database that `uri` names and makes sure that it is one with transactions.
+/// Connects to the database that `uri` names and checks that the deployment has transactions.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -41,14 +41,14 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
     Ok(database)
 }
 
-/// Connects once more to a database that was connected to, by a connection that no other operation
-/// can occupy.
+/// Connects to a database by a client with one connection of its own, which no other operation can
+/// occupy.
 ///
 /// # Errors
 /// [`OpenError`].
-pub async fn connect_apart(uri: &str) -> Result<Database, OpenError> {
+pub async fn connect_dedicated(uri: &str) -> Result<Database, OpenError> {
     let (mut options, name) = options(uri).await?;
-    options.app_name = Some(APART.to_owned());
+    options.app_name = Some(HEARTBEAT_APP_NAME.to_owned());
     (options.min_pool_size, options.max_pool_size) = (None, Some(1));
     Ok(Client::with_options(options)?.database(&name))
 }
@@ -59,29 +59,28 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     let database = options.default_database.clone();
     let database =
         database.ok_or_else(|| OpenError::Uri("the URI names no database".to_owned()))?;
-    if OWN.contains(&database.as_str()) {
-        return Err(OpenError::Uri(format!("the database {database} is MongoDB's own")));
+    if SYSTEM_DATABASES.contains(&database.as_str()) {
+        return Err(OpenError::Uri(format!("the database {database} belongs to MongoDB")));
     }
 
     options.app_name.get_or_insert("polynym".to_owned());
     options.max_pool_size.get_or_insert(MAX_POOL);
     options.min_pool_size.get_or_insert(MIN_POOL.min(options.max_pool_size.unwrap_or(MAX_POOL)));
     options.max_connecting.get_or_insert(MAX_CONNECTING);
-    options.server_selection_timeout.get_or_insert(SELECTION);
-    options.connect_timeout.get_or_insert(CONNECT);
-    options.heartbeat_freq.get_or_insert(HEARTBEAT);
-    // Only reads that say so themselves may be answered by another member, or by what no majority
-    // has.
+    options.server_selection_timeout.get_or_insert(SERVER_SELECTION_TIMEOUT);
+    options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
+    options.heartbeat_freq.get_or_insert(HEARTBEAT_INTERVAL);
+    // Reads go to the primary and see majority-committed data unless they say otherwise.
     options.selection_criteria = Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
     options.read_concern = None;
-    // Everything that is written is written in a transaction, or again until it is there.
+    // All writes are in transactions, or are repeated by the store itself.
     options.retry_writes = Some(false);
     options.cmap_event_handler = Some(pool::watch());
 
     Ok((options, database))
 }
 
-/// Whether what answers is a router of a sharded cluster.
+/// Whether the server is a router of a sharded cluster.
 ///
 /// # Errors
 /// What the server says.
@@ -102,13 +101,13 @@ async fn check_topology(database: &Database) -> Result<(), OpenError> {
     if !hello.contains_key("setName") {
         return Err(OpenError::Standalone);
     }
-    // A missing permission is no fault: users of a cluster are not known to its shards.
+    // A missing privilege is not an error: shards do not know the users of a cluster.
     let state = database.client().database("admin").run_command(doc! { "shardingState": 1 }).await;
     let is_shard = state.is_ok_and(|state| state.get_bool("enabled").unwrap_or_default());
     if is_shard || hello.contains_key("configsvr") { Err(OpenError::Shard) } else { Ok(()) }
 }
 
-/// Does something with a database that was connected to, which is left where that fails.
+/// Runs `work` on a database, and disconnects if it fails.
 pub async fn or_disconnect<T>(
     database: &Database,
     work: impl Future<Output = Result<T, OpenError>>,
@@ -120,13 +119,13 @@ pub async fn or_disconnect<T>(
     done
 }
 
-/// Ends the sessions on the servers and closes all connections. A client that is only dropped does
-/// so in tasks of its own, which the end of the program may cut off.
+/// Ends the sessions on the servers and closes all connections. Dropping a client does so in
+/// background tasks, which the end of the program may cut off.
 pub async fn disconnect(database: &Database) {
-    let _ = timeout(PARTING, async { database.client().clone().shutdown().await }).await;
+    let _ = timeout(SHUTDOWN_TIMEOUT, async { database.client().clone().shutdown().await }).await;
 }
 
-/// The driver's own words for what is wrong with a URI carry no password.
+/// The error for a malformed URI. The driver's message has no password.
 fn uri_fault(error: &mongodb::error::Error) -> OpenError {
     match OpenError::from(error.clone()) {
         OpenError::Failed(text) => OpenError::Uri(text),

@@ -1,4 +1,5 @@
-//! Work that its caller does until it leaves, and that then goes on without it.
+//! A future that runs on its caller's task, and continues on a task of its own if the caller drops
+//! it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,16 +8,16 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// Work that goes on in a task of its own where it is dropped before it is done.
+/// A future that continues on a task of its own if it is dropped before it is done.
 pub struct DetachOnDrop<F: Future<Output: Send + 'static> + Send + 'static> {
     work: Option<Pin<Box<F>>>,
-    longest: Duration,
+    limit: Duration,
 }
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> DetachOnDrop<F> {
-    /// Without its caller it goes on for `longest` at most.
-    pub fn new(work: F, longest: Duration) -> Self {
-        Self { work: Some(Box::pin(work)), longest }
+    /// Once dropped, the future continues for at most `limit`.
+    pub fn new(work: F, limit: Duration) -> Self {
+        Self { work: Some(Box::pin(work)), limit }
     }
 }
 
@@ -24,7 +25,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // Work that panics is not put back.
+        // A future that panics is not polled again.
         let Some(mut work) = self.work.take() else { return Poll::Pending };
         let polled = work.as_mut().poll(cx);
         if polled.is_pending() {
@@ -36,9 +37,9 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
-        // Without a runtime nothing can go on.
+        // Without a runtime, nothing can continue.
         if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
-            runtime.spawn(timeout(self.longest, work));
+            runtime.spawn(timeout(self.limit, work));
         }
     }
 }
@@ -52,12 +53,12 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
-    async fn who_stays_has_the_outcome() {
+    async fn a_caller_that_waits_gets_the_outcome() {
         assert_eq!(DetachOnDrop::new(async { tokio::task::yield_now().await }, LONG).await, ());
     }
 
     #[tokio::test]
-    async fn what_is_left_is_done_all_the_same() {
+    async fn dropped_work_completes() {
         let (go, gone) = oneshot::channel::<()>();
         let (done, outcome) = oneshot::channel();
         let work = DetachOnDrop::new(async { done.send(gone.await) }, LONG);
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_does_not_go_on_for_ever() {
+    async fn dropped_work_ends_at_its_limit() {
         let (held, released) = oneshot::channel::<()>();
         let work = DetachOnDrop::new(
             async move { (held, std::future::pending::<()>().await) },

@@ -2,12 +2,12 @@
 
 use mongodb::error::{CommandError, Error as DriverError, ErrorKind, WriteFailure};
 
-use crate::store::mongo::client::error::NOT_ALLOWED;
-
-/// The text for a connection that was closed because the credentials were refused.
+/// Unauthorized.
+pub const NOT_ALLOWED: i32 = 13;
+/// The text for a connection that the server closed because it refused the credentials.
 pub const REFUSED: &str = "AuthenticationFailed";
 
-/// A text without keys and documents.
+/// Describes an error without keys and documents.
 pub fn text(error: &DriverError) -> String {
     match &*error.kind {
         ErrorKind::Command(error) => {
@@ -26,7 +26,7 @@ pub fn text(error: &DriverError) -> String {
         }
         ErrorKind::Io(error) => error.to_string(),
         ErrorKind::ServerSelection { message, .. } => selection(message),
-        // Which other operation failed, and why, the driver prints as it has it in memory.
+        // The driver prints the operation that cleared the pool with its documents.
         ErrorKind::ConnectionPoolCleared { message, .. } if message.contains("SCRAM failure") => {
             REFUSED.to_owned()
         }
@@ -39,16 +39,16 @@ pub fn text(error: &DriverError) -> String {
     }
 }
 
-/// Why no server was found, in one sentence: the driver prints everything that it knows of each.
+/// Explains in one sentence why no server was found: the driver dumps its state of each server.
 fn selection(message: &str) -> String {
-    let none = "no server takes writes";
+    let none = "no server accepts writes";
     if message.contains("RsGhost") {
         return format!("{none}: run rs.initiate() on one member of the replica set, once");
     }
 
     if message.contains("Set Name:") && !message.contains("Error:") {
         return format!(
-            "{none}: the set that answers has another name than replicaSet in the URI, or no \
+            "{none}: replicaSet in the URI is not the name of the set, or the set has no \
              primary now"
         );
     }
@@ -58,7 +58,7 @@ fn selection(message: &str) -> String {
     if cause.is_empty() { none.to_owned() } else { format!("{none} ({cause}){}", advice(cause)) }
 }
 
-/// What to do about a connection that was not established.
+/// Advice for a connection that could not be established.
 fn advice(cause: &str) -> &'static str {
     if cause.contains("invalid peer certificate: certificate not valid for name") {
         "; the hosts in the URI and in the set's configuration must be names of the certificate"
@@ -73,8 +73,8 @@ fn advice(cause: &str) -> &'static str {
     }
 }
 
-/// The privilege that the user lacks. The server repeats the command with its keys and documents:
-/// only its name and the collection are taken from that.
+/// The privilege that the user lacks. The server's message repeats the whole command: only its name
+/// and collection are taken from it.
 fn refusal(error: &CommandError) -> Option<String> {
     if is_anonymous(error) {
         return Some("it requires credentials, and the URI has none".to_owned());
@@ -99,7 +99,7 @@ fn privilege(command: &str) -> &str {
     }
 }
 
-/// Whether a command was refused because nobody is logged in.
+/// Whether a command was refused because the connection is not authenticated.
 pub fn is_anonymous(error: &CommandError) -> bool {
     error.code == NOT_ALLOWED && error.message.contains("requires authentication")
 }

@@ -1,5 +1,5 @@
 //! Errors of MongoDB, and the part of them that a caller sees. The driver's errors carry keys and
-//! documents: only their kinds and codes go into a text.
+//! documents: messages have only their kinds and codes.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,24 +10,22 @@ use mongodb::error::{
 };
 
 use crate::directory::error::{Error, ItemError};
-use crate::store::mongo::client::driver_text::{REFUSED, is_anonymous, text};
+use crate::store::mongo::client::driver_text::{NOT_ALLOWED, REFUSED, is_anonymous, text};
 use crate::store::mongo::client::supported::{OLDEST, Supported};
 
 const DUPLICATE_KEY: i32 = 11_000;
 /// AuthenticationFailed.
 const NOT_AUTHENTICATED: i32 = 18;
-/// Unauthorized.
-pub const NOT_ALLOWED: i32 = 13;
 /// Interrupted.
 const INTERRUPTED: i32 = 11_601;
 /// DocumentValidationFailure.
 const REFUSED_BY_VALIDATOR: i32 = 121;
 /// SnapshotTooOld and SnapshotUnavailable.
-const FORGOTTEN: [i32; 2] = [239, 246];
+const SNAPSHOT_GONE: [i32; 2] = [239, 246];
 /// InvalidNamespace.
 const INVALID_NAME: i32 = 73;
 
-/// A fault below the directory's rules.
+/// A failure of the store, as opposed to a rejection by the directory's rules.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// The driver or the server refused or failed.
@@ -36,24 +34,24 @@ pub enum Fault {
     /// A document cannot be read.
     #[error("the store holds a document that cannot be read")]
     Damaged(#[source] Box<dyn StdError + Send + Sync>),
-    /// No answer came in time.
+    /// MongoDB did not answer in time.
     #[error("MongoDB did not answer in time")]
-    Late,
-    /// Nor did one to a commit: it may have happened or not.
+    TimedOut,
+    /// MongoDB did not answer a commit in time: its outcome is unknown.
     #[error("MongoDB did not answer a commit in time")]
-    Unanswered,
-    /// A commit was answered with an error that does not prove that nothing was written.
+    CommitUnanswered,
+    /// A commit failed with an error that does not prove that nothing was written.
     #[error("MongoDB did not confirm a commit: {0}")]
     Unconfirmed(Cause),
     /// The store has versions that this program does not support.
     #[error("the store was upgraded: {0}")]
     Outdated(String),
-    /// The epoch is another one than that under which the transaction was begun.
+    /// The store's epoch changed after the transaction began.
     #[error("the store was upgraded meanwhile")]
-    Fenced,
-    /// So much is under way already that nothing more is begun.
+    EpochChanged,
+    /// The limit of operations in flight is reached.
     #[error("too many operations wait for MongoDB")]
-    Crowded,
+    TooManyInFlight,
     /// A task ended without a result.
     #[error("an operation stopped unexpectedly")]
     Panicked,
@@ -64,71 +62,73 @@ impl Fault {
         Self::Damaged(cause.into())
     }
 
-    /// The fault of a commit that was sent. Only the label for it proves that nothing was written,
-    /// on any attempt: an error without it may follow one that was carried out.
+    /// The fault of a commit that was sent. Only the transient label proves that no attempt wrote
+    /// anything: an error without it may follow a commit that succeeded.
     pub fn of_commit(error: &DriverError) -> Self {
         let cause = Cause::new(error);
         let is_concern =
             matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteConcernError(_)));
         let is_unknown = error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT);
         if error.contains_label(TRANSIENT_TRANSACTION_ERROR) && !is_unknown && !is_concern {
-            Self::Driver(Cause { sort: Sort::Transient, ..cause })
+            Self::Driver(Cause { reaction: Reaction::Transient, ..cause })
         } else {
             Self::Unconfirmed(cause)
         }
     }
 
-    /// The fault of a transaction that has only read: nothing was written, whatever became of its
-    /// commit.
-    pub fn of_reads(self) -> Self {
+    /// The fault of a read-only transaction: nothing was written, whatever its commit did.
+    pub fn of_read_only(self) -> Self {
         match self {
-            Self::Unconfirmed(cause) if cause.sort == Sort::Forbidden => Self::Driver(cause),
-            Self::Unconfirmed(cause) => Self::Driver(Cause { sort: Sort::Transient, ..cause }),
+            Self::Unconfirmed(cause) if cause.reaction == Reaction::Forbidden => {
+                Self::Driver(cause)
+            }
+            Self::Unconfirmed(cause) => {
+                Self::Driver(Cause { reaction: Reaction::Transient, ..cause })
+            }
             other => other,
         }
     }
 
-    /// Whether the same transaction can be tried again: nothing of it was written.
+    /// Whether the transaction can be repeated: it wrote nothing.
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Driver(Cause { sort: Sort::Transient, .. }))
+        matches!(self, Self::Driver(Cause { reaction: Reaction::Transient, .. }))
     }
 
-    /// Whether an operation that may safely be done twice may succeed when it is tried again.
-    pub const fn may_pass(&self) -> bool {
-        use Sort::{Other, Transient, UnknownCommit};
+    /// Whether an idempotent operation may succeed when it is repeated.
+    pub const fn is_retryable(&self) -> bool {
+        use Reaction::{Other, Transient, UnknownCommit};
         match self {
             Self::Driver(cause) | Self::Unconfirmed(cause) => {
-                matches!(cause.sort, Transient | UnknownCommit | Other)
+                matches!(cause.reaction, Transient | UnknownCommit | Other)
             }
-            Self::Unanswered => true,
+            Self::CommitUnanswered => true,
             _ => false,
         }
     }
 
     /// Whether a key exists already.
     pub const fn is_duplicate(&self) -> bool {
-        matches!(self, Self::Driver(Cause { sort: Sort::Duplicate, .. }))
+        matches!(self, Self::Driver(Cause { reaction: Reaction::Duplicate, .. }))
     }
 
-    /// Whether MongoDB has no snapshot of this moment any more, or never has any.
-    pub const fn is_forgotten(&self) -> bool {
-        matches!(self, Self::Driver(Cause { sort: Sort::Forgotten, .. }))
+    /// Whether MongoDB no longer has the snapshot, or supports none.
+    pub const fn is_snapshot_gone(&self) -> bool {
+        matches!(self, Self::Driver(Cause { reaction: Reaction::SnapshotGone, .. }))
     }
 
-    /// Whether the document is none that the store takes, which may be because the store was
-    /// upgraded.
-    pub const fn is_fenced(&self) -> bool {
-        matches!(self, Self::Fenced | Self::Driver(Cause { sort: Sort::Invalid, .. }))
+    /// Whether the store refused a document, or the epoch changed: both suggest an upgrade.
+    pub const fn suggests_upgrade(&self) -> bool {
+        matches!(self, Self::EpochChanged | Self::Driver(Cause { reaction: Reaction::Invalid, .. }))
     }
 
-    /// Whether a commit may or may not have happened.
+    /// Whether the outcome of a commit is unknown.
     pub const fn is_unknown_commit(&self) -> bool {
-        matches!(self, Self::Unconfirmed(_) | Self::Unanswered)
+        matches!(self, Self::Unconfirmed(_) | Self::CommitUnanswered)
     }
 
-    /// Whether MongoDB asks for such a commit to be sent again until it is answered.
-    pub const fn is_retriable_commit(&self) -> bool {
-        matches!(self, Self::Unconfirmed(Cause { sort: Sort::UnknownCommit, .. }))
+    /// Whether MongoDB asks for the commit to be sent again until it is answered.
+    pub const fn is_retryable_commit(&self) -> bool {
+        matches!(self, Self::Unconfirmed(Cause { reaction: Reaction::UnknownCommit, .. }))
     }
 }
 
@@ -143,12 +143,16 @@ impl From<Fault> for Error {
         match fault {
             Fault::Damaged(_) => Self::Internal(fault.into()),
             Fault::Outdated(versions) => Self::Outdated(versions),
-            // Trying again does not help: an operator must act.
-            Fault::Driver(Cause { sort: Sort::Forbidden, .. }) => Self::Internal(fault.into()),
-            Fault::Unanswered | Fault::Unconfirmed(_) => Self::OutcomeUnknown(fault.into()),
-            Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked | Fault::Fenced => {
-                Self::Unavailable(fault.into())
+            // A retry does not help: an operator must act.
+            Fault::Driver(Cause { reaction: Reaction::Forbidden, .. }) => {
+                Self::Internal(fault.into())
             }
+            Fault::CommitUnanswered | Fault::Unconfirmed(_) => Self::OutcomeUnknown(fault.into()),
+            Fault::Driver(_)
+            | Fault::TimedOut
+            | Fault::TooManyInFlight
+            | Fault::Panicked
+            | Fault::EpochChanged => Self::Unavailable(fault.into()),
         }
     }
 }
@@ -162,25 +166,25 @@ impl From<Fault> for ItemError {
 /// The part of a driver's error that may be shown.
 #[derive(Debug)]
 pub struct Cause {
-    sort: Sort,
+    reaction: Reaction,
     text: String,
 }
 
 /// The reaction that an error calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum Reaction {
     Transient,
     Duplicate,
     Invalid,
     Forbidden,
-    Forgotten,
+    SnapshotGone,
     UnknownCommit,
     Other,
 }
 
 impl Cause {
     pub fn new(error: &DriverError) -> Self {
-        Self { sort: sort(error), text: text(error) }
+        Self { reaction: reaction(error), text: text(error) }
     }
 }
 
@@ -190,33 +194,33 @@ impl fmt::Display for Cause {
     }
 }
 
-fn sort(error: &DriverError) -> Sort {
+fn reaction(error: &DriverError) -> Reaction {
     if has_code(&error.kind, DUPLICATE_KEY) {
-        Sort::Duplicate
+        Reaction::Duplicate
     } else if has_code(&error.kind, REFUSED_BY_VALIDATOR) {
-        Sort::Invalid
+        Reaction::Invalid
     } else if matches!(&*error.kind, ErrorKind::Command(error) if error.code == NOT_ALLOWED) {
-        Sort::Forbidden
-    } else if is_forgotten_snapshot(error) {
-        Sort::Forgotten
+        Reaction::Forbidden
+    } else if is_snapshot_gone(error) {
+        Reaction::SnapshotGone
     } else if error.contains_label(TRANSIENT_TRANSACTION_ERROR) || is_interrupted(&error.kind) {
-        Sort::Transient
+        Reaction::Transient
     } else if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
-        Sort::UnknownCommit
+        Reaction::UnknownCommit
     } else {
-        Sort::Other
+        Reaction::Other
     }
 }
 
-/// Whether a find of a snapshot session came too late. That of a transaction can be tried again.
-fn is_forgotten_snapshot(error: &DriverError) -> bool {
-    let is_forgotten = FORGOTTEN.iter().any(|code| has_code(&error.kind, *code))
+/// Whether the snapshot of a session is gone. A transaction can be repeated on a later one.
+fn is_snapshot_gone(error: &DriverError) -> bool {
+    let is_gone = SNAPSHOT_GONE.iter().any(|code| has_code(&error.kind, *code))
         || matches!(&*error.kind, ErrorKind::IncompatibleServer { .. });
-    is_forgotten && !error.contains_label(TRANSIENT_TRANSACTION_ERROR)
+    is_gone && !error.contains_label(TRANSIENT_TRANSACTION_ERROR)
 }
 
-/// Whether a statement was ended with its transaction from outside: other servers do so if they
-/// have taken this one for dead.
+/// Whether the session of a statement was killed: other servers do so if they take this one for
+/// dead.
 fn is_interrupted(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Command(error) if error.code == INTERRUPTED)
 }
@@ -238,28 +242,28 @@ pub enum OpenError {
     /// The URI is malformed, or names no database.
     #[error("{0}: write mongodb://HOST[:PORT][,…]/DATABASE")]
     Uri(String),
-    /// No server that takes writes answers.
+    /// No server that accepts writes answers.
     #[error("cannot reach MongoDB: {0}")]
     Unreachable(String),
-    /// The server does not take the credentials.
-    #[error("MongoDB does not let us in: {0}; check user, password and authSource in the URI")]
+    /// The server rejects the credentials.
+    #[error("MongoDB rejects the credentials: {0}; check user, password and authSource in the URI")]
     Refused(String),
-    /// The user of the URI may not do what is needed.
+    /// The user of the URI lacks a privilege.
     #[error("MongoDB refuses: {0}; docs/mongodb.md lists the privileges of each command")]
     Forbidden(String),
-    /// A member of a sharded cluster that is no router.
+    /// A member of a sharded cluster that is not a router.
     #[error(
-        "this mongod is part of a sharded cluster: give the address of its routers, mongos; they \
-         would not find what is written past them"
+        "this mongod is part of a sharded cluster: give the address of its routers (mongos), which \
+         would not find what is written to a shard directly"
     )]
     Shard,
     /// A server without transactions.
     #[error(
-        "this mongod is a stand-alone, which has no transactions: start it with --replSet NAME and \
+        "this mongod is standalone and has no transactions: start it with --replSet NAME and \
          run rs.initiate(); a replica set of one member is enough"
     )]
     Standalone,
-    /// There is no store in the database.
+    /// The database has no store.
     #[error(
         "database {database} has no Polynym store: run `polynym store init --store …/{database}` \
          once"
@@ -279,7 +283,7 @@ pub enum OpenError {
         /// The missing part.
         what: String,
     },
-    /// The store is one of another version of this program.
+    /// The store has versions that this program does not support.
     #[error(
         "the store in database {database} has schema version {found} and rules version {rules}, \
          this program supports schema versions {OLDEST} to {} and rules versions up to {}: use a \
@@ -296,9 +300,9 @@ pub enum OpenError {
         /// The latest versions that the program supports.
         supported: Supported,
     },
-    /// The database holds something else under the names that the store uses.
+    /// Other data uses the names of the store's collections.
     #[error(
-        "database {database} holds something else ({what}): it was left as it is; give another \
+        "database {database} holds other data ({what}): nothing was changed; use another \
          database"
     )]
     Foreign {
@@ -307,7 +311,7 @@ pub enum OpenError {
         /// The obstacle.
         what: String,
     },
-    /// Identities cannot be moved to later rules of normalisation.
+    /// Some identities cannot be moved to later rules of normalisation.
     #[error(
         "{count} identities in database {database} cannot be moved to the new rules: unlink or \
          replace them, then run it again"
@@ -332,7 +336,7 @@ impl From<DriverError> for OpenError {
             ErrorKind::Command(error) if is_anonymous(error) => Self::Refused(text),
             ErrorKind::Command(error) if error.code == NOT_ALLOWED => Self::Forbidden(text),
             ErrorKind::Command(error) if error.code == INVALID_NAME => {
-                Self::Uri("MongoDB takes no such name of a database".to_owned())
+                Self::Uri("MongoDB rejects the name of the database".to_owned())
             }
             ErrorKind::ConnectionPoolCleared { .. } if text == REFUSED => Self::Refused(text),
             ErrorKind::ServerSelection { .. }

@@ -7,9 +7,9 @@ use crate::store::owner_hints::HINT_BYTES;
 /// The settings of a [`Mongo`](crate::store::mongo::Mongo) store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The longest that one operation may take, what is tried again included.
+    /// The time limit of one operation, retries included.
     pub timeout: Duration,
-    /// Memory for guesses of keys' owners, in bytes. It is taken as it is needed.
+    /// Memory for owner hints, in bytes. It is allocated as needed.
     pub hint_bytes: usize,
     /// Memory for the cache of look-ups, in bytes; 0 for none.
     pub cache_bytes: usize,

@@ -8,7 +8,7 @@ use mongodb::event::cmap::CmapEvent;
 pub const CONNECTIONS: (&str, &str) =
     ("polynym_mongodb_connections", "Connections to MongoDB, by state: open (all) or in_use");
 
-/// Keeps the gauge up to date.
+/// A handler of the pool's events that updates the gauge.
 pub fn watch() -> EventHandler<CmapEvent> {
     EventHandler::callback(|event| {
         let (state, step) = match event {

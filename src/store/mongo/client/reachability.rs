@@ -1,11 +1,11 @@
-//! Whether all of a store answered the latest probe: the metric and the log of that.
+//! Whether all shards answered the latest probe: a metric and log lines.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::store::mongo::client::error::Fault;
 
-/// The gauge of a store of which a part does not answer: its name, and what it shows.
+/// The gauge of a store that answers only in part: its name and its help text.
 pub const PARTLY_UNREACHABLE: (&str, &str) = (
     "polynym_store_partly_away",
     "1 while some shards of the store do not answer and others do, else 0",
@@ -18,14 +18,14 @@ pub struct Reachability {
 }
 
 impl Reachability {
-    /// Takes note of what answers. Logs when that changes.
-    pub fn note(&self, missing: Option<&Fault>) {
+    /// Records whether a part is missing. Logs changes.
+    pub fn record(&self, missing: Option<&Fault>) {
         metrics::gauge!(PARTLY_UNREACHABLE.0).set(u8::from(missing.is_some()));
         let was_part = self.is_part.swap(missing.is_some(), Relaxed);
         match missing {
             Some(fault) if !was_part => {
                 tracing::warn!(%fault, "a part of the store does not answer; calls that do not \
-                    need it go on");
+                    need it succeed");
             }
             None if was_part => tracing::info!("all of the store answers again"),
             _ => {}

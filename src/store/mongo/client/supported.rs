@@ -2,17 +2,17 @@
 
 use crate::identifier::RULES_VERSION;
 
-/// The present version of the schema, which [`crate::store::mongo::schema::fields`] describes.
+/// The current version of the schema.
 pub const VERSION: i64 = 8;
-/// The version in which attributes are stored by tokens. Users that were written before still have
-/// them in their wire form, until an upgrade has rewritten them all.
+/// The version in which attributes are stored by tokens. Older users have them in their wire form
+/// until an upgrade has rewritten all users.
 pub const TOKENS: i64 = 4;
 /// The version in which all users have their attributes by tokens, so that searches find them.
 pub const SEARCHABLE: i64 = 5;
-/// The version in which mutations write the journal. Tenants may not have been told yet since when
-/// their history is complete.
+/// The version in which mutations write the journal. Tenants may not record yet when their history
+/// begins.
 pub const JOURNALED: i64 = 6;
-/// The version in which all tenants have been told since when their history is complete.
+/// The version in which all tenants record when their history begins.
 pub const BEGUN: i64 = 7;
 /// The version in which users have inboxes.
 pub const INBOXED: i64 = 8;

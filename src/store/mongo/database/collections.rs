@@ -1,4 +1,4 @@
-//! The collections of one store, with what all operations on them share.
+//! The collections of a store, and the state that all operations share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use crate::store::attribute_names::AttributeNames;
 use crate::store::lookup_cache::{LookupCache, PendingWrite};
 use crate::store::mongo::client::reachability::Reachability;
 use crate::store::mongo::presence::sessions::Sessions;
-use crate::store::mongo::schema::versions::Fence;
+use crate::store::mongo::schema::fields::{IDENTITIES, REQUESTS, TENANTS, USERS};
+use crate::store::mongo::schema::versions::VersionGuard;
 use crate::store::owner_hints::OwnerHints;
 
-/// The time after the acknowledgement of a commit in which the last shard shows it.
+/// The time after which an acknowledged commit is visible on all shards.
 const SETTLING_TIME: Duration = Duration::from_secs(1);
 
-/// The collections of one store.
+/// The collections of a store, and the state that all operations share.
 #[derive(Clone)]
 pub struct Collections {
     pub client: Client,
@@ -28,10 +29,10 @@ pub struct Collections {
     pub requests: Collection<RawDocumentBuf>,
     pub tenants: Collection<RawDocumentBuf>,
     pub timeout: Duration,
-    /// Whether a router stands before the shards.
+    /// Whether the store is on a sharded cluster.
     pub is_routed: bool,
     pub sessions: Arc<Sessions>,
-    pub fence: Arc<Fence>,
+    pub version_guard: Arc<VersionGuard>,
     pub reachability: Arc<Reachability>,
     pub hints: Arc<OwnerHints>,
     pub cache: Option<Arc<LookupCache>>,
@@ -39,18 +40,23 @@ pub struct Collections {
 }
 
 impl Collections {
-    pub fn new(database: Database, timeout: Duration, is_routed: bool, fence: Fence) -> Self {
+    pub fn new(
+        database: Database,
+        timeout: Duration,
+        is_routed: bool,
+        version_guard: VersionGuard,
+    ) -> Self {
         Self {
             client: database.client().clone(),
-            users: database.collection(schema::USERS),
-            identities: database.collection(schema::IDENTITIES),
-            requests: database.collection(schema::REQUESTS),
-            tenants: database.collection(schema::TENANTS),
+            users: database.collection(USERS),
+            identities: database.collection(IDENTITIES),
+            requests: database.collection(REQUESTS),
+            tenants: database.collection(TENANTS),
             database,
             timeout,
             is_routed,
             sessions: Arc::default(),
-            fence: Arc::new(fence),
+            version_guard: Arc::new(version_guard),
             reachability: Arc::default(),
             hints: OwnerHints::new(0),
             cache: None,
@@ -58,8 +64,8 @@ impl Collections {
         }
     }
 
-    /// Begins a write of this server. The cache drops the written users and keys when the returned
-    /// value is dropped, which is to be after the commit.
+    /// Registers a write with the cache, which removes the written users and keys when the returned
+    /// value is dropped: after the commit.
     pub fn pending_write<'w>(
         &self,
         writes: impl Iterator<Item = &'w Write>,
@@ -68,15 +74,15 @@ impl Collections {
         Some(cache.pending_write(writes, self.settling_time()))
     }
 
-    /// Has the cache forget a user. A request that is repeated writes nothing, and its first
-    /// attempt may have ended on this server without a known outcome.
+    /// Removes a user from the cache. A repeated request writes nothing, and its first attempt may
+    /// have ended on this server with an unknown outcome.
     pub fn forget_user(&self, user: &User) {
         if let Some(cache) = &self.cache {
             drop(cache.pending_user(user, self.settling_time()));
         }
     }
 
-    /// The time that a commit may take to be visible once it is acknowledged.
+    /// The time until an acknowledged commit is visible.
     const fn settling_time(&self) -> Duration {
         if self.is_routed { SETTLING_TIME } else { Duration::ZERO }
     }

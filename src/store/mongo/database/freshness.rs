@@ -1,8 +1,8 @@
-//! Whether what a transaction has read is fresh. A router takes the time of a snapshot from its own
-//! clock, which may be behind that of another router: a snapshot may lack what was acknowledged
-//! before the call began. A transaction that writes a document it has read conflicts then, and is
-//! begun again. A decision that rests on other documents is taken again, on a snapshot that began
-//! after the shards of all these documents have told their time.
+//! Whether the reads of a transaction are fresh. A router takes the time of a snapshot from its own
+//! clock, which may be behind that of another router: the snapshot may lack writes that were
+//! acknowledged before the call. A transaction that writes a document it has read conflicts in that
+//! case, and is repeated. A decision that rests on other documents is repeated on a later snapshot,
+//! once the shards of all these documents have reported their time.
 
 use std::collections::HashSet;
 
@@ -29,33 +29,32 @@ pub enum Key {
 /// The times that the shards reported during the attempts at one decision.
 #[derive(Default)]
 pub struct Freshness {
-    /// The documents about which a shard was asked and has answered.
+    /// The documents whose shards have answered.
     answered: HashSet<Key>,
-    /// The latest of the times, as servers pass it on.
+    /// The latest cluster time.
     cluster_time: Option<ClusterTime>,
-    /// The time of the latest operation that a shard reported.
+    /// The latest operation time.
     operation_time: Option<Timestamp>,
 }
 
 impl Freshness {
-    /// Whether a snapshot that begins now holds all that was acknowledged of these documents before
-    /// the first attempt.
+    /// Whether a snapshot that begins now has all writes of these documents that were acknowledged
+    /// before the first attempt.
     pub fn covers<'k>(&self, mut keys: impl Iterator<Item = &'k Key>) -> bool {
         keys.all(|key| self.answered.contains(key))
     }
 
-    /// Adds what an attempt has learned: the documents that it has asked for, and the times in its
-    /// session.
+    /// Adds the documents that an attempt has read, and the times of its session.
     pub fn learn(&mut self, answered: impl Iterator<Item = Key>, session: &ClientSession) {
         self.answered.extend(answered);
         self.cluster_time = self.cluster_time.take().max(session.cluster_time().cloned());
         self.operation_time = self.operation_time.max(session.operation_time());
     }
 
-    /// A session whose next snapshot is not older than the times learned.
+    /// A session whose next snapshot is not older than these times.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's.
     pub async fn session(&self, client: &Client) -> Result<ClientSession, DriverError> {
         let Some(operation_time) = self.operation_time else {
             return client.start_session().causal_consistency(false).await;

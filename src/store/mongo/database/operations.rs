@@ -1,4 +1,4 @@
-//! Operations as tasks, which run to their ends.
+//! The open store, whose operations are tasks that run to their ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,27 +13,25 @@ use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::presence::heartbeat::Heartbeat;
 
-/// Operations under way at once: far more than there are connections, and few enough to wait for
-/// one in time.
+/// The limit of operations in flight: far more than connections, and few enough to get one in time.
 pub const MAX_IN_FLIGHT: usize = 4_096;
-/// The time for which an operation may go on after its caller has left: until well after the
-/// driver's heartbeat has found that a server does not answer.
+/// The time for which an operation may continue after its caller has left: well above the time in
+/// which the driver's heartbeat detects a hung server.
 const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
-/// Walks over users at once. Where a tenant has few users, the server looks at many of others to
-/// find them: other callers must not wait for connections meanwhile.
+/// The limit of concurrent scans of users. The server reads many users of other tenants for a tenant
+/// with few users: other callers must still get connections.
 pub const MAX_SCANS: usize = 2;
 /// The time limit of one step of a scan.
 pub const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// The time for which the answer to the health probe is awaited.
+/// The time limit of the health probe.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A store in a database of MongoDB.
 ///
-/// Every operation runs to its end, whether or not its caller stays: the server keeps a transaction
-/// open that is dropped half-way, and the driver's pool keeps a place in the queue for every
-/// operation that was dropped while it waited for a connection, before those of callers who are
-/// there. Each has a task of its own, so that it goes on though its caller does not;
-/// `resolve`, which must be fast, gets one where its caller leaves.
+/// Every operation runs to its end, even if its caller leaves: a transaction that is dropped half-way
+/// stays open on the server, and an operation that is dropped while it waits for a connection keeps
+/// its position in the pool's queue. So each operation has a task of its own; `resolve`, which must
+/// be fast, gets one only if its caller leaves.
 #[derive(Clone)]
 pub struct Mongo {
     pub(crate) collections: Arc<Collections>,
@@ -43,7 +41,7 @@ pub struct Mongo {
 }
 
 impl Mongo {
-    /// Carries out `work`, which continues if its caller leaves or reaches its deadline.
+    /// Runs `work` on a task, which continues if the caller leaves or reaches its deadline.
     pub(crate) async fn run<T, F>(
         &self,
         work: impl FnOnce(Arc<Collections>) -> F,
@@ -55,12 +53,12 @@ impl Mongo {
         let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
         match timeout(self.collections.timeout, task).await {
             Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
-            Err(_) => Err(Fault::Late.into()),
+            Err(_) => Err(Fault::TimedOut.into()),
         }
     }
 
-    /// The same on the caller's task while it stays: for callers who do nothing else meanwhile. It
-    /// saves waking two threads.
+    /// Runs `work` on the caller's task, and on one of its own once the caller leaves. It saves waking
+    /// two threads.
     pub(crate) async fn run_here<T, F>(
         &self,
         work: impl FnOnce(Arc<Collections>) -> F,
@@ -72,33 +70,36 @@ impl Mongo {
         let work = self.counted(work(self.collections.clone()))?;
         let done =
             timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
-        Ok(done.unwrap_or(Err(Fault::Late))?)
+        Ok(done.unwrap_or(Err(Fault::TimedOut))?)
     }
 
     pub(crate) fn abandoned(&self) -> Duration {
         DETACHED_TIMEOUT.max(4 * self.collections.timeout)
     }
 
-    /// Begins `work`, which is bounded by `longest`.
+    /// Spawns `work` with a time limit.
     pub(crate) fn spawn<T, E>(
         &self,
-        longest: Duration,
+        limit: Duration,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<JoinHandle<Result<T, E>>, Fault>
     where
         T: Send + 'static,
         E: From<Fault> + Send + 'static,
     {
-        let work = self.counted(timeout(longest, work))?;
-        Ok(tokio::spawn(async { work.await.unwrap_or_else(|_| Err(Fault::Unanswered.into())) }))
+        let work = self.counted(timeout(limit, work))?;
+        Ok(tokio::spawn(async {
+            work.await.unwrap_or_else(|_| Err(Fault::CommitUnanswered.into()))
+        }))
     }
 
-    /// `work` as one of the operations under way, until it has ended.
+    /// `work` as one of the operations in flight, until it has ended.
     pub(crate) fn counted<F: Future>(
         &self,
         work: F,
     ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
-        let permit = self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
+        let permit =
+            self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::TooManyInFlight)?;
         Ok(async {
             let done = work.await;
             drop(permit);

@@ -1,4 +1,4 @@
-//! One transaction: its session, what it has read, and its end.
+//! A transaction: its session, its reads and its end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,31 +16,30 @@ use crate::store::mongo::database::freshness::{Freshness, Key};
 use crate::store::mongo::schema::preserved::PreservedFields;
 use crate::store::mongo::schema::versions::Versions;
 
+/// A transaction, and the documents that it has read.
 pub struct Transaction<'c> {
     pub collections: &'c Collections,
     pub session: ClientSession,
-    /// The kept parts of the documents of the users that were read.
+    /// The preserved fields of the users that were read.
     pub users: HashMap<LocalityId, PreservedFields>,
-    /// The kept part of the document of the tenant that was read.
+    /// The preserved fields of the tenant that was read.
     pub tenant: Option<PreservedFields>,
-    /// The epoch under which it writes; 0 where the store has none.
+    /// The epoch in which it writes; 0 if the store has none.
     pub epoch: i32,
     /// Whether it writes the journal.
     pub has_journal: bool,
     /// Whether it writes inboxes.
     pub has_inboxes: bool,
-    /// Whether it has written what MongoDB takes in any epoch: claims, and deletions.
+    /// Whether it has written claims or deletions, which MongoDB accepts in any epoch.
     pub needs_epoch: bool,
-    /// Whether it has written what MongoDB takes only in the present epoch.
+    /// Whether it has written a document that MongoDB accepts only in the current epoch.
     pub is_in_epoch: bool,
-    /// By how much it raises revisions: at random, so that a revision identifies the transaction
+    /// The step by which it raises revisions: random, so that a revision identifies the transaction
     /// that wrote it.
-    pub raise: i64,
-    /// The documents that were read. Behind a router alone: elsewhere a snapshot begins as late as
-    /// can be.
+    pub revision_step: i64,
+    /// The documents that were read, on a sharded cluster. Elsewhere every snapshot is fresh.
     pub read: HashSet<Key>,
-    /// Claims that were inserted, as far as the shards have answered, if only that one of them is
-    /// taken.
+    /// The claims whose insertion a shard has answered.
     pub inserted: Vec<Key>,
 }
 
@@ -62,7 +61,7 @@ impl<'c> Transaction<'c> {
         collections.sessions.list(&session).await;
         session.start_transaction().with_options(options.build()).await?;
         let random = getrandom::u32().map_err(Fault::damaged)?;
-        let raise = 1 + i64::from(random >> 12);
+        let revision_step = 1 + i64::from(random >> 12);
 
         Ok(Self {
             collections,
@@ -74,46 +73,41 @@ impl<'c> Transaction<'c> {
             has_inboxes: false,
             needs_epoch: false,
             is_in_epoch: false,
-            raise,
+            revision_step,
             read: HashSet::new(),
             inserted: Vec::new(),
         })
     }
 
-    /// The same transaction, which writes as a store of these versions has it.
-    pub fn under(self, versions: Versions) -> Self {
+    /// The transaction, which writes in the form of these versions.
+    pub fn with_versions(self, versions: Versions) -> Self {
         let (has_journal, has_inboxes) = (versions.has_journal(), versions.has_inboxes());
         Self { epoch: versions.epoch, has_journal, has_inboxes, ..self }
     }
 
-    /// Takes note of documents that are read.
-    pub fn note(&mut self, keys: impl Iterator<Item = Key>) {
+    /// Records documents that are read.
+    pub fn record_reads(&mut self, keys: impl Iterator<Item = Key>) {
         if self.collections.is_routed {
             self.read.extend(keys);
         }
     }
 
-    /// Whether its snapshot, which is as `freshness` had it, holds the latest of all that it has
-    /// read and does not write.
+    /// Whether its snapshot, at least as fresh as `freshness`, has the latest versions of all
+    /// documents that it has read and does not write.
     pub fn is_fresh(&self, freshness: &Freshness, is_written: impl Fn(&Key) -> bool) -> bool {
         freshness.covers(self.read.iter().filter(|key| !is_written(key)))
     }
 
-    /// Adds to `freshness` what this transaction has learned.
-    pub fn teach(&mut self, freshness: &mut Freshness) {
+    /// Adds the reads and times of this transaction to `freshness`.
+    pub fn record_into(&mut self, freshness: &mut Freshness) {
         if self.collections.is_routed {
             freshness.learn(self.read.drain().chain(self.inserted.drain(..)), &self.session);
         }
     }
 
-    /// The revision that a user has where this transaction has written it.
+    /// The revision of a user that this transaction has written.
     pub fn written_revision(&self, id: LocalityId) -> i64 {
-        self.users.get(&id).map_or(0, |kept| kept.revision) + self.raise
-    }
-
-    /// For reads of another kind.
-    pub const fn session(&mut self) -> &mut ClientSession {
-        &mut self.session
+        self.users.get(&id).map_or(0, |preserved| preserved.revision) + self.revision_step
     }
 
     /// The first document that a filter finds.
@@ -126,23 +120,22 @@ impl<'c> Transaction<'c> {
         Ok(find.session(&mut self.session).await?)
     }
 
-    /// Commits, or tries to again: a commit whose reply was lost can be sent a second time.
+    /// Commits. A commit whose reply was lost can be sent again.
     pub async fn commit(&mut self) -> Result<(), Fault> {
         self.session.commit_transaction().await.map_err(|error| Fault::of_commit(&error))
     }
 
-    /// Gives the transaction up. Where that fails, the server does it in its own time.
+    /// Aborts the transaction. If that fails, the server aborts it later.
     pub async fn abort(mut self) {
         let _ = self.session.abort_transaction().await;
     }
 }
 
-/// Fails unless every document that was read in the transaction was written: else the store is
-/// damaged.
-pub fn all_there(count: u64, wanted: usize) -> Result<(), Fault> {
+/// Fails unless a statement matched all documents that the transaction has read.
+pub fn expect_matched(count: u64, wanted: usize) -> Result<(), Fault> {
     if count == wanted as u64 {
         Ok(())
     } else {
-        Err(Fault::damaged("a user who lists what has no claim"))
+        Err(Fault::damaged("a statement did not match all documents that were read"))
     }
 }

@@ -1,4 +1,4 @@
-//! Updates of many documents in one command, without a transaction: each stands for itself.
+//! Updates of many documents in one command, without a transaction.
 
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
@@ -7,12 +7,12 @@ use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::bson::number;
 
-/// DuplicateKey: the document of an upsert is there, and its filter did not find it.
+/// DuplicateKey: the document of an upsert exists, but does not match its filter.
 const DUPLICATE: i64 = 11_000;
 
 impl Collections {
-    /// Sends updates, which a majority has afterwards. Returns the places of those whose documents
-    /// are there already and were not found by their filters.
+    /// Sends updates, which are then majority-committed. Returns the indices of upserts whose
+    /// documents exist, but do not match their filters.
     pub async fn update_unordered(
         &self,
         collection: &str,

@@ -1,6 +1,6 @@
 //! The events of the store as they are committed, from change streams on the users, whose documents
-//! have the ends of their histories. One stream of the server fills [`Recent`], which all watchers
-//! share. A watcher whose place is older than that reads its own stream until it has caught up.
+//! have the tails of their histories. One stream of the server fills [`Recent`], which all watchers
+//! share. A watcher with an older position reads a stream of its own until it has caught up.
 
 mod changes;
 mod recent;
@@ -17,22 +17,22 @@ use crate::directory::error::Error;
 use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::operations::Mongo;
-use crate::store::mongo::feed::changes::{Changes, Token, places};
+use crate::store::mongo::feed::changes::{Changes, ResumeToken, with_positions};
 use crate::store::mongo::feed::recent::Recent;
 
-/// The most events of one answer.
-const MOST: usize = 512;
-/// The number of watchers that may read their own streams at once.
-const CATCHING_UP: usize = 4;
-/// The pause before the server's stream is opened again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The limit of events in a page.
+const MAX_PAGE_EVENTS: usize = 512;
+/// The limit of watchers that read streams of their own.
+const MAX_CATCHING_UP: usize = 4;
+/// The delay before the server's stream is reopened.
+const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// The events of a store on MongoDB.
 pub struct Feed {
     collections: Arc<Collections>,
     recent: Arc<Recent>,
     catching_up: Semaphore,
-    /// Fills `recent`; begins with the first watcher.
+    /// Fills `recent`, from the first watcher on.
     reader: OnceLock<Reader>,
 }
 
@@ -51,7 +51,7 @@ impl Mongo {
         Arc::new(Feed {
             collections: self.collections.clone(),
             recent: Arc::new(Recent::default()),
-            catching_up: Semaphore::new(CATCHING_UP),
+            catching_up: Semaphore::new(MAX_CATCHING_UP),
             reader: OnceLock::new(),
         })
     }
@@ -60,21 +60,23 @@ impl Mongo {
 #[async_trait]
 impl EventFeed for Feed {
     async fn place(&self) -> Result<Place, Error> {
-        if !self.collections.fence.versions()?.has_journal() {
+        if !self.collections.version_guard.versions()?.has_journal() {
             return Err(Error::WatchUnsupported);
         }
         Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
     }
 
     async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
-        let after = place_token(after)?;
+        let after = resume_token(after)?;
         let (collections, recent) = (&self.collections, &self.recent);
         self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
         let deadline = Instant::now() + patience;
         let mut changed = recent.subscribe();
         loop {
             changed.mark_unchanged();
-            let Some(page) = recent.after(&after, MOST) else { return self.catch_up(&after).await };
+            let Some(page) = recent.after(&after, MAX_PAGE_EVENTS) else {
+                return self.catch_up(&after).await;
+            };
             if !page.events.is_empty() {
                 return Ok(page);
             }
@@ -86,38 +88,38 @@ impl EventFeed for Feed {
 }
 
 impl Feed {
-    /// A page of the changes after a token, from a change stream that is opened for it.
-    async fn catch_up(&self, after: &Token) -> Result<FeedPage, Error> {
-        let turn = self.catching_up.acquire().await;
+    /// A page of the changes after a token, from a change stream of its own.
+    async fn catch_up(&self, after: &ResumeToken) -> Result<FeedPage, Error> {
+        let permit = self.catching_up.acquire().await;
         let mut changes = Changes::open(&self.collections, Some(after)).await?;
         let (mut events, mut token) = (Vec::new(), after.clone());
-        while events.len() < MOST
+        while events.len() < MAX_PAGE_EVENTS
             && let Some((found, next)) = changes.next().await?
         {
-            events.extend(places(found, &token, &next));
+            events.extend(with_positions(found, &token, &next));
             token = next;
         }
-        if events.len() < MOST {
+        if events.len() < MAX_PAGE_EVENTS {
             token = changes.token()?;
         }
-        drop(turn);
+        drop(permit);
         Ok(FeedPage { events, place: token.into_bytes() })
     }
 }
 
-/// Fills `recent` from a change stream, and opens another one when it fails.
+/// Fills `recent` from a change stream, which it reopens after failures.
 async fn fill(collections: Arc<Collections>, recent: Arc<Recent>) {
     loop {
         // Watchers get the error when they open their own streams.
-        if let Err(error) = follow(&collections, &recent).await {
+        if let Err(error) = read_stream(&collections, &recent).await {
             tracing::debug!(%error, "the change stream has ended");
         }
         recent.clear();
-        sleep(PAUSE).await;
+        sleep(REOPEN_DELAY).await;
     }
 }
 
-async fn follow(collections: &Collections, recent: &Recent) -> Result<(), Error> {
+async fn read_stream(collections: &Collections, recent: &Recent) -> Result<(), Error> {
     let mut changes = Changes::open(collections, None).await?;
     recent.begin(changes.token()?);
     loop {
@@ -128,7 +130,7 @@ async fn follow(collections: &Collections, recent: &Recent) -> Result<(), Error>
     }
 }
 
-fn place_token(place: &Place) -> Result<Token, Error> {
+fn resume_token(place: &Place) -> Result<ResumeToken, Error> {
     let token = String::from_utf8(place.clone()).ok();
     let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_hexdigit()));
     token.ok_or_else(foreign_place)

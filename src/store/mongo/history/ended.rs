@@ -1,4 +1,4 @@
-//! Ended ownerships: a document for each identity key, with the last of them.
+//! Ended ownerships: one document for each identity key, with the latest ones.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::directory::store::Consistency;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
-use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
 use crate::store::mongo::lookup::find::documents;
 use crate::store::mongo::schema::bson::{
     by_id, bytes, date, id_value, key_of, read_fields, required,
@@ -19,8 +19,8 @@ use crate::store::mongo::schema::bson::{
 use crate::store::mongo::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
 use crate::wire::event::{decode_ownership, encode_ownership};
 
-/// The most documents of one statement: a command has at most 48 MB.
-const STATEMENT: usize = 1_000;
+/// The limit of documents in a statement: a command has at most 48 MB.
+const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
 impl Collections {
     /// The ended ownerships of keys, in their order.
@@ -28,23 +28,21 @@ impl Collections {
         &self,
         keys: &[IdentityKey],
     ) -> Result<Vec<EndedOwnerships>, Fault> {
-        if keys.is_empty() || !self.fence.versions()?.has_journal() {
+        if keys.is_empty() || !self.version_guard.versions()?.has_journal() {
             return Ok(keys.iter().map(|_| EndedOwnerships::default()).collect());
         }
         let mut found: HashMap<&str, EndedOwnerships> =
             keys.iter().map(|key| (key.as_str(), EndedOwnerships::default())).collect();
         let ids = found.keys().map(|key| Bson::String((*key).to_owned())).collect();
         let collection = self.database.collection(ENDED);
-        let reply = self.plain(Consistency::Latest).find(&collection, ids, None).await?;
-        if !reply.is_whole {
+        let reply = self.read_mode(Consistency::Latest).find(&collection, ids, None).await?;
+        if !reply.is_complete {
             return Err(Fault::damaged("more ended ownerships than a reply can hold"));
         }
-        for batch in &reply.batches {
-            for document in documents(batch)? {
-                let document = document?;
-                if let Some(ended) = found.get_mut(key_of(document)?) {
-                    *ended = read_ended(document)?;
-                }
+        for document in documents(&reply.batch)? {
+            let document = document?;
+            if let Some(ended) = found.get_mut(key_of(document)?) {
+                *ended = read_ended(document)?;
             }
         }
         Ok(keys.iter().map(|key| found.get(key.as_str()).cloned().unwrap_or_default()).collect())
@@ -52,7 +50,7 @@ impl Collections {
 }
 
 impl Transaction<'_> {
-    /// Adds to the ended ownerships of keys, in one statement.
+    /// Adds ended ownerships of keys.
     pub async fn end_ownerships(
         &mut self,
         mutation: &Mutation,
@@ -60,8 +58,8 @@ impl Transaction<'_> {
     ) -> Result<(), Fault> {
         let update = |(key, ownership): &(&IdentityKey, &Ownership)| {
             let expiry = ownership.end.plus(mutation.policies.history_retention);
-            let most = -(EndedOwnerships::MOST as i32);
-            let push = doc! { "$each": [ownership_document(ownership)], "$slice": most };
+            let slice = -(EndedOwnerships::MOST as i32);
+            let push = doc! { "$each": [ownership_document(ownership)], "$slice": slice };
             let change = doc! {
                 "$push": { OWNERSHIPS: push }, "$max": { EXPIRES_AT: date(expiry) },
             };
@@ -70,69 +68,69 @@ impl Transaction<'_> {
         self.update_many(ENDED, ended.iter().map(update).collect()).await
     }
 
-    /// Takes a user out of all ended ownerships.
+    /// Removes a user from all ended ownerships.
     pub async fn forget_ownerships(&mut self, user: LocalityId) -> Result<(), Fault> {
         self.forget(doc! { format!("{OWNERSHIPS}.{USER}"): id_value(user) }, user).await
     }
 
-    /// Takes users out of the ended ownerships of keys.
-    pub async fn forget_those(
+    /// Removes users from the ended ownerships of keys.
+    pub async fn forget_listed_ownerships(
         &mut self,
-        those: &[(&IdentityKey, LocalityId)],
+        owners: &[(&IdentityKey, LocalityId)],
     ) -> Result<(), Fault> {
         let mut keys: BTreeMap<LocalityId, Vec<Bson>> = BTreeMap::new();
-        for (key, user) in those {
+        for (key, user) in owners {
             keys.entry(*user).or_default().push(key.as_str().into());
         }
         for (user, keys) in keys {
-            for keys in keys.chunks(STATEMENT) {
+            for keys in keys.chunks(MAX_STATEMENT_DOCUMENTS) {
                 self.forget(by_id(keys.to_vec()), user).await?;
             }
         }
         Ok(())
     }
 
-    /// Takes a user out of the ended ownerships that a filter finds.
+    /// Removes a user from the ended ownerships that a filter matches.
     async fn forget(&mut self, filter: Document, user: LocalityId) -> Result<(), Fault> {
         let collection = self.collections.database.collection::<RawDocumentBuf>(ENDED);
         let find = collection.find(filter).max_time(self.collections.timeout);
         let mut cursor = find.session(&mut self.session).await?;
-        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let (mut changed, mut emptied) = (Vec::new(), Vec::new());
         while cursor.advance(&mut self.session).await? {
             let document = cursor.current();
             let key = Bson::String(key_of(document)?.to_owned());
             let mut ended = read_ended(document)?;
             if ended.forget(user) {
-                let left: Vec<_> = ended.0.iter().map(ownership_document).collect();
-                changed.push(doc! { "q": { ID: key }, "u": { "$set": { OWNERSHIPS: left } } });
+                let remaining: Vec<_> = ended.0.iter().map(ownership_document).collect();
+                changed.push(doc! { "q": { ID: key }, "u": { "$set": { OWNERSHIPS: remaining } } });
             } else {
-                gone.push(key);
+                emptied.push(key);
             }
         }
-        for gone in gone.chunks(STATEMENT) {
-            collection.delete_many(by_id(gone.to_vec())).session(&mut self.session).await?;
+        for keys in emptied.chunks(MAX_STATEMENT_DOCUMENTS) {
+            collection.delete_many(by_id(keys.to_vec())).session(&mut self.session).await?;
         }
         self.update_many(ENDED, changed).await
     }
 
-    /// Sends updates of documents that are all there.
+    /// Sends updates, each of which must match a document.
     pub async fn update_many(
         &mut self,
         collection: &str,
         updates: Vec<Document>,
     ) -> Result<(), Fault> {
         let database = &self.collections.database;
-        for updates in updates.chunks(STATEMENT) {
+        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
             let command = doc! { "update": collection, "updates": updates.to_vec() };
             let reply = database.run_command(command).session(&mut self.session).await?;
             let found = reply.get_i32("n").unwrap_or_default();
-            all_there(found.try_into().unwrap_or_default(), updates.len())?;
+            expect_matched(found.try_into().unwrap_or_default(), updates.len())?;
         }
         Ok(())
     }
 }
 
-/// An ended ownership inside its document. The user stands outside of the rest, to be found by.
+/// The element of an ended ownership. The user is a field of its own, which an index covers.
 fn ownership_document(ownership: &Ownership) -> Document {
     let mut document = doc! { OWNERSHIP: bytes(encode_ownership(ownership)) };
     if let Some(user) = ownership.user {
@@ -141,10 +139,10 @@ fn ownership_document(ownership: &Ownership) -> Document {
     document
 }
 
-/// The ended ownerships of a document, and their key.
+/// The key and the ended ownerships of a document.
 pub fn read_row(document: &RawDocument) -> Result<(IdentityKey, EndedOwnerships), Fault> {
     let key = IdentityKey::from_stored(key_of(document)?.to_owned());
-    let key = key.ok_or_else(|| Fault::damaged("ended ownerships without a key"))?;
+    let key = key.ok_or_else(|| Fault::damaged("ended ownerships have no key"))?;
     Ok((key, read_ended(document)?))
 }
 

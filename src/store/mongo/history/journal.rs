@@ -16,7 +16,7 @@ use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to, encode_buck
 use crate::wire::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
-    /// Adds the event of a user to its history, if there is one. Returns the end of the history.
+    /// Adds the event of a user, if there is one, to its history. Returns the history's tail.
     pub async fn add_event(
         &mut self,
         mutation: &Mutation,
@@ -24,14 +24,15 @@ impl Transaction<'_> {
         before: Option<&Record>,
         event: Option<&Event>,
     ) -> Result<Tail, Fault> {
-        let mut tail = self.users.get(&id).map(|kept| kept.tail.clone()).unwrap_or_default();
-        // By then, documents with older events are gone: a history has no gaps.
+        let mut tail =
+            self.users.get(&id).map(|preserved| preserved.tail.clone()).unwrap_or_default();
+        // Older buckets are gone by then: a history has no gaps.
         if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.in_doubt {
             tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
         }
         let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));
         if let Some(bucket) = bucket {
-            // There may be one already, where users were restored from an older backup than this.
+            // The bucket may exist already if users were restored from an older backup.
             let journal = self.collections.database.collection::<Document>(JOURNAL);
             let document = bucket.document(id, mutation);
             let by_id = doc! { ID: document.get(ID) };
@@ -40,13 +41,13 @@ impl Transaction<'_> {
         Ok(tail)
     }
 
-    /// The events of a user that was read before, the newest first.
+    /// The events of a user that this transaction has read, the newest first.
     pub async fn read_history(
         &mut self,
         tenant: &Tenant,
         id: LocalityId,
     ) -> Result<Vec<Event>, Fault> {
-        let Some(tail) = self.users.get(&id).map(|kept| kept.tail.clone()) else {
+        let Some(tail) = self.users.get(&id).map(|preserved| preserved.tail.clone()) else {
             return Ok(Vec::new());
         };
         let mut encoded = Vec::new();
@@ -54,11 +55,11 @@ impl Transaction<'_> {
             encoded.extend(events);
         }
         let encoded = encoded.iter().chain(&tail.events).rev();
-        // One that is damaged must not keep its user from being purged.
+        // A damaged event must not prevent the purge of its user.
         Ok(encoded.filter_map(|event| decode_event(tenant, id, event).ok()).collect())
     }
 
-    /// The buckets of a history in their order, each with its id.
+    /// The buckets of a history in order, each with its id.
     async fn read_buckets(
         &mut self,
         id: LocalityId,
@@ -78,16 +79,15 @@ impl Transaction<'_> {
             let bucket = required(ID, bucket, RawBsonRef::as_binary)?.to_binary();
             buckets.push((bucket, Bucket::events(document)?));
         }
-        // A transaction over shards does not sort everywhere.
+        // In a transaction over several shards, not every router sorts.
         buckets.sort_unstable_by(|(one, _), (other, _)| one.bytes.cmp(&other.bytes));
         Ok(buckets.into_iter().map(|(id, events)| (Bson::Binary(id), events)).collect())
     }
 
-    /// Replaces those events of a user that have the numbers of `events`, which are in order, the
-    /// newest first.
+    /// Replaces the events of a user that have the numbers of `events`, which are the newest first.
     pub async fn replace_events(&mut self, id: LocalityId, events: &[Event]) -> Result<(), Fault> {
-        let Some(kept) = self.users.get(&id) else { return Ok(()) };
-        let (revision, mut tail) = (kept.revision, kept.tail.clone());
+        let Some(preserved) = self.users.get(&id) else { return Ok(()) };
+        let (revision, mut tail) = (preserved.revision, preserved.tail.clone());
         let mut updates = Vec::new();
         for (bucket, mut encoded) in self.read_buckets(id, &tail).await? {
             if replace(&mut encoded, events) {
@@ -96,19 +96,19 @@ impl Transaction<'_> {
             }
         }
         self.update_many(JOURNAL, updates).await?;
-        // The revision goes up also where only buckets change: a change of the user meanwhile may
-        // have moved events there.
+        // The revision rises even if only buckets change: a concurrent change of the user may have
+        // moved events there.
         replace(&mut tail.events, events);
         let mut fields = doc! { TAIL: bytes(tail.encode_to_vec()) };
         if self.epoch > 0 {
             fields.insert(EPOCH, self.epoch);
         }
-        let change = doc! { "$set": fields, "$inc": { REVISION: self.raise } };
+        let change = doc! { "$set": fields, "$inc": { REVISION: self.revision_step } };
         self.update_user(doc! { ID: id_value(id), REVISION: revision }, change).await
     }
 
-    /// Removes the parts of a user's history that are not in its document.
-    pub async fn forget_history(&mut self, user: LocalityId) -> Result<(), Fault> {
+    /// Deletes the buckets of a user's history.
+    pub async fn delete_history(&mut self, user: LocalityId) -> Result<(), Fault> {
         let journal = self.collections.database.collection::<Document>(JOURNAL);
         let all = buckets_up_to(user, u64::MAX);
         journal.delete_many(all).session(&mut self.session).await?;
@@ -116,8 +116,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Replaces those of the encoded events that have the numbers of `events`. Returns whether there
-/// are any.
+/// Replaces the encoded events that have the numbers of `events`. Returns whether there are any.
 fn replace(encoded: &mut [Vec<u8>], events: &[Event]) -> bool {
     let mut is_changed = false;
     for old in encoded {

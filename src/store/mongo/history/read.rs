@@ -18,30 +18,29 @@ use crate::store::mongo::schema::user::StoredUser;
 use crate::wire::encoded_user::EncodedUser;
 use crate::wire::event::decode_event;
 
-/// The limit of a page of all events.
+/// The limit of a page with all events.
 const ALL: usize = u32::MAX as usize;
 
 impl Collections {
-    /// See [`Store::history`](crate::directory::store::Store::history). A place is the sequence
-    /// number of the event to go on with.
+    /// See [`Store::history`](crate::directory::store::Store::history). `next` is the sequence
+    /// number of the next event.
     pub async fn history(
         &self,
         tenant: &Tenant,
         id: LocalityId,
-        place: Option<u64>,
+        next: Option<u64>,
         limit: usize,
     ) -> Result<Option<History>, Fault> {
         let Some((user, tail)) = self.read_tail(tenant, id).await? else { return Ok(None) };
-        let next = place.unwrap_or(tail.count).min(tail.count);
-        let page = self.page(EventPage::new(tenant, id, next, limit), &tail).await?;
+        let next = next.unwrap_or(tail.count).min(tail.count);
+        let page = self.fill(EventPage::new(tenant, id, next, limit), &tail).await?;
         let next = Some(page.next).filter(|next| *next > 0);
         Ok(Some(History { user, events: page.events, next }))
     }
 
-    /// A user with its history, as of one moment; none where it is not there, or the store has no
-    /// journal.
+    /// A user with its history; `None` if there is no such user, or the store has no journal.
     pub async fn past(&self, id: LocalityId) -> Result<Option<Past>, Fault> {
-        if !self.fence.versions()?.has_journal() {
+        if !self.version_guard.versions()?.has_journal() {
             return Ok(None);
         }
         let find = self.users.find_one(doc! { ID: id_value(id) });
@@ -53,16 +52,16 @@ impl Collections {
         let tail = Tail::of(tail)?;
 
         let page = EventPage::new(&user.tenant, id, tail.count, ALL);
-        let events = self.page(page, &tail).await?.events;
+        let events = self.fill(page, &tail).await?.events;
         let tenant = self.tenant(&user.tenant).await?;
         Ok(Some(Past::new(user, events, tenant)))
     }
 
-    /// Fills a page: from the tail, then from the buckets.
-    async fn page<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
+    /// Fills a page from the tail, then from the buckets.
+    async fn fill<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
         page.add(&tail.events)?;
-        while page.next > 0 && page.room() > 0 {
-            let size = i64::try_from(page.room().div_ceil(4)).map_err(Fault::damaged)?;
+        while page.next > 0 && page.remaining() > 0 {
+            let size = i64::try_from(page.remaining().div_ceil(4)).map_err(Fault::damaged)?;
             let journal = self.database.collection::<RawDocumentBuf>(JOURNAL);
             let find = journal.find(buckets_up_to(page.id, page.next)).sort(doc! { ID: -1 });
             let find = find.limit(size).read_concern(ReadConcern::majority());
@@ -79,7 +78,7 @@ impl Collections {
         Ok(page)
     }
 
-    /// A user of the tenant without attributes, and the end of its history.
+    /// A user of the tenant, without attributes, and the tail of its history.
     async fn read_tail(
         &self,
         tenant: &Tenant,
@@ -103,26 +102,26 @@ struct EventPage<'p> {
     tenant: &'p Tenant,
     id: LocalityId,
     events: Vec<Event>,
-    /// The number of the next event; 0 where there are no more.
+    /// The number of the next event; 0 if there are no more.
     next: u64,
     limit: usize,
 }
 
 impl<'p> EventPage<'p> {
-    /// An empty page, which begins with the event of number `next`.
+    /// An empty page that begins with event `next`.
     const fn new(tenant: &'p Tenant, id: LocalityId, next: u64, limit: usize) -> Self {
         Self { tenant, id, events: Vec::new(), next, limit }
     }
 
-    const fn room(&self) -> usize {
+    const fn remaining(&self) -> usize {
         self.limit - self.events.len()
     }
 
-    /// Adds those of `events`, which are in the order of their numbers, that come next.
+    /// Adds the next events from `events`, which ascend by number.
     fn add(&mut self, events: &[Vec<u8>]) -> Result<(), Fault> {
         for event in events.iter().rev() {
             let event = decode_event(self.tenant, self.id, event).map_err(Fault::damaged)?;
-            if event.sequence <= self.next && self.room() > 0 {
+            if event.sequence <= self.next && self.remaining() > 0 {
                 self.next = event.sequence - 1;
                 self.events.push(event);
             }

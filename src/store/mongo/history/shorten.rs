@@ -1,7 +1,6 @@
-//! A shorter retention of history: documents of a tenant's past that are over age are removed, and
-//! others get an earlier date, by which MongoDB removes them. First those of its users, page by
-//! page, then the ended ownerships of its identifiers, and at last its own events. Those that are
-//! damaged keep their dates: they are no reason to leave the others.
+//! A shorter retention of history: removes expired documents of a tenant's history, and gives others
+//! an earlier date, at which MongoDB removes them. First the histories of users, page by page, then
+//! the ended ownerships, and finally the tenant's own events. Damaged documents keep their dates.
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
@@ -22,21 +21,21 @@ use crate::store::mongo::schema::fields::{
 use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
 use crate::wire::event::time_of;
 
-/// Users, or ended ownerships, in one part.
-const PAGE: i64 = 500;
-/// The most documents of one statement.
-const STATEMENT: usize = 1_000;
+/// The users or ended ownerships of one page.
+const PAGE_SIZE: i64 = 500;
+/// The limit of documents in a statement.
+const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
-/// Where a part begins.
-enum Place {
+/// The position of a page.
+enum Cursor {
     Users(Option<LocalityId>),
     /// After the ended ownerships of this key.
     Ended(String),
 }
 
-impl Place {
-    fn read(place: Option<Vec<u8>>) -> Self {
-        match place.as_deref().and_then(<[u8]>::split_first) {
+impl Cursor {
+    fn read(cursor: Option<Vec<u8>>) -> Self {
+        match cursor.as_deref().and_then(<[u8]>::split_first) {
             Some((b'u', id)) => Self::Users(id.try_into().ok().map(<[u8; 16]>::into)),
             Some((b'e', key)) => Self::Ended(String::from_utf8_lossy(key).into_owned()),
             _ => Self::Users(None),
@@ -59,30 +58,30 @@ impl Collections {
         &self,
         tenant: &Tenant,
         by: Shortening,
-        place: Option<Vec<u8>>,
+        cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Fault> {
-        if !self.fence.versions()?.has_journal() {
+        if !self.version_guard.versions()?.has_journal() {
             return Ok(Shortened::default());
         }
-        let (next, users) = match Place::read(place) {
-            Place::Users(after) => {
+        let (next, users) = match Cursor::read(cursor) {
+            Cursor::Users(after) => {
                 let (last, users) = self.shorten_users(tenant, by, after).await?;
-                let next = last.map(|last| Place::Users(Some(last)));
-                (next.or(Some(Place::Ended(String::new()))), users)
+                let next = last.map(|last| Cursor::Users(Some(last)));
+                (next.or(Some(Cursor::Ended(String::new()))), users)
             }
-            Place::Ended(after) => {
+            Cursor::Ended(after) => {
                 let last = self.shorten_ended(tenant, by, &after).await?;
                 if last.is_none() {
                     self.shorten_buckets(journal_id(tenant), by, time_of_number).await?;
                 }
-                (last.map(Place::Ended), Vec::new())
+                (last.map(Cursor::Ended), Vec::new())
             }
         };
         Ok(Shortened { next: next.map(|next| next.encode()), users })
     }
 
-    /// Shortens the histories of the next users. Returns the last of them, and those whose own
-    /// documents have events that are over age.
+    /// Shortens the histories of the next users. Returns the last of them, and those whose tails have
+    /// expired events.
     async fn shorten_users(
         &self,
         tenant: &Tenant,
@@ -93,10 +92,10 @@ impl Collections {
         if let Some(after) = after {
             filter.insert(ID, doc! { "$gt": id_value(after) });
         }
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE);
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE);
         let options = options.projection(doc! { TAIL: 1 }).max_time(self.timeout).build();
-        let (mut last, mut over_age) = (None, Vec::new());
-        for document in self.all(&self.users, filter, options).await? {
+        let (mut last, mut expired) = (None, Vec::new());
+        for document in self.find_documents(&self.users, filter, options).await? {
             let id = id_of(&document)?;
             last = Some(id);
             let [tail] = read_fields(&document, [TAIL])?;
@@ -105,14 +104,14 @@ impl Collections {
                 self.shorten_buckets(id, by, newest_of_bucket).await?;
             }
             if tail.has_older(by.now.minus(by.retention)) {
-                over_age.push(id);
+                expired.push(id);
             }
         }
-        Ok((last, over_age))
+        Ok((last, expired))
     }
 
-    /// Removes documents of a history or gives them an earlier date, by the time of the newest
-    /// event of each.
+    /// Removes documents of a history, or gives them an earlier date, by the time of their newest
+    /// events.
     async fn shorten_buckets(
         &self,
         id: LocalityId,
@@ -123,14 +122,14 @@ impl Collections {
         let find = journal.find(buckets_up_to(id, u64::MAX)).sort(doc! { ID: 1 });
         let find = find.max_time(self.timeout);
         let mut found = find.read_concern(ReadConcern::majority()).await?;
-        let (mut updates, mut over) = (Vec::new(), Vec::new());
+        let (mut updates, mut expired) = (Vec::new(), Vec::new());
         while let Some(document) = found.try_next().await? {
             let Ok(time) = time(&document) else { continue };
             let removal = by.removal(time);
             let bucket = document.get(ID).map_err(Fault::damaged)?;
             let bucket = bucket.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
             if removal <= by.now {
-                over.push(bucket);
+                expired.push(bucket);
                 continue;
             }
             let removal = date(removal);
@@ -139,33 +138,33 @@ impl Collections {
                 "u": { "$set": { EXPIRES_AT: removal } },
             });
         }
-        // The oldest first: what is left is the end of a history at any time.
-        for over in over.chunks(STATEMENT) {
-            journal.delete_many(by_id(over.to_vec())).write_concern(majority()).await?;
+        // The oldest first, so that a history never has a gap.
+        for ids in expired.chunks(MAX_STATEMENT_DOCUMENTS) {
+            journal.delete_many(by_id(ids.to_vec())).write_concern(majority()).await?;
         }
         self.set_dates(JOURNAL, &updates).await
     }
 
-    /// The same for the ended ownerships of the keys that come after one. Returns the last of them.
+    /// Shortens the ended ownerships of the next keys. Returns the last of them.
     async fn shorten_ended(
         &self,
         tenant: &Tenant,
         by: Shortening,
         after: &str,
     ) -> Result<Option<String>, Fault> {
-        // Keys begin with the tenant's name and a comma. The next character is a minus.
+        // Keys begin with the tenant's name and a comma, whose next character is the hyphen.
         let (first, end) = (format!("{tenant},"), format!("{tenant}-"));
         let keys = doc! { "$gt": first.as_str().max(after), "$lt": end };
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE);
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE);
         let ended = self.database.collection::<RawDocumentBuf>(ENDED);
         let (mut last, mut updates) = (None, Vec::new());
-        for document in self.all(&ended, doc! { ID: keys }, options.build()).await? {
+        for document in self.find_documents(&ended, doc! { ID: keys }, options.build()).await? {
             let key = key_of(&document)?.to_owned();
             last = Some(key.clone());
             let Ok((_, owners)) = read_row(&document) else { continue };
             let newest = owners.0.iter().map(|one| one.end).max().unwrap_or_default();
             let removal = date(by.removal(newest));
-            // Unless an ownership has ended meanwhile.
+            // Unless another ownership has ended since.
             let [owners] = read_fields(&document, [OWNERSHIPS])?;
             let owners = owners.and_then(|owners| Bson::try_from(owners).ok());
             let present =
@@ -178,14 +177,14 @@ impl Collections {
 
     async fn set_dates(&self, collection: &str, updates: &[Document]) -> Result<(), Fault> {
         let concern = mongodb::bson::serialize_to_bson(&majority()).map_err(Fault::damaged)?;
-        for updates in updates.chunks(STATEMENT) {
+        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
             let command = doc! {
                 "update": collection, "updates": updates.to_vec(), "ordered": false,
                 "writeConcern": concern.clone(),
             };
             let reply = self.database.run_command(command).await?;
             if reply.contains_key("writeErrors") {
-                return Err(Fault::damaged("dates that MongoDB does not take"));
+                return Err(Fault::damaged("MongoDB rejects a date"));
             }
         }
         Ok(())
@@ -199,6 +198,6 @@ fn majority() -> WriteConcern {
 /// The time of the newest event of a user's bucket.
 fn newest_of_bucket(document: &RawDocument) -> Result<Timestamp, Fault> {
     let events = Bucket::events(document)?;
-    let newest = events.last().ok_or_else(|| Fault::damaged("a bucket without events"))?;
+    let newest = events.last().ok_or_else(|| Fault::damaged("a bucket has no events"))?;
     time_of(newest).map_err(Fault::damaged)
 }

@@ -1,7 +1,6 @@
-//! The events of tenants themselves: each a document of [`JOURNAL`], in the form of a bucket of a
-//! user's events. Its id is a hash of the tenant's name, in the place of a user's id, and the
-//! number of the event. So they are in the order of their times, and two servers write events of
-//! one tenant without a conflict.
+//! The events of tenants: each is a document of [`JOURNAL`] in the form of a user's bucket. Its id is
+//! a hash of the tenant's name, instead of a user's id, and the number of the event. So events are
+//! in the order of their times, and two servers write events of one tenant without a conflict.
 
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::store::mongo::schema::fields::{EVENTS, EXPIRES_AT, ID, JOURNAL};
 use crate::store::mongo::schema::tail::{Bucket, bucket_id, encode_bucket};
 use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
 
-/// The bits of an event's number that are random. Those above are its time in milliseconds.
+/// The random low bits of an event's number. The others are its time in milliseconds.
 const RANDOM_BITS: u32 = 20;
 
 impl Transaction<'_> {
@@ -57,7 +56,7 @@ impl Collections {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Fault> {
-        if !self.fence.versions()?.has_journal() {
+        if !self.version_guard.versions()?.has_journal() {
             return Ok(Vec::new());
         }
         let id = journal_id(tenant);
@@ -80,12 +79,12 @@ impl Collections {
     }
 }
 
-/// The id under which the events of a tenant are.
+/// The id with which the ids of a tenant's events begin.
 pub fn journal_id(tenant: &Tenant) -> LocalityId {
     LocalityId::from(xxh3_128(tenant.as_str().as_bytes()).to_be_bytes())
 }
 
-/// The time of an event of a tenant, which is in its number.
+/// The time of a tenant's event, from its number.
 pub fn time_of_number(document: &RawDocument) -> Result<Timestamp, Fault> {
     let number = number_of(document)? >> RANDOM_BITS;
     Ok(Timestamp::from_millis(i64::try_from(number).map_err(Fault::damaged)?))
@@ -94,6 +93,6 @@ pub fn time_of_number(document: &RawDocument) -> Result<Timestamp, Fault> {
 fn number_of(document: &RawDocument) -> Result<u64, Fault> {
     let [id] = read_fields(document, [ID])?;
     let number = required(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
-    let number = number.ok_or_else(|| Fault::damaged("an event without a number"))?;
+    let number = number.ok_or_else(|| Fault::damaged("an event has no number"))?;
     Ok(u64::from_be_bytes(*number))
 }

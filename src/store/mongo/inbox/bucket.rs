@@ -14,7 +14,7 @@ use crate::store::mongo::schema::fields::{EXPIRES_AT, ID};
 use crate::store::mongo::schema::tail::bucket_id;
 use crate::wire::notice::{decode_content, encode_content};
 
-/// Of a bucket: its notices, in the order in which they came.
+/// Of a bucket: its notices, in order of arrival.
 pub const NOTICES: &str = "m";
 /// Of a bucket: the position of its first notice.
 pub const FIRST: &str = "f";
@@ -22,30 +22,29 @@ pub const FIRST: &str = "f";
 pub const COUNT: &str = "n";
 /// Of a bucket: the bytes of their contents.
 pub const SIZE: &str = "z";
-/// Of the open bucket: the ids of the notices of the bucket before it, and of young ones before
-/// that.
+/// Of the open bucket: the ids of the notices of the previous bucket, and of recent ones before.
 pub const RECENT: &str = "l";
-/// Of the open bucket: that its user was removed.
+/// Of the open bucket: whether its user was removed.
 pub const GONE: &str = "g";
 /// Of a notice: its id.
 pub const NOTICE: &str = "i";
 /// Of a notice: when it was sent.
 const SENT: &str = "t";
-/// Of a notice: when it goes, if that was said.
+/// Of a notice: when it expires, if it does.
 const ENDS: &str = "e";
-/// Of a notice: its content; absent where it was deleted.
+/// Of a notice: its content; absent if it was deleted.
 const CONTENT: &str = "b";
-/// Of a notice: that it was read.
+/// Of a notice: whether it was read.
 const READ: &str = "r";
 
-/// The bytes after which a bucket takes no more notices.
-const MOST_BYTES: i64 = 128 << 10;
-/// For how long ids of notices are remembered that are in none of the last two buckets, and how
-/// many: one that is sent twice within that time is there once.
-const REMEMBERED: Duration = Duration::from_secs(60);
-const MOST_REMEMBERED: usize = 1_000;
-/// For how long an inbox refuses notices once its user was removed.
-const REFUSAL: Duration = Duration::from_secs(24 * 60 * 60);
+/// The bytes at which a bucket is full.
+const MAX_BYTES: i64 = 128 << 10;
+/// The time for which, and the number up to which, the open bucket has ids of notices before the last
+/// two buckets: a notice that is sent twice within that time is delivered once.
+const ID_MEMORY: Duration = Duration::from_secs(60);
+const MAX_REMEMBERED_IDS: usize = 1_000;
+/// The time for which an inbox refuses notices after its user was removed.
+const REFUSAL_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The id of the open bucket of a user.
 pub fn open(user: LocalityId) -> Bson {
@@ -57,8 +56,7 @@ pub fn all(user: LocalityId) -> Document {
     doc! { "$gte": bucket_id(user, 0), "$lte": open(user) }
 }
 
-/// The filter for the buckets of a user that begin before a position, and for the open one where
-/// that is wanted.
+/// The filter for the buckets of a user that begin before a position, with or without the open one.
 pub fn buckets_before(user: LocalityId, position: u64, with_open: bool) -> Document {
     let earlier = doc! { ID: { "$gte": bucket_id(user, 0), "$lt": bucket_id(user, position) } };
     match (with_open, position) {
@@ -69,7 +67,7 @@ pub fn buckets_before(user: LocalityId, position: u64, with_open: bool) -> Docum
 }
 
 /// A projection without the contents of notices.
-pub fn content_left_out() -> Document {
+pub fn without_content() -> Document {
     doc! { format!("{NOTICES}.{CONTENT}"): false, RECENT: false }
 }
 
@@ -83,39 +81,39 @@ pub fn addition(notice: &Notice, limits: InboxLimits) -> Document {
     }
 }
 
-/// The statement that adds a notice to an open bucket that has room and does not have it, or makes
-/// the bucket.
+/// The statement that adds a notice to an open bucket that is not full and does not have it, or
+/// creates the bucket.
 pub fn push(user: LocalityId, notice: &Notice, limits: InboxLimits) -> Document {
     let id = id_value(notice.id);
     let filter = doc! {
         ID: open(user),
         format!("{NOTICES}.{NOTICE}"): { "$ne": &id },
         RECENT: { "$ne": &id },
-        COUNT: { "$lt": OpenBucket::MOST as i64 },
-        SIZE: { "$lt": MOST_BYTES },
+        COUNT: { "$lt": OpenBucket::MAX_NOTICES as i64 },
+        SIZE: { "$lt": MAX_BYTES },
     };
     let mut change = addition(notice, limits);
     change.insert("$setOnInsert", doc! { FIRST: 1_i64 });
     doc! { "q": filter, "u": change, "upsert": true }
 }
 
-/// The document in the place of the open bucket of a user that was removed.
+/// The document that replaces the open bucket of a removed user.
 pub fn refusal(user: LocalityId, now: Timestamp) -> Document {
     doc! {
         ID: open(user),
         FIRST: 1_i64,
-        COUNT: OpenBucket::MOST as i64,
-        SIZE: MOST_BYTES,
+        COUNT: OpenBucket::MAX_NOTICES as i64,
+        SIZE: MAX_BYTES,
         NOTICES: [],
-        EXPIRES_AT: date(now.plus(REFUSAL)),
+        EXPIRES_AT: date(now.plus(REFUSAL_TIME)),
         GONE: true,
     }
 }
 
-/// The statement that makes a change of an inbox, and the filter for buckets that it has missed.
+/// The statement that changes an inbox, and the filter for buckets that it has missed.
 pub fn update_of(user: LocalityId, change: &InboxChange) -> (Document, Document) {
-    let is_there = |name: &str| (name.to_owned(), doc! { "$exists": true }.into());
-    let is_new = |name: &str| (name.to_owned(), doc! { "$exists": false }.into());
+    let exists = |name: &str| (name.to_owned(), doc! { "$exists": true }.into());
+    let is_absent = |name: &str| (name.to_owned(), doc! { "$exists": false }.into());
     let ids = |ids: &[LocalityId]| -> Bson {
         doc! { "$in": ids.iter().map(|id| id_value(*id)).collect::<Vec<_>>() }.into()
     };
@@ -132,9 +130,9 @@ pub fn update_of(user: LocalityId, change: &InboxChange) -> (Document, Document)
             doc! { format!("{NOTICES}.$[e]"): { NOTICE: id_value(*notice) } },
         ),
     };
-    let mut element: Document = [of, is_there(CONTENT)].into_iter().collect();
+    let mut element: Document = [of, exists(CONTENT)].into_iter().collect();
     if !matches!(change, InboxChange::Delete(_)) {
-        element.extend([is_new(READ)]);
+        element.extend([is_absent(READ)]);
     }
     let named = element.iter().map(|(name, value)| (format!("e.{name}"), value.clone()));
     let named: Document = named.collect();
@@ -157,7 +155,7 @@ fn entry_document(notice: &Notice) -> Document {
     entry
 }
 
-/// A bucket as it is read.
+/// A bucket, as stored.
 pub struct Bucket<'d> {
     pub first: u64,
     count: u64,
@@ -172,8 +170,8 @@ impl<'d> Bucket<'d> {
             required(NOTICES, Some(notice.map_err(Fault::damaged)?), RawBsonRef::as_document)
         };
         Ok(Self {
-            first: whole(FIRST, first)?,
-            count: whole(COUNT, count)?,
+            first: unsigned(FIRST, first)?,
+            count: unsigned(COUNT, count)?,
             notices: notices.map(notice).collect::<Result<_, _>>()?,
         })
     }
@@ -183,7 +181,7 @@ impl<'d> Bucket<'d> {
         self.first + self.count - 1
     }
 
-    /// Adds its entries before a position, the latest first, until there are `limit`.
+    /// Adds its entries before a position, the latest first, up to `limit`.
     pub fn add_to(
         &self,
         entries: &mut Vec<InboxEntry>,
@@ -204,7 +202,7 @@ impl<'d> Bucket<'d> {
 fn read_entry(position: u64, entry: &RawDocument, with_content: bool) -> Result<InboxEntry, Fault> {
     let [id, sent, ends, content, read] = read_fields(entry, [NOTICE, SENT, ENDS, CONTENT, READ])?;
     let read = read.is_some();
-    // One that was deleted has nothing but its id.
+    // A deleted notice has only its id.
     let Some(sent) = sent.and_then(RawBsonRef::as_datetime) else {
         return Ok(InboxEntry { position, read, notice: None });
     };
@@ -222,7 +220,7 @@ fn read_entry(position: u64, entry: &RawDocument, with_content: bool) -> Result<
     Ok(InboxEntry { position, read, notice: Some(notice) })
 }
 
-fn whole(name: &str, value: Option<RawBsonRef<'_>>) -> Result<u64, Fault> {
+fn unsigned(name: &str, value: Option<RawBsonRef<'_>>) -> Result<u64, Fault> {
     u64::try_from(required(name, value, RawBsonRef::as_i64)?).map_err(Fault::damaged)
 }
 
@@ -237,12 +235,12 @@ pub struct OpenBucket {
 }
 
 impl OpenBucket {
-    /// The most notices of a bucket.
-    pub const MOST: u64 = 50;
+    /// The limit of notices in a bucket.
+    pub const MAX_NOTICES: u64 = 50;
 
     /// The document of the first notice of an inbox.
     pub fn first(user: LocalityId, notice: &Notice, limits: InboxLimits) -> Document {
-        begun(user, 1, notice, limits)
+        with_notice(user, 1, notice, limits)
     }
 
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
@@ -258,8 +256,8 @@ impl OpenBucket {
             ids.push(required(RECENT, id.ok(), as_id)?);
         }
         Ok(Self {
-            first: whole(FIRST, first)?,
-            count: whole(COUNT, count)?,
+            first: unsigned(FIRST, first)?,
+            count: unsigned(COUNT, count)?,
             size: required(SIZE, size, RawBsonRef::as_i64)?,
             is_gone: gone.is_some(),
             ids,
@@ -267,14 +265,14 @@ impl OpenBucket {
         })
     }
 
-    /// Whether the inbox has, or had a short time ago, this notice.
+    /// Whether the inbox has this notice, or had it recently.
     pub fn has(&self, notice: LocalityId) -> bool {
         self.ids.contains(&notice)
     }
 
-    /// Whether it takes one more notice.
+    /// Whether it can take another notice.
     pub const fn has_room(&self) -> bool {
-        self.count < Self::MOST && self.size < MOST_BYTES
+        self.count < Self::MAX_NOTICES && self.size < MAX_BYTES
     }
 
     /// The position of the first notice after it.
@@ -282,7 +280,7 @@ impl OpenBucket {
         self.first + self.count
     }
 
-    /// The document of the bucket that it becomes.
+    /// The document of the closed bucket that it becomes.
     pub fn closed(&self, user: LocalityId) -> Document {
         let mut closed = self.document.clone();
         closed.remove(RECENT);
@@ -290,26 +288,26 @@ impl OpenBucket {
         closed
     }
 
-    /// The open bucket after it, which begins with this notice. It is kept for at least as long.
+    /// The next open bucket, which begins with this notice and expires no earlier.
     pub fn next(&self, user: LocalityId, notice: &Notice, limits: InboxLimits) -> Document {
-        let mut next = begun(user, self.next_position(), notice, limits);
+        let mut next = with_notice(user, self.next_position(), notice, limits);
         let expiry =
             next.get_datetime(EXPIRES_AT).ok().max(self.document.get_datetime(EXPIRES_AT).ok());
         next.insert(EXPIRES_AT, expiry.copied());
-        let youngest = notice.send_time.minus(REMEMBERED);
+        let recent_since = notice.send_time.minus(ID_MEMORY);
         let (own, before) = self.ids.split_at(self.ids.len().min(self.count as usize));
-        let is_young = |id: &&LocalityId| {
+        let is_recent = |id: &&LocalityId| {
             let time = id.timestamp_millis().and_then(|millis| i64::try_from(millis).ok());
-            time.is_some_and(|time| Timestamp::from_millis(time) > youngest)
+            time.is_some_and(|time| Timestamp::from_millis(time) > recent_since)
         };
-        let ids = own.iter().chain(before.iter().filter(is_young)).take(MOST_REMEMBERED);
+        let ids = own.iter().chain(before.iter().filter(is_recent)).take(MAX_REMEMBERED_IDS);
         next.insert(RECENT, ids.map(|id| id_value(*id)).collect::<Vec<_>>());
         next
     }
 }
 
 /// The document of an open bucket with one notice.
-fn begun(user: LocalityId, first: u64, notice: &Notice, limits: InboxLimits) -> Document {
+fn with_notice(user: LocalityId, first: u64, notice: &Notice, limits: InboxLimits) -> Document {
     let entry = entry_document(notice);
     doc! {
         ID: open(user),

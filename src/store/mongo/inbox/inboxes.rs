@@ -1,7 +1,7 @@
-//! Inboxes: documents of [`INBOX`], each with up to 50 notices of one user. The latest stand in a
-//! document with a fixed id, the open bucket, to which notices are added without a transaction.
-//! When it is full, a transaction copies it to a bucket of its own, which begins with the number
-//! of its first notice, and begins it anew.
+//! Inboxes: documents of [`INBOX`], each with up to 50 notices of one user. The latest notices are in
+//! a document with a fixed id, the open bucket, to which notices are added without a transaction.
+//! When it is full, a transaction copies it to a closed bucket, whose id has the position of its
+//! first notice, and empties it.
 
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::commit::commit;
 use crate::store::mongo::database::freshness::Freshness;
-use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
 use crate::store::mongo::inbox::bucket::{
-    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before,
-    content_left_out, open, push, refusal, update_of,
+    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before, open, push,
+    refusal, update_of, without_content,
 };
 use crate::store::mongo::schema::bson::{id_value, raw};
 use crate::store::mongo::schema::fields::{ID, INBOX, PRIVATE, REVISION, WIRE};
@@ -33,18 +33,18 @@ use crate::store::mongo::schema::request::{StoredRequest, request_document, requ
 use crate::store::mongo::schema::tail::bucket_id;
 use crate::store::mongo::schema::user::StoredUser;
 
-/// The inboxes of one command.
-const UPDATES: usize = 100;
-/// Inboxes that are read or begun anew at once.
-const AT_ONCE: usize = 8;
+/// The limit of inboxes in a command.
+const INBOXES_PER_COMMAND: usize = 100;
+/// The limit of inboxes that are read or written concurrently.
+const MAX_CONCURRENT: usize = 8;
 
 /// The outcome of a delivery to one inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivered {
-    /// It is there.
-    There,
+    /// The inbox has the notice.
+    Present,
     /// The user was removed.
-    Gone,
+    UserRemoved,
 }
 
 impl Collections {
@@ -65,7 +65,7 @@ impl Collections {
         }
         let find = self.requests.find_one(doc! { ID: request_id(request) });
         let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let Some(stored) = find.await? else { return Err(Fault::Late) };
+        let Some(stored) = find.await? else { return Err(Fault::TimedOut) };
         let stored = StoredRequest::read(&stored)?;
         if stored.request_hash != request.request_hash {
             return Ok(Err(Error::RequestIdReused));
@@ -73,44 +73,44 @@ impl Collections {
         Ok(Ok((IdempotencyKey::stored_subject(stored.subject), true)))
     }
 
-    /// Delivers a notice to users. Returns for each whether it is there. Failed writes are
-    /// repeated: an inbox that has the notice already does not change.
+    /// Delivers a notice to users. Returns for each whether the inbox has it. Failed writes are
+    /// repeated: delivery is idempotent.
     pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
         let Delivery { notice, users, limits, .. } = delivery;
         let deadline = Instant::now() + self.timeout;
         let mut delivered: HashMap<LocalityId, Delivered> = HashMap::new();
-        for users in users.chunks(UPDATES) {
+        for users in users.chunks(INBOXES_PER_COMMAND) {
             let push_all = || {
                 let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
                 self.update_unordered(INBOX, updates)
             };
-            let backoff = Backoff::of_transaction(deadline);
-            let refused = backoff.between(push_all, Fault::may_pass).await?;
+            let backoff = Backoff::for_transaction(deadline);
+            let refused = backoff.retry(push_all, Fault::is_retryable).await?;
             let others = refused.into_iter().filter_map(|n| users.get(n).copied());
             let others = others.map(|user| async move {
-                let alone = || self.deliver_alone(user, notice, *limits, deadline);
-                let passes = |fault: &Fault| fault.may_pass() || fault.is_duplicate();
-                let backoff = Backoff::of_transaction(deadline);
-                Ok::<_, Fault>((user, backoff.between(alone, passes).await?))
+                let alone = || self.deliver_in_transaction(user, notice, *limits, deadline);
+                let is_retryable = |fault: &Fault| fault.is_retryable() || fault.is_duplicate();
+                let backoff = Backoff::for_transaction(deadline);
+                Ok::<_, Fault>((user, backoff.retry(alone, is_retryable).await?))
             });
-            let others = stream::iter(others.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+            let others = stream::iter(others.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT);
             delivered.extend(others.try_collect::<Vec<_>>().await?);
         }
-        let is_there = |user| delivered.get(user).copied() != Some(Delivered::Gone);
-        Ok(users.iter().map(is_there).collect())
+        let is_present = |user| delivered.get(user).copied() != Some(Delivered::UserRemoved);
+        Ok(users.iter().map(is_present).collect())
     }
 
-    /// Delivers a notice to an inbox that is full, or may have it.
-    async fn deliver_alone(
+    /// Delivers a notice to an inbox that is full or may have the notice, in a transaction.
+    async fn deliver_in_transaction(
         &self,
         user: LocalityId,
         notice: &Notice,
         limits: InboxLimits,
         deadline: Instant,
     ) -> Result<Delivered, Fault> {
-        let versions = self.fence.versions()?;
+        let versions = self.version_guard.versions()?;
         let mut transaction =
-            Transaction::begin(self, &Freshness::default()).await?.under(versions);
+            Transaction::begin(self, &Freshness::default()).await?.with_versions(versions);
         match transaction.notify(user, notice, limits).await {
             Ok(delivered) => commit(transaction, deadline).await.map(|()| delivered),
             Err(fault) => {
@@ -136,7 +136,7 @@ impl Collections {
             async move { Ok::<_, Fault>(find.await?.map(|_| user)) }
         };
         let found: Vec<_> = stream::iter(users.into_iter().map(find).collect::<Vec<_>>())
-            .buffered(AT_ONCE)
+            .buffered(MAX_CONCURRENT)
             .try_collect()
             .await?;
         Ok(found.into_iter().flatten().collect())
@@ -169,14 +169,14 @@ impl Collections {
         let projection = if with_content {
             doc! {}
         } else {
-            content_left_out()
+            without_content()
         };
         let (mut part, before) = (InboxPart::default(), before.unwrap_or(u64::MAX));
-        // The position with which the buckets begin that were read. One that begins there or later
-        // is a copy, made meanwhile.
+        // The first position of the buckets that were read. A bucket that begins there or later is a
+        // copy that was made since.
         let mut first = before;
         loop {
-            let count = (limit - part.entries.len()).div_ceil(OpenBucket::MOST as usize) + 1;
+            let count = (limit - part.entries.len()).div_ceil(OpenBucket::MAX_NOTICES as usize) + 1;
             let find =
                 inbox.find(buckets_before(user, first, part.last == 0)).sort(doc! { ID: -1 });
             let find = find.limit(count as i64).projection(projection.clone());
@@ -198,26 +198,25 @@ impl Collections {
         }
     }
 
-    /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). What
-    /// was copied to another bucket meanwhile is looked for afterwards, from the open bucket on,
-    /// and changed again.
+    /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). Repeats
+    /// the update while buckets that were closed concurrently still have such notices.
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
-        let (update, left) = update_of(user, change);
+        let (update, remaining) = update_of(user, change);
         let inbox = self.database.collection::<RawDocumentBuf>(INBOX);
         let attempt = async || {
             self.update_unordered(INBOX, vec![update.clone()]).await?;
-            let find = inbox.find_one(left.clone()).sort(doc! { ID: -1 });
+            let find = inbox.find_one(remaining.clone()).sort(doc! { ID: -1 });
             let find = find.projection(doc! { ID: 1 }).read_concern(ReadConcern::majority());
-            let left = find.max_time(self.timeout).await?;
-            if left.is_none() { Ok(()) } else { Err(Fault::Unanswered) }
+            let missed = find.max_time(self.timeout).await?;
+            if missed.is_none() { Ok(()) } else { Err(Fault::CommitUnanswered) }
         };
-        let backoff = Backoff::of_transaction(Instant::now() + self.timeout);
-        backoff.between(attempt, Fault::may_pass).await
+        let backoff = Backoff::for_transaction(Instant::now() + self.timeout);
+        backoff.retry(attempt, Fault::is_retryable).await
     }
 }
 
 impl Transaction<'_> {
-    /// Adds a notice to the inbox of a user, unless that has it.
+    /// Adds a notice to the inbox of a user, unless the inbox has it.
     pub async fn notify(
         &mut self,
         user: LocalityId,
@@ -230,36 +229,36 @@ impl Transaction<'_> {
         let Some(found) = found else {
             let document = raw(&OpenBucket::first(user, notice, limits))?;
             inbox.insert_one(document).session(&mut self.session).await?;
-            return Ok(Delivered::There);
+            return Ok(Delivered::Present);
         };
         if found.is_gone {
-            return self.renew(user, notice, limits).await;
+            return self.reopen(user, notice, limits).await;
         }
         if found.has(notice.id) {
-            return Ok(Delivered::There);
+            return Ok(Delivered::Present);
         }
         if found.has_room() {
             let change = doc! { ID: open(user), FIRST: found.first as i64 };
             let update = inbox.update_one(change, addition(notice, limits));
-            all_there(update.session(&mut self.session).await?.matched_count, 1)?;
-            return Ok(Delivered::There);
+            expect_matched(update.session(&mut self.session).await?.matched_count, 1)?;
+            return Ok(Delivered::Present);
         }
 
         let closed = found.closed(user);
         let by_id = doc! { ID: closed.get(ID) };
-        // There may be one already, where an older backup was restored.
+        // The bucket may exist already if an older backup was restored.
         let replace = inbox.replace_one(by_id, raw(&closed)?).upsert(true);
         replace.session(&mut self.session).await?;
         let (first, next) = (found.first, found.next(user, notice, limits));
         let replace = inbox.replace_one(doc! { ID: open(user), FIRST: first as i64 }, raw(&next)?);
         let replaced = replace.session(&mut self.session).await?.matched_count;
-        all_there(replaced, 1)?;
+        expect_matched(replaced, 1)?;
         self.remove_older(user, found.next_position(), limits).await?;
-        Ok(Delivered::There)
+        Ok(Delivered::Present)
     }
 
-    /// Begins the inbox of a user anew who was removed, and is there again by an import.
-    async fn renew(
+    /// Reopens the inbox of a user who was removed and imported again.
+    async fn reopen(
         &mut self,
         user: LocalityId,
         notice: &Notice,
@@ -267,31 +266,33 @@ impl Transaction<'_> {
     ) -> Result<Delivered, Fault> {
         let by_id = doc! { ID: id_value(user) };
         if self.find_one(&self.collections.users, by_id).await?.is_none() {
-            return Ok(Delivered::Gone);
+            return Ok(Delivered::UserRemoved);
         }
         let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
         let first = raw(&OpenBucket::first(user, notice, limits))?;
         let replace = inbox.replace_one(doc! { ID: open(user) }, first);
-        all_there(replace.session(&mut self.session).await?.matched_count, 1)?;
-        Ok(Delivered::There)
+        expect_matched(replace.session(&mut self.session).await?.matched_count, 1)?;
+        Ok(Delivered::Present)
     }
 
-    /// Removes the buckets with nothing among the latest notices.
+    /// Removes the buckets without any of the latest notices.
     async fn remove_older(
         &mut self,
         user: LocalityId,
         last: u64,
         limits: InboxLimits,
     ) -> Result<(), Fault> {
-        let Some(oldest) = last.checked_sub(limits.count + OpenBucket::MOST) else { return Ok(()) };
+        let Some(oldest) = last.checked_sub(limits.count + OpenBucket::MAX_NOTICES) else {
+            return Ok(());
+        };
         let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
         let range = doc! { "$gte": bucket_id(user, 0), "$lte": bucket_id(user, oldest) };
         inbox.delete_many(doc! { ID: range }).session(&mut self.session).await?;
         Ok(())
     }
 
-    /// Removes the inbox of a user. For a day it takes no notices: one may be on its way.
-    pub async fn forget_inbox(&mut self, user: LocalityId, now: Timestamp) -> Result<(), Fault> {
+    /// Removes the inbox of a user. For a day it refuses notices, which may still be in flight.
+    pub async fn delete_inbox(&mut self, user: LocalityId, now: Timestamp) -> Result<(), Fault> {
         let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
         let closed = doc! { ID: { "$gte": bucket_id(user, 0), "$lt": open(user) } };
         inbox.delete_many(closed).session(&mut self.session).await?;

@@ -69,7 +69,7 @@ impl InboxStore for Mongo {
 impl Mongo {
     /// Refuses what a store of an older schema has no collection for.
     fn check_inboxes(&self) -> Result<(), Error> {
-        let has_inboxes = self.collections.fence.versions()?.has_inboxes();
+        let has_inboxes = self.collections.version_guard.versions()?.has_inboxes();
         if has_inboxes { Ok(()) } else { Err(Error::NoInboxes) }
     }
 }

@@ -1,5 +1,5 @@
-//! The store as it was at one moment: finds of a snapshot session. MongoDB keeps what such finds
-//! need for five minutes, unless `minSnapshotHistoryWindowInSeconds` says otherwise.
+//! A snapshot of the store for exports: finds of a snapshot session. MongoDB retains snapshots for
+//! five minutes, unless `minSnapshotHistoryWindowInSeconds` says otherwise.
 
 use std::sync::Arc;
 
@@ -26,31 +26,30 @@ use crate::store::mongo::schema::tenant::read_tenant;
 use crate::store::mongo::schema::user::StoredUser;
 use crate::wire::exported_user::ExportedUser;
 
-/// The store at the moment of the session's first find.
+/// The store at the time of the session's first find.
 pub struct Snapshot {
     store: Mongo,
     session: Arc<Mutex<ClientSession>>,
 }
 
-/// The session of a snapshot, for one read after the other.
+/// The session of a snapshot: one read at a time.
 type Session = OwnedMutexGuard<ClientSession>;
 
 impl Snapshot {
-    /// The store as it is now; none where MongoDB has no snapshots.
+    /// A snapshot of the store as it is now; `None` if MongoDB has no snapshots.
     pub async fn take(store: &Mongo) -> Result<Option<Self>, Error> {
         let session = store.collections.client.start_session().snapshot(true).await;
         let session = Arc::new(Mutex::new(session.map_err(Fault::from)?));
         let snapshot = Self { store: store.clone(), session };
         let first = |collections: Arc<Collections>, mut session: Session| async move {
-            let nobody = doc! { ID: "" };
-            let none = FindOptions::default();
-            all(&mut session, &collections.tenants, nobody, none).await.map(drop)
+            let no_tenant = doc! { ID: "" };
+            let options = FindOptions::default();
+            all(&mut session, &collections.tenants, no_tenant, options).await.map(drop)
         };
         Ok(snapshot.read(first).await?.map(|()| snapshot))
     }
 
-    /// Reads at the moment; none where MongoDB has forgotten it. It goes on though its caller does
-    /// not.
+    /// Reads in the snapshot, even if the caller leaves; `None` once MongoDB has dropped it.
     async fn read<T, F>(
         &self,
         read: impl FnOnce(Arc<Collections>, Session) -> F,
@@ -59,17 +58,17 @@ impl Snapshot {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let turn = self.store.walks.clone().acquire_owned().await;
+        let permit = self.store.walks.clone().acquire_owned().await;
         let session = self.session.clone().lock_owned().await;
         let read = read(self.store.collections.clone(), session);
         let read = self.store.spawn(SCAN_TIMEOUT, async move {
             let found = read.await;
-            drop(turn);
+            drop(permit);
             found
         })?;
         match read.await.unwrap_or(Err(Fault::Panicked)) {
             Ok(found) => Ok(Some(found)),
-            Err(fault) if fault.is_forgotten() => Ok(None),
+            Err(fault) if fault.is_snapshot_gone() => Ok(None),
             Err(fault) => Err(fault.into()),
         }
     }
@@ -100,7 +99,7 @@ impl UserScan for Snapshot {
         let (filter, options) = users_of(tenant, after, limit);
         self.read(|collections, mut session| async move {
             let found = all(&mut session, &collections.users, filter, options).await?;
-            // Names of attributes stay what they are.
+            // Names of attributes do not change.
             let mut users = Vec::with_capacity(found.len());
             for document in &found {
                 let user = StoredUser::read(document)?;

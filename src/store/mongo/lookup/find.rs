@@ -1,4 +1,4 @@
-//! Finds of documents by their ids, whose replies are read where they lie.
+//! Finds of documents by their ids. Documents are decoded in the reply's buffer, without a copy.
 
 use std::time::Duration;
 
@@ -13,36 +13,36 @@ use crate::store::mongo::database::freshness::Key;
 use crate::store::mongo::database::transaction::Transaction;
 use crate::store::mongo::schema::bson::by_id;
 
-/// Finds of one kind: how fresh, and from where.
-pub enum Finds<'t, 'c> {
+/// How a find reads: with a read concern from some members, or in the snapshot of a transaction.
+pub enum ReadMode<'t, 'c> {
     Plain { concern: ReadConcern, criteria: SelectionCriteria, time: Duration },
     Snapshot(&'t mut Transaction<'c>),
 }
 
-/// The documents that were found.
+/// The reply of a find: at most 16 MiB.
 pub struct Reply {
-    pub batches: Vec<RawBatch>,
-    /// Whether all that is there was found; a reply holds 16 MiB.
-    pub is_whole: bool,
+    pub batch: RawBatch,
+    /// Whether it has all documents.
+    pub is_complete: bool,
 }
 
-impl Finds<'_, '_> {
-    /// Takes note of what was found, where that has to be one moment.
-    pub fn note(&mut self, keys: impl Iterator<Item = Key>) {
+impl ReadMode<'_, '_> {
+    /// Records reads of a snapshot, whose freshness is checked.
+    pub fn record_reads(&mut self, keys: impl Iterator<Item = Key>) {
         if let Self::Snapshot(transaction) = self {
-            transaction.note(keys);
+            transaction.record_reads(keys);
         }
     }
 
-    /// The documents with these ids, as many as one reply holds. `projection` has the fields to
-    /// read, where that is not all of them.
+    /// The documents with these ids, as many as fit in a reply. `projection` has the fields to read;
+    /// `None` reads all.
     pub async fn find(
         &mut self,
         from: &Collection<RawDocumentBuf>,
         ids: Vec<Bson>,
         projection: Option<Document>,
     ) -> Result<Reply, Fault> {
-        // One more than can come, or the server would keep a cursor open to say that this was all.
+        // With a batch of exactly this size, the server would keep a cursor open for no more documents.
         let size = ids.len() as u32 + 1;
         let find = from.find(by_id(ids)).batch_size(size);
         let find = match projection {
@@ -58,19 +58,17 @@ impl Finds<'_, '_> {
                 find.batch().await?.try_next().await?
             }
             Self::Snapshot(transaction) => {
-                let session = transaction.session();
+                let session = &mut transaction.session;
                 let mut cursor = find.session(&mut *session).batch().await?;
                 cursor.stream(session).try_next().await?
             }
         };
         let batch = batch.ok_or_else(|| Fault::damaged("a reply without a batch"))?;
-        let is_whole = is_last(&batch)?;
-
-        Ok(Reply { batches: vec![batch], is_whole })
+        Ok(Reply { is_complete: is_last(&batch)?, batch })
     }
 }
 
-/// Whether no cursor was left open for more.
+/// Whether the server has closed the cursor.
 fn is_last(batch: &RawBatch) -> Result<bool, Fault> {
     let cursor = batch.as_raw_document().get_document("cursor").map_err(Fault::damaged)?;
     Ok(cursor.get_i64("id").map_err(Fault::damaged)? == 0)
@@ -85,6 +83,6 @@ pub fn documents(
         let value = value.map_err(Fault::damaged)?;
         value
             .as_document()
-            .ok_or_else(|| Fault::damaged("a reply with something that is no document"))
+            .ok_or_else(|| Fault::damaged("a reply with a value that is not a document"))
     }))
 }

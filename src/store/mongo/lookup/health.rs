@@ -1,5 +1,5 @@
-//! The probe of health: looks up keys that have no owner, with the finds of look-ups. A router does
-//! not say which shard owns which key, so there are enough keys for every shard to own some.
+//! The health probe: finds keys without an owner, as look-ups do. A router does not report which shard
+//! owns a key, so there are enough keys for every shard to own some.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
-use crate::store::mongo::lookup::find::Finds;
+use crate::store::mongo::lookup::find::ReadMode;
 
-/// The time that servers have to answer; on a cluster, first all of them and then any.
-const TIME: Duration = Duration::from_secs(1);
-/// The longest that the one primary of a replica set has, which is all of the store.
-const ALONE: Duration = Duration::from_secs(3);
-/// Keys of each collection. They share the range of ids and that of hashes about equally.
-const KEYS: u8 = 128;
-/// One key in so many is looked for alone, where not all of the shards answer.
-const ALONE_EVERY: usize = 16;
+/// The time limit on a cluster, first for all shards and then for any.
+const SHARD_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time limit for the primary of a replica set.
+const REPLICA_SET_TIMEOUT: Duration = Duration::from_secs(3);
+/// The keys of each collection. They spread about evenly over ids and hashes.
+const PROBE_KEYS: u8 = 128;
+/// If not all shards answer, one of this many keys is probed in a find of its own.
+const SINGLE_KEY_STEP: usize = 16;
 
 impl Collections {
-    /// Whether look-ups are answered, at least those of some users, and this program may write.
+    /// Fails unless this program may write, and look-ups of some users are answered.
     pub async fn check(&self) -> Result<(), Fault> {
-        self.fence.versions()?;
-        let time = if self.is_routed { TIME } else { ALONE };
+        self.version_guard.versions()?;
+        let time = if self.is_routed { SHARD_TIMEOUT } else { REPLICA_SET_TIMEOUT };
         let [users, identities] = keys();
         let all = try_join(
             self.probe_users(users.clone(), time),
@@ -34,19 +34,22 @@ impl Collections {
         let missing = all.await.err();
 
         match missing {
-            Some(fault) if !self.is_routed || !self.any(users, identities).await => Err(fault),
+            Some(fault) if !self.is_routed || !self.any_answers(users, identities).await => {
+                Err(fault)
+            }
             missing => {
-                self.reachability.note(missing.as_ref());
+                self.reachability.record(missing.as_ref());
                 Ok(())
             }
         }
     }
 
-    /// Whether any shard answers. All probes are awaited: a find is not dropped half-way.
-    async fn any(&self, users: Vec<Bson>, identities: Vec<Bson>) -> bool {
-        let some = |keys: Vec<Bson>| keys.into_iter().step_by(ALONE_EVERY).map(|key| vec![key]);
-        let users = join_all(some(users).map(|key| self.probe_users(key, TIME)));
-        let identities = join_all(some(identities).map(|key| self.probe_identities(key, TIME)));
+    /// Whether any shard answers. Waits for all probes: a find must not be dropped half-way.
+    async fn any_answers(&self, users: Vec<Bson>, identities: Vec<Bson>) -> bool {
+        let some = |keys: Vec<Bson>| keys.into_iter().step_by(SINGLE_KEY_STEP).map(|key| vec![key]);
+        let users = join_all(some(users).map(|key| self.probe_users(key, SHARD_TIMEOUT)));
+        let identities =
+            join_all(some(identities).map(|key| self.probe_identities(key, SHARD_TIMEOUT)));
         let (users, identities) = futures_util::join!(users, identities);
         users.iter().chain(&identities).any(Result::is_ok)
     }
@@ -60,18 +63,18 @@ impl Collections {
     }
 }
 
-fn probe(time: Duration) -> Finds<'static, 'static> {
+fn probe(time: Duration) -> ReadMode<'static, 'static> {
     let criteria = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-    Finds::Plain { concern: ReadConcern::majority(), criteria, time }
+    ReadMode::Plain { concern: ReadConcern::majority(), criteria, time }
 }
 
 /// Keys of `users`, and keys of `identities`.
 fn keys() -> [Vec<Bson>; 2] {
     let user = |n: u8| {
         let mut bytes = [0; 16];
-        bytes[0] = n * (u8::MAX / KEYS + 1);
+        bytes[0] = n * (u8::MAX / PROBE_KEYS + 1);
         Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() })
     };
     let identity = |n: u8| Bson::String(format!("probe {n}"));
-    [(0..KEYS).map(user).collect(), (0..KEYS).map(identity).collect()]
+    [(0..PROBE_KEYS).map(user).collect(), (0..PROBE_KEYS).map(identity).collect()]
 }

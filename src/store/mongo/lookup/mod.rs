@@ -2,8 +2,8 @@
 
 pub mod export;
 pub mod find;
-pub mod guess;
 pub mod health;
-pub mod pairs;
+pub mod hints;
+pub mod key_lookup;
 pub mod records;
 pub mod resolve;

@@ -1,4 +1,4 @@
-//! Reads that are no look-ups: claims as they are, tenants, and walks over users.
+//! Reads of claims and tenants, and scans of users.
 
 use std::collections::HashMap;
 
@@ -24,14 +24,14 @@ use crate::store::mongo::schema::tenant::read_tenant;
 use crate::store::mongo::schema::user::{StoredUser, read_expired};
 
 impl Collections {
-    /// The claims under `keys`, in their order.
+    /// The claims of `keys`, in their order.
     pub async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Fault> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         let filter = by_id(keys.iter().map(key_value).collect());
         let mut claims = HashMap::with_capacity(keys.len());
-        for document in self.all(&self.identities, filter, self.bounded()).await? {
+        for document in self.find_documents(&self.identities, filter, self.time_limit()).await? {
             let (key, claim) = read_claim(&document)?;
             claims.insert(key.to_owned(), claim);
         }
@@ -40,7 +40,9 @@ impl Collections {
 
     /// The tenant with this name.
     pub async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Fault> {
-        let found = self.all(&self.tenants, doc! { ID: name.as_str() }, self.bounded()).await?;
+        let found = self
+            .find_documents(&self.tenants, doc! { ID: name.as_str() }, self.time_limit())
+            .await?;
         found.first().map(|document| read_tenant(document)).transpose()
     }
 
@@ -61,16 +63,18 @@ impl Collections {
         let filter =
             doc! { ID: { "$gt": after, "$gte": prefix, "$lt": format!("{prefix}{}", char::MAX) } };
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
-        let found = self.all(&self.tenants, filter, options.max_time(self.timeout).build()).await?;
+        let found = self
+            .find_documents(&self.tenants, filter, options.max_time(self.timeout).build())
+            .await?;
         found.iter().map(|document| read_tenant(document)).collect()
     }
 
-    /// Keys of a tenant under which something stands.
+    /// Keys of a tenant with a claim.
     pub async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Fault> {
         let [first, end] = IdentityKey::range(tenant.as_str());
         let filter = doc! { ID: { "$gte": first, "$lt": end } };
         let options = FindOptions::builder().limit(limit as i64).max_time(self.timeout).build();
-        let found = self.all(&self.identities, filter, options).await?;
+        let found = self.find_documents(&self.identities, filter, options).await?;
         let key = |document: &RawDocumentBuf| Ok(read_claim(document)?.0.to_owned());
         let keys: Vec<String> = found.iter().map(key).collect::<Result<_, Fault>>()?;
         Ok(keys.into_iter().filter_map(IdentityKey::from_stored).collect())
@@ -85,11 +89,11 @@ impl Collections {
     ) -> Result<Vec<Hold>, Fault> {
         let (filter, mut options) = ownerless_holds_of(tenant, after.as_ref(), limit);
         options.max_time = Some(self.timeout);
-        read_holds(&self.all(&self.identities, filter, options).await?)
+        read_holds(&self.find_documents(&self.identities, filter, options).await?)
     }
 
-    /// Users of a tenant in the order of their ids. The server looks at those of others to find
-    /// them, for as long as it takes.
+    /// Users of a tenant in the order of their ids. The server may read many users of other tenants,
+    /// so there is no time limit.
     pub async fn scan(
         &self,
         tenant: &Tenant,
@@ -97,7 +101,7 @@ impl Collections {
         limit: usize,
     ) -> Result<Vec<Record>, Fault> {
         let (filter, options) = users_of(tenant, after, limit);
-        let found = self.all(&self.users, filter, options).await?;
+        let found = self.find_documents(&self.users, filter, options).await?;
         let mut users = Vec::with_capacity(found.len());
         for document in &found {
             users.push(self.record(StoredUser::read(document)?).await?);
@@ -105,7 +109,7 @@ impl Collections {
         Ok(users)
     }
 
-    /// Users whose expiry is due at `now`, in the order of their places.
+    /// Users whose expiry is due at `now`, in the order of their positions.
     pub async fn expired_users(
         &self,
         now: Timestamp,
@@ -118,18 +122,17 @@ impl Collections {
             times.insert("$gt", date(time));
         }
 
-        let room = limit.saturating_sub(found.len());
-        if room == 0 {
+        let remaining = limit.saturating_sub(found.len());
+        if remaining == 0 {
             return Ok(found);
         }
 
         let (mut later, is_full) =
-            self.find_expired(doc! { EXPIRES_AT: times }, EXPIRES_AT, room).await?;
-        // The index gives those of one time in any order, so that of the last time others may have
-        // been left out.
+            self.find_expired(doc! { EXPIRES_AT: times }, EXPIRES_AT, remaining).await?;
+        // The index has no order within one time: the limit may have cut off users of the last time.
         if let Some(last) = later.last().map(|user| user.time).filter(|_| is_full) {
             later.retain(|user| user.time < last);
-            let rest = self.due_at(last, None, room - later.len()).await?;
+            let rest = self.due_at(last, None, remaining - later.len()).await?;
             later.extend(rest);
         }
 
@@ -138,7 +141,7 @@ impl Collections {
         Ok(found)
     }
 
-    /// Users that are due at exactly `time`, by their ids: those after `after`.
+    /// Users that are due at exactly `time`, after `after`, in the order of their ids.
     async fn due_at(
         &self,
         time: Timestamp,
@@ -152,8 +155,8 @@ impl Collections {
         Ok(self.find_expired(filter, ID, limit).await?.0)
     }
 
-    /// Users that are due, in the order of a field, and whether there may be more. Documents whose
-    /// id is no user's are left out.
+    /// Users that are due, in the order of a field, and whether there may be more. Skips documents
+    /// that are not users.
     async fn find_expired(
         &self,
         filter: Document,
@@ -164,19 +167,21 @@ impl Collections {
         let options = options
             .projection(doc! { TENANT: 1, EXPIRES_AT: 1 })
             .hint(Hint::Keys(doc! { EXPIRES_AT: 1 }));
-        let found = self.all(&self.users, filter, options.max_time(self.timeout).build()).await?;
+        let found = self
+            .find_documents(&self.users, filter, options.max_time(self.timeout).build())
+            .await?;
         Ok((
             found.iter().filter_map(|document| read_expired(document).ok()).collect(),
             found.len() == limit,
         ))
     }
 
-    fn bounded(&self) -> FindOptions {
+    fn time_limit(&self) -> FindOptions {
         FindOptions::builder().max_time(self.timeout).build()
     }
 
-    /// All documents of a find, as a majority has them.
-    pub async fn all(
+    /// All majority-committed documents that a filter matches.
+    pub async fn find_documents(
         &self,
         from: &Collection<RawDocumentBuf>,
         filter: Document,
@@ -187,7 +192,7 @@ impl Collections {
     }
 }
 
-/// A find of users of a tenant in the order of their ids.
+/// The find for users of a tenant in the order of their ids.
 pub fn users_of(
     tenant: &Tenant,
     after: Option<LocalityId>,
@@ -201,7 +206,7 @@ pub fn users_of(
     (filter, options.batch_size(limit as u32).build())
 }
 
-/// A find of claims of a tenant that are holds without an owner, in the order of their keys.
+/// The find for holds of a tenant without an owner, in the order of their keys.
 pub fn ownerless_holds_of(
     tenant: &Tenant,
     after: Option<&IdentityKey>,
@@ -216,7 +221,7 @@ pub fn ownerless_holds_of(
     (filter, FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64).build())
 }
 
-/// The holds of such claims.
+/// The holds of claims.
 pub fn read_holds(claims: &[RawDocumentBuf]) -> Result<Vec<Hold>, Fault> {
     let mut holds = Vec::new();
     for document in claims {

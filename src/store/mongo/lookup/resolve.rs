@@ -1,5 +1,4 @@
-//! Look-ups: the claims by their keys, then the users by their ids, each one find that goes to the
-//! shards that own what is looked for. Documents are read where they lie in the server's reply.
+//! The calls that resolve keys and read users, at the consistency of the caller.
 
 use std::future::ready;
 use std::sync::atomic::AtomicBool;
@@ -14,13 +13,13 @@ use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved, V
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
-use crate::store::mongo::database::snapshot_read::Moment;
-use crate::store::mongo::lookup::find::Finds;
-use crate::store::mongo::lookup::pairs::Pair;
+use crate::store::mongo::database::snapshot_read::SnapshotRead;
+use crate::store::mongo::lookup::find::ReadMode;
+use crate::store::mongo::lookup::key_lookup::KeyLookup;
 use crate::wire::encoded_user::EncodedUser;
 
-/// Linearizable look-ups of one batch that run concurrently: each is alone in its find.
-const LINEARIZABLE_AT_ONCE: usize = 16;
+/// The limit of concurrent linearizable look-ups of a batch: each needs a find of its own.
+const MAX_LINEARIZABLE: usize = 16;
 
 impl Collections {
     /// The owners of `keys`, in their order.
@@ -36,7 +35,7 @@ impl Collections {
         let is_full = AtomicBool::new(false);
         let one = |n: usize| self.resolve_together(&keys[n..=n], consistency, view);
         let rest = stream::iter(0..keys.len()).take_while(|_| ready(!is_full.load(Relaxed)));
-        let mut each = std::pin::pin!(rest.map(one).buffered(LINEARIZABLE_AT_ONCE));
+        let mut each = std::pin::pin!(rest.map(one).buffered(MAX_LINEARIZABLE));
         let (mut all, mut bytes) =
             (Resolved { found: Vec::with_capacity(keys.len()), reads: 0 }, 0);
         while let Some(outcome) = each.next().await {
@@ -57,47 +56,49 @@ impl Collections {
         Ok(all)
     }
 
-    /// Claim and user are not one snapshot: where they disagree, both are read again, and then in
-    /// one transaction, which sees one moment on all shards.
+    /// Claim and user are not one snapshot: if they disagree, both are read again, and then in one
+    /// transaction, a snapshot of all shards.
     async fn resolve_together(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
     ) -> Result<Resolved, Fault> {
-        let mut plain = self.plain(consistency);
-        let (mut pairs, mut reads) = self.guessed_pairs(keys, consistency, view).await?;
-        for exact in [false, true] {
+        let mut mode = self.read_mode(consistency);
+        let (mut lookups, mut reads) = self.look_up_with_hints(keys, consistency, view).await?;
+        for in_snapshot in [false, true] {
             let torn: Vec<usize> =
-                (0..pairs.len()).filter(|n| matches!(pairs[*n], Pair::Torn)).collect();
+                (0..lookups.len()).filter(|n| matches!(lookups[*n], KeyLookup::Torn)).collect();
             if torn.is_empty() {
                 break;
             }
             let keys: Vec<IdentityKey> = torn.iter().map(|n| keys[*n].clone()).collect();
-            let again = if exact {
-                self.one_moment(&keys, view).await
+            let again = if in_snapshot {
+                self.look_up_snapshot(&keys, view).await
             } else {
-                self.pairs(&keys, &mut plain, view).await
+                self.look_up(&keys, &mut mode, view).await
             };
             match again {
                 Ok((again, more)) => {
                     reads += more;
-                    // Keys after one that did not fit do not fit either.
-                    pairs.truncate(torn.get(again.len()).copied().unwrap_or(usize::MAX));
-                    torn.into_iter().zip(again).for_each(|(n, pair)| pairs[n] = pair);
+                    // Keys after the first that did not fit do not fit either.
+                    lookups.truncate(torn.get(again.len()).copied().unwrap_or(usize::MAX));
+                    torn.into_iter().zip(again).for_each(|(n, lookup)| lookups[n] = lookup);
                 }
                 Err(fault) => {
                     let error = ItemError::from(fault);
-                    torn.into_iter().for_each(|n| pairs[n] = Pair::Failed(error.clone()));
+                    torn.into_iter().for_each(|n| lookups[n] = KeyLookup::Failed(error.clone()));
                 }
             }
         }
 
-        let found = pairs.into_iter().map(|pair| match pair {
-            Pair::Free => Ok(None),
-            Pair::Owned(found) => Ok(Some(found)),
-            Pair::Torn => Err(Fault::damaged("a claim of a user who does not list it").into()),
-            Pair::Failed(error) => Err(error),
+        let found = lookups.into_iter().map(|lookup| match lookup {
+            KeyLookup::Free => Ok(None),
+            KeyLookup::Owned(found) => Ok(Some(found)),
+            KeyLookup::Torn => {
+                Err(Fault::damaged("a claim names a user who does not list it").into())
+            }
+            KeyLookup::Failed(error) => Err(error),
         });
 
         Ok(Resolved { found: found.collect(), reads })
@@ -110,48 +111,52 @@ impl Collections {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
-        let mut plain = self.plain(Consistency::Latest);
-        let (users, _) = self.users(ids.iter().copied().map(Some), &mut plain, view).await?;
+        let mut mode = self.read_mode(Consistency::Latest);
+        let (users, _) = self.users(ids.iter().copied().map(Some), &mut mode, view).await?;
         Ok(of_tenant(tenant, users))
     }
 
-    /// The same users at one moment on all shards, which is not before the call.
+    /// These users in one snapshot of all shards, which is not older than the call.
     pub async fn get_snapshot(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
-        let mut moment = Moment::new(self);
+        let mut read = SnapshotRead::new(self);
         loop {
-            let mut transaction = moment.begin().await?;
+            let mut transaction = read.begin().await?;
             let users = self
-                .users(ids.iter().copied().map(Some), &mut Finds::Snapshot(&mut transaction), view)
+                .users(
+                    ids.iter().copied().map(Some),
+                    &mut ReadMode::Snapshot(&mut transaction),
+                    view,
+                )
                 .await;
-            if let Some((users, _)) = moment.end(transaction, users).await? {
+            if let Some((users, _)) = read.end(transaction, users).await? {
                 return Ok(of_tenant(tenant, users));
             }
         }
     }
 
-    /// The claims and users of `keys` at one moment on all shards, which is not before the call.
-    async fn one_moment(
+    /// Looks up `keys` in one snapshot of all shards, which is not older than the call.
+    async fn look_up_snapshot(
         &self,
         keys: &[IdentityKey],
         view: View,
-    ) -> Result<(Vec<Pair>, u32), Fault> {
-        let mut moment = Moment::new(self);
+    ) -> Result<(Vec<KeyLookup>, u32), Fault> {
+        let mut read = SnapshotRead::new(self);
         loop {
-            let mut transaction = moment.begin().await?;
-            let pairs = self.pairs(keys, &mut Finds::Snapshot(&mut transaction), view).await;
-            if let Some(found) = moment.end(transaction, pairs).await? {
+            let mut transaction = read.begin().await?;
+            let lookups = self.look_up(keys, &mut ReadMode::Snapshot(&mut transaction), view).await;
+            if let Some(found) = read.end(transaction, lookups).await? {
                 return Ok(found);
             }
         }
     }
 }
 
-/// Those of the users that are of a tenant.
+/// Drops the users of other tenants.
 fn of_tenant(tenant: &Tenant, users: Vec<ItemResult<EncodedUser>>) -> Vec<ItemResult<EncodedUser>> {
     let is_own = |user: &EncodedUser| user.tenant() == tenant.as_str().as_bytes();
     users.into_iter().map(|user| Ok(user?.filter(is_own))).collect()

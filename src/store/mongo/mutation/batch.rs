@@ -1,6 +1,6 @@
-//! Many mutations in one transaction: those that only add what is not there, and of which nothing
-//! else depends on what they read. Where that does not work out, each is left to a transaction of
-//! its own: its request, by which it is known again, makes that safe, whatever became of this one.
+//! Many mutations in one transaction: those that only add documents, and depend on no other reads.
+//! The others, and all if the transaction fails, have transactions of their own. Their requests make
+//! that safe, whatever the outcome of this transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,18 +21,17 @@ use crate::store::mongo::database::commit::commit;
 use crate::store::mongo::database::freshness::Freshness;
 use crate::store::mongo::database::operations::Mongo;
 use crate::store::mongo::database::transaction::Transaction;
-use crate::store::mongo::schema::request::StoredRequest;
+use crate::store::mongo::schema::request::{StoredRequest, request_key};
 use crate::store::searched::AttributeTokens;
 
-/// The write sets of mutations, each with its place; none where it is to have a transaction of its
-/// own.
+/// The write set of each mutation; `None` if it needs a transaction of its own.
 type WriteSets = Vec<Option<Box<WriteSet>>>;
 
-/// Mutations of one call that are carried out at once, where each has its own transaction.
-const SINGLY_AT_ONCE: usize = 8;
+/// The limit of concurrent transactions of a call.
+const MAX_CONCURRENT: usize = 8;
 
 impl Mongo {
-    /// Carries out mutations: as many as can in one transaction, the others each in one of its own.
+    /// Executes mutations: as many as possible in one transaction, each of the others in its own.
     pub(crate) async fn all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
         let mutations = Arc::new(mutations);
         let mut done = self.mutate_together(mutations.clone()).await;
@@ -44,10 +43,10 @@ impl Mongo {
                 None => self.mutate(mutation).await,
             }
         });
-        stream::iter(each.collect::<Vec<_>>()).buffered(SINGLY_AT_ONCE).collect().await
+        stream::iter(each.collect::<Vec<_>>()).buffered(MAX_CONCURRENT).collect().await
     }
 
-    /// The outcomes of those of the mutations that were carried out in one transaction.
+    /// The outcomes of the mutations that shared a transaction.
     async fn mutate_together(&self, mutations: Arc<Vec<Mutation>>) -> Vec<Option<Outcome>> {
         if mutations.len() < 2 {
             return Vec::new();
@@ -59,17 +58,17 @@ impl Mongo {
 }
 
 impl Collections {
-    /// Carries out those of the mutations that can share a transaction. For the others, for which
-    /// nothing was done, there is no outcome.
+    /// Executes the mutations that can share a transaction. The others have no outcome: nothing was
+    /// written for them.
     ///
     /// # Errors
-    /// [`Fault`]: it is not known whether any of them happened.
+    /// [`Fault`]: it is unknown whether any of them happened.
     pub async fn mutate_together(
         &self,
         mutations: &[Mutation],
     ) -> Result<Vec<Option<Outcome>>, Fault> {
         let deadline = Instant::now() + self.timeout;
-        let versions = self.fence.versions()?;
+        let versions = self.version_guard.versions()?;
         let rules = versions.stored_rules();
         let is_alike = |mutation: &&Mutation| {
             let first = &mutations[0];
@@ -83,7 +82,7 @@ impl Collections {
         }
 
         let begun = Transaction::begin(self, &Freshness::default()).await?;
-        let mut transaction = begun.under(versions);
+        let mut transaction = begun.with_versions(versions);
         match self.write_together(&mut transaction, mutations, versions.has_tokens()).await {
             Ok(write_sets) => {
                 let writes = write_sets.iter().flatten().flat_map(|write_set| &write_set.writes);
@@ -112,7 +111,7 @@ impl Collections {
             let first = &mutations[0];
             match self.names_with(&first.tenant, first.tenant_since, &users).await? {
                 Ok(names) => Some(names),
-                // Each has to be refused for itself.
+                // Each is rejected in a transaction of its own.
                 Err(_) => return Ok(Vec::new()),
             }
         } else {
@@ -137,7 +136,7 @@ impl Collections {
             let request = mutation.request.as_ref()?;
             Some((request, write_set.as_ref()?.subject, mutation.time))
         });
-        transaction.remember_all(new.collect()).await?;
+        transaction.record_requests(new.collect()).await?;
 
         for (key, write) in claims {
             self.hints.learn_write(key, write);
@@ -146,7 +145,7 @@ impl Collections {
     }
 }
 
-/// Decides the mutations, and says which of them were carried out before.
+/// Decides the mutations. Returns which of them were carried out before, too.
 async fn decide(
     transaction: &mut Transaction<'_>,
     mutations: &[Mutation],
@@ -157,27 +156,27 @@ async fn decide(
     let mut read_sets: Vec<_> = mutations.iter().map(|_| ReadSet::optimistic()).collect();
     let mut write_sets: WriteSets = mutations.iter().map(|_| None).collect();
     let mut repeated = vec![false; mutations.len()];
-    let mut taken = Taken::default();
-    // A mutation that needs further reads after that gets a transaction of its own.
+    let mut batch = BatchClaims::default();
+    // A mutation that needs further reads has a transaction of its own.
     for _ in 0..2 {
         transaction.read_all(&mut needs, &mut read_sets).await?;
         for (n, mutation) in mutations.iter().enumerate() {
             if write_sets[n].is_some() {
                 continue;
             }
-            let decision = match before(&remembered, mutation) {
-                Before::Never => mutation.decide(&read_sets[n]),
-                Before::Done(subject) => {
+            let decision = match prior_outcome(&remembered, mutation) {
+                PriorOutcome::Never => mutation.decide(&read_sets[n]),
+                PriorOutcome::Done(subject) => {
                     repeated[n] = true;
                     mutation.decide_again(subject, &read_sets[n])
                 }
-                Before::Unclear => continue,
+                PriorOutcome::Unknown => continue,
             };
             match decision {
                 Ok(Decision::Ready(write_set)) if repeated[n] => write_sets[n] = Some(write_set),
                 Ok(Decision::Ready(write_set)) => {
-                    let is_alone = taken.take(mutation, &read_sets[n], &write_set);
-                    write_sets[n] = Some(write_set).filter(|_| is_alone);
+                    let is_reserved = batch.reserve(mutation, &read_sets[n], &write_set);
+                    write_sets[n] = Some(write_set).filter(|_| is_reserved);
                 }
                 Ok(Decision::NeedsReads(more)) => needs[n] = more,
                 Err(_) => {}
@@ -192,39 +191,47 @@ fn claims_of(mutation: &Mutation) -> ReadRequest {
     ReadRequest { claims: mutation.needs().claims, ..ReadRequest::default() }
 }
 
-/// Whether a request was carried out before.
-enum Before {
+/// Whether a request was carried out before, and its subject.
+enum PriorOutcome {
     Never,
     Done(Option<LocalityId>),
-    /// It was another one, or its time is over.
-    Unclear,
+    /// It was another request, or has expired.
+    Unknown,
 }
 
-fn before(remembered: &HashMap<LocalityId, StoredRequest>, mutation: &Mutation) -> Before {
-    let Some(request) = &mutation.request else { return Before::Unclear };
-    match remembered.get(&crate::store::mongo::schema::request::request_key(request)) {
-        None => Before::Never,
+fn prior_outcome(
+    remembered: &HashMap<LocalityId, StoredRequest>,
+    mutation: &Mutation,
+) -> PriorOutcome {
+    let Some(request) = &mutation.request else { return PriorOutcome::Unknown };
+    match remembered.get(&request_key(request)) {
+        None => PriorOutcome::Never,
         Some(record)
             if record.request_hash == request.request_hash && !mutation.forgets(record.time) =>
         {
-            Before::Done(record.subject)
+            PriorOutcome::Done(record.subject)
         }
-        Some(_) => Before::Unclear,
+        Some(_) => PriorOutcome::Unknown,
     }
 }
 
 /// The requests, users and claims that the mutations of a transaction add.
 #[derive(Default)]
-struct Taken<'m> {
+struct BatchClaims<'m> {
     requests: HashSet<&'m str>,
     users: HashSet<LocalityId>,
     claims: HashSet<IdentityKey>,
 }
 
-impl<'m> Taken<'m> {
-    /// Takes what a mutation adds. Returns false, and takes nothing, unless it only adds what no
-    /// other of them adds, and writes all claims that it has read.
-    fn take(&mut self, mutation: &'m Mutation, read_set: &ReadSet, write_set: &WriteSet) -> bool {
+impl<'m> BatchClaims<'m> {
+    /// Reserves what a mutation adds. Returns false, and reserves nothing, unless it only adds
+    /// documents that no other mutation adds, and writes all claims that it has read.
+    fn reserve(
+        &mut self,
+        mutation: &'m Mutation,
+        read_set: &ReadSet,
+        write_set: &WriteSet,
+    ) -> bool {
         let (mut users, mut claims) = (HashSet::new(), HashSet::new());
         for write in &write_set.writes {
             match write {
@@ -239,11 +246,11 @@ impl<'m> Taken<'m> {
         }
 
         let request = mutation.request.as_ref().map(|request| request.key.as_str());
-        let is_taken = users.iter().any(|id| self.users.contains(id))
+        let is_reserved = users.iter().any(|id| self.users.contains(id))
             || claims.iter().any(|key| self.claims.contains(key))
             || request.is_none_or(|request| self.requests.contains(request));
         let reads_more = mutation.needs().claims.iter().any(|key| !claims.contains(key));
-        if is_taken || reads_more || users.is_empty() {
+        if is_reserved || reads_more || users.is_empty() {
             return false;
         }
         self.requests.extend(request);

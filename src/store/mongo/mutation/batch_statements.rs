@@ -1,4 +1,4 @@
-//! The statements of a transaction for many mutations: many documents in one statement each.
+//! The statements of a transaction for many mutations, each for many documents.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::directory::read_set::{ReadRequest, ReadSet};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::transaction::Transaction;
 use crate::store::mongo::schema::bson::{by_id, id_of, id_value, raw};
-use crate::store::mongo::schema::preserved::stamped;
+use crate::store::mongo::schema::preserved::with_epoch;
 use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
 use crate::store::mongo::schema::tail::Tail;
 use crate::store::mongo::schema::user::{StoredUser, user_document};
 use crate::store::searched::AttributeTokens;
 
 impl Transaction<'_> {
-    /// Adds to the read sets what the decisions need of users and claims. The needs are taken out.
+    /// Reads the users and claims that the decisions need into the read sets. Clears the needs.
     pub async fn read_all(
         &mut self,
         needs: &mut [ReadRequest],
@@ -50,7 +50,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The records of those of the requests that are remembered, by their documents' ids.
+    /// The records of requests that were carried out, by the ids of their documents.
     pub async fn requests<'m>(
         &mut self,
         requests: impl Iterator<Item = &'m IdempotencyKey>,
@@ -62,8 +62,8 @@ impl Transaction<'_> {
         found.iter().map(read).collect()
     }
 
-    /// Remembers that requests, which were not remembered before, were carried out.
-    pub async fn remember_all(
+    /// Records new requests.
+    pub async fn record_requests(
         &mut self,
         requests: Vec<(&IdempotencyKey, Option<LocalityId>, Timestamp)>,
     ) -> Result<(), Fault> {
@@ -74,8 +74,8 @@ impl Transaction<'_> {
         self.insert_all(&self.collections.requests.clone(), documents).await
     }
 
-    /// Stores new users with their first events. `tokens` has the names of all of their attributes,
-    /// where they are stored by tokens.
+    /// Inserts new users with their first events. `tokens` has the names of all of their attributes,
+    /// if these are stored by tokens.
     pub async fn insert_users(
         &mut self,
         users: &[&Record],
@@ -88,7 +88,7 @@ impl Transaction<'_> {
                 tail.add(None, event);
             }
             let document = user_document(record, tokens, &tail, self.written_revision(id));
-            raw(&stamped(document, self.epoch, None))
+            raw(&with_epoch(document, self.epoch, None))
         };
         let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         self.is_in_epoch |= !documents.is_empty();

@@ -1,4 +1,4 @@
-//! The statements of a transaction on claims: many claims in one statement each.
+//! The statements of a transaction on claims, each for many claims.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::directory::read_set::ReadSet;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::freshness::Key;
-use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
 use crate::store::mongo::schema::bson::{by_id, key_value, raw};
 use crate::store::mongo::schema::claim::{claim_change, claim_document, read_claim};
 use crate::store::mongo::schema::fields::{ID, IDENTITIES};
@@ -29,7 +29,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Those of the keys under which there is a claim, with it.
+    /// The claims of the keys that have one.
     pub async fn find_claims(
         &mut self,
         keys: Vec<IdentityKey>,
@@ -46,7 +46,7 @@ impl Transaction<'_> {
             claims.insert(key.to_owned(), claim);
         }
 
-        self.note(keys.into_iter().map(Key::Claim));
+        self.record_reads(keys.into_iter().map(Key::Claim));
         Ok(claims)
     }
 
@@ -77,7 +77,7 @@ impl Transaction<'_> {
             self.collections.identities.insert_many(inserted).session(&mut self.session).await;
         if self.collections.is_routed {
             let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
-            let answered = outcome.as_ref().map_or_else(inserted_before, |_| claims.len());
+            let answered = outcome.as_ref().map_or_else(attempted_inserts, |_| claims.len());
             self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim((*key).clone())));
         }
 
@@ -91,10 +91,10 @@ impl Transaction<'_> {
         let count = keys.len();
         let deleted =
             self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
-        all_there(deleted.deleted_count, count)
+        expect_matched(deleted.deleted_count, count)
     }
 
-    /// Many claims in one statement, each with what it becomes: the driver has no call for that.
+    /// Updates many claims in one statement: the driver has no call for that.
     async fn update_claims(&mut self, claims: Vec<(Bson, Document)>) -> Result<(), Fault> {
         if claims.is_empty() {
             return Ok(());
@@ -105,12 +105,12 @@ impl Transaction<'_> {
         let command = doc! { "update": IDENTITIES, "updates": updates };
         let reply =
             self.collections.database.run_command(command).session(&mut self.session).await?;
-        all_there(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
+        expect_matched(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
     }
 }
 
-/// The number of documents of an ordered insert that were inserted before one was refused.
-fn inserted_before(error: &DriverError) -> usize {
+/// The number of documents that an ordered insert tried to insert.
+fn attempted_inserts(error: &DriverError) -> usize {
     match &*error.kind {
         ErrorKind::InsertMany(error) => {
             error.write_errors.iter().flatten().next().map_or(0, |error| error.index + 1)

@@ -1,4 +1,4 @@
-//! The search for the outcome of a commit that was not answered.
+//! The recovery of the outcome of a commit that was not answered.
 
 use locality_uuid::LocalityId;
 use mongodb::Collection;
@@ -17,77 +17,76 @@ use crate::store::mongo::schema::request::{StoredRequest, request_id};
 use crate::store::mongo::schema::tenant::read_tenant;
 use crate::store::mongo::schema::user::StoredUser;
 
-/// A mutation whose commit was not confirmed: it may have happened or not.
+/// A mutation whose commit was not confirmed: its outcome is unknown.
 pub struct Unconfirmed {
     /// The user that the answer is about.
     pub subject: Option<LocalityId>,
     /// The revision of that user after the mutation.
     pub revision: Option<i64>,
-    /// The outcome where it has happened.
+    /// The outcome if it has happened.
     pub outcome: Outcome,
     /// The fault of the commit.
     pub fault: Fault,
-    /// Removes the written users and keys from the cache when it is dropped, which is after the
-    /// search for the outcome.
+    /// Removes the written users and keys from the cache when it is dropped: after the recovery.
     pub pending: Option<PendingWrite>,
 }
 
 impl Collections {
-    /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, where
-    /// the mutation is found to have happened.
+    /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, if the
+    /// store shows that the mutation has happened.
     ///
     /// # Errors
-    /// [`Error::OutcomeUnknown`] where that is not found: the commit may still be under way.
+    /// [`Error::OutcomeUnknown`] if it does not: the commit may still be in flight.
     pub async fn recover(
         &self,
         mutation: &Mutation,
         unconfirmed: Unconfirmed,
     ) -> Result<Outcome, Error> {
         let found = match &mutation.request {
-            Some(request) => self.found_remembered(mutation, request, &unconfirmed).await,
-            None => self.found_written(mutation, &unconfirmed).await,
+            Some(request) => self.find_recorded(mutation, request, &unconfirmed).await,
+            None => self.find_written(mutation, &unconfirmed).await,
         };
         let Unconfirmed { fault, pending, .. } = unconfirmed;
-        // The commit may have been under way until now.
+        // The commit may have been in flight until now.
         drop(pending);
         found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(fault.into()))
     }
 
-    /// The outcome where what is stored is what the mutation has written.
-    async fn found_written(
+    /// The outcome if the store has what the mutation writes.
+    async fn find_written(
         &self,
         mutation: &Mutation,
-        of: &Unconfirmed,
+        unconfirmed: &Unconfirmed,
     ) -> Result<Option<Outcome>, Fault> {
-        let is_written = match &of.outcome.report {
+        let is_written = match &unconfirmed.outcome.report {
             MutationReport::Tenant(tenant) => {
                 self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)
             }
-            report => match of.subject {
+            report => match unconfirmed.subject {
                 None => false,
                 Some(id) if matches!(report, MutationReport::Purged(_)) => {
                     self.revision(id).await?.is_none()
                 }
-                Some(id) => self.revision(id).await? == of.revision,
+                Some(id) => self.revision(id).await? == unconfirmed.revision,
             },
         };
 
-        Ok(is_written.then(|| of.outcome.clone()))
+        Ok(is_written.then(|| unconfirmed.outcome.clone()))
     }
 
-    /// The outcome where the request is remembered. Others may have changed the user since: the
-    /// answer shows it as it is.
-    async fn found_remembered(
+    /// The outcome if the request is recorded. The user may have changed since: the answer has its
+    /// current state.
+    async fn find_recorded(
         &self,
         mutation: &Mutation,
         request: &IdempotencyKey,
-        of: &Unconfirmed,
+        unconfirmed: &Unconfirmed,
     ) -> Result<Option<Outcome>, Fault> {
-        if !self.is_remembered(mutation, request, of.subject).await? {
+        if !self.is_recorded(mutation, request, unconfirmed.subject).await? {
             return Ok(None);
         }
-        let outcome = of.outcome.clone();
-        let Some(repeated) = self.repeat(mutation, of.subject).await? else {
+        let outcome = unconfirmed.outcome.clone();
+        let Some(repeated) = self.repeat(mutation, unconfirmed.subject).await? else {
             return Ok(Some(outcome));
         };
 
@@ -98,7 +97,7 @@ impl Collections {
         Ok(Some(Outcome { user: repeated.user, report, ..outcome }))
     }
 
-    async fn is_remembered(
+    async fn is_recorded(
         &self,
         mutation: &Mutation,
         request: &IdempotencyKey,
@@ -120,9 +119,8 @@ impl Collections {
         Ok(record.as_ref().is_some_and(is_ours))
     }
 
-    /// The answer to a mutation that was carried out before. None where its user is gone since. Its
-    /// commit may have become visible on one shard before another: linearizable reads wait for the
-    /// rest.
+    /// The answer to a mutation that was carried out before, unless its user is gone. Its commit may
+    /// become visible on one shard before another: linearizable reads wait for all.
     async fn repeat(
         &self,
         mutation: &Mutation,

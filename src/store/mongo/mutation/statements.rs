@@ -1,5 +1,5 @@
 //! The statements of a mutation: users first, then claims by their keys, then the request, so that
-//! two transactions that want the same conflict early instead of waiting on each other.
+//! conflicting transactions fail early instead of waiting for each other.
 
 use std::iter;
 
@@ -13,10 +13,10 @@ use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::freshness::Key;
-use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
 use crate::store::mongo::schema::bson::{id_value, raw};
 use crate::store::mongo::schema::fields::{CONFIRMED, EPOCH, ID, META, REVISION, SCHEMA, TENANT};
-use crate::store::mongo::schema::preserved::{PreservedFields, stamped};
+use crate::store::mongo::schema::preserved::{PreservedFields, with_epoch};
 use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
 use crate::store::mongo::schema::tail::Tail;
 use crate::store::mongo::schema::tenant::read_tenant;
@@ -24,7 +24,7 @@ use crate::store::mongo::schema::user::{StoredUser, user_document};
 use crate::store::searched::AttributeTokens;
 
 impl Transaction<'_> {
-    /// Adds to the read set what the decision needs.
+    /// Reads what the decision needs into the read set.
     pub async fn read(
         &mut self,
         mutation: &Mutation,
@@ -44,7 +44,7 @@ impl Transaction<'_> {
                 None => None,
             };
             read_set.add_user(id, record);
-            self.note(iter::once(Key::User(id)));
+            self.record_reads(iter::once(Key::User(id)));
         }
 
         self.read_claims(needs.claims, read_set).await?;
@@ -60,7 +60,7 @@ impl Transaction<'_> {
                 .map(|document| PreservedFields::of_tenant(document))
                 .transpose()?;
             read_set.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
-            self.note(iter::once(Key::Tenant));
+            self.record_reads(iter::once(Key::Tenant));
         }
 
         if needs.members {
@@ -69,7 +69,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Whether a tenant has users. Asks all shards.
+    /// Whether a tenant has users. Reads from all shards.
     async fn has_members(&mut self, name: &str) -> Result<bool, Fault> {
         let users = self.collections.users.clone();
         Ok(self.find_one(&users, doc! { TENANT: name }).await?.is_some())
@@ -82,7 +82,7 @@ impl Transaction<'_> {
     ) -> Result<Option<StoredRequest>, Fault> {
         let document =
             self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
-        self.note(iter::once(Key::Request));
+        self.record_reads(iter::once(Key::Request));
         document.map(|document| StoredRequest::read(&document)).transpose()
     }
 
@@ -122,14 +122,14 @@ impl Transaction<'_> {
                 Write::PutTenant(record) => self.write_tenant(record).await?,
                 Write::RemoveTenant => {
                     self.delete_tenant(&mutation.tenant).await?;
-                    self.forget_names(&mutation.tenant).await?;
+                    self.delete_names(&mutation.tenant).await?;
                 }
                 #[cfg(feature = "test-entity")]
                 Write::Count(name) => self.count(name).await?,
             }
         }
 
-        self.forget_those(&forgotten).await?;
+        self.forget_listed_ownerships(&forgotten).await?;
         self.write_claims(&claims).await?;
         if self.has_journal {
             self.end_ownerships(mutation, &ended).await?;
@@ -152,8 +152,8 @@ impl Transaction<'_> {
         tail: &Tail,
     ) -> Result<(), Fault> {
         let document = user_document(record, tokens, tail, self.written_revision(record.id()));
-        let document = raw(&stamped(document, self.epoch, self.users.get(&record.id())))?;
-        match self.users.get(&record.id()).map(|kept| kept.revision) {
+        let document = raw(&with_epoch(document, self.epoch, self.users.get(&record.id())))?;
+        match self.users.get(&record.id()).map(|preserved| preserved.revision) {
             None => self.insert_user(document).await?,
             Some(revision) => self.replace_user(record.id(), document, revision).await?,
         }
@@ -161,14 +161,14 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Makes sure that what was written counts only in the present epoch. Users and tenants see to
-    /// that themselves; where only claims were written, the document of the store's versions does.
+    /// Ensures that the writes succeed only in the current epoch. The validators of users and tenants
+    /// do so; if the transaction has written only claims, an update of the store's versions does.
     pub async fn confirm_epoch(&mut self) -> Result<(), Fault> {
         if self.is_in_epoch || !self.needs_epoch {
             return Ok(());
         }
         let meta = self.collections.database.collection::<Document>(META);
-        // Null stands for none.
+        // Null matches an absent field.
         let epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
         let present = doc! { ID: SCHEMA, EPOCH: epoch };
         let confirmed = meta
@@ -176,11 +176,11 @@ impl Transaction<'_> {
             .session(&mut self.session)
             .await?;
 
-        if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::Fenced) }
+        if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::EpochChanged) }
     }
 
-    /// Raises the revision of a user: what depends on a user who is only read must not be written
-    /// beside a change of it.
+    /// Raises the revision of a user on which a write depends, so that the transaction conflicts with
+    /// a change of the user.
     pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
         let mut change = doc! { "$inc": { REVISION: 1_i64 } };
         if self.epoch > 0 {
@@ -203,39 +203,39 @@ impl Transaction<'_> {
         let filter = doc! { ID: id_value(id), REVISION: revision };
         let replaced =
             self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
-        all_there(replaced.matched_count, 1)
+        expect_matched(replaced.matched_count, 1)
     }
 
     async fn delete_user(&mut self, id: LocalityId, now: Timestamp) -> Result<(), Fault> {
-        let kept = self.users.get(&id);
-        let filter = doc! { ID: id_value(id), REVISION: kept.map(|kept| kept.revision) };
-        let has_history = kept.is_some_and(|kept| kept.tail.count > 0);
+        let preserved = self.users.get(&id);
+        let filter =
+            doc! { ID: id_value(id), REVISION: preserved.map(|preserved| preserved.revision) };
+        let has_history = preserved.is_some_and(|preserved| preserved.tail.count > 0);
         self.needs_epoch = true;
-        // MongoDB does not validate deletions: an update before it carries the epoch.
+        // MongoDB does not validate deletions: an update checks the epoch before.
         if self.epoch > 0 {
             self.update_user(filter.clone(), doc! { "$set": { EPOCH: self.epoch } }).await?;
         }
         let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
-        all_there(deleted.deleted_count, 1)?;
+        expect_matched(deleted.deleted_count, 1)?;
         if has_history {
-            self.forget_history(id).await?;
+            self.delete_history(id).await?;
         }
         if self.has_journal {
             self.forget_ownerships(id).await?;
         }
-        if self.has_inboxes { self.forget_inbox(id, now).await } else { Ok(()) }
+        if self.has_inboxes { self.delete_inbox(id, now).await } else { Ok(()) }
     }
 
     pub async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {
         let updated =
             self.collections.users.update_one(filter, change).session(&mut self.session).await?;
         self.is_in_epoch = true;
-        all_there(updated.matched_count, 1)
+        expect_matched(updated.matched_count, 1)
     }
 
-    /// Remembers that a request was carried out, in the place of what is there of one whose time is
-    /// over.
-    pub async fn remember(
+    /// Records that a request was carried out, and replaces an expired record.
+    pub async fn record_request(
         &mut self,
         request: &IdempotencyKey,
         subject: Option<LocalityId>,

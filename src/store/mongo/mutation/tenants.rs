@@ -5,40 +5,39 @@ use mongodb::bson::{RawDocumentBuf, doc};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::store::mongo::client::error::Fault;
-use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
 use crate::store::mongo::schema::bson::{by_id, raw};
 use crate::store::mongo::schema::fields::{ID, NAMES, REVISION};
-use crate::store::mongo::schema::preserved::stamped;
+use crate::store::mongo::schema::preserved::with_epoch;
 use crate::store::mongo::schema::tenant::tenant_document;
 
 impl Transaction<'_> {
     pub async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
         let tenants = &self.collections.tenants;
-        let Some(kept) = &self.tenant else {
-            let document = raw(&stamped(tenant_document(tenant, 0), self.epoch, None))?;
+        let Some(preserved) = &self.tenant else {
+            let document = raw(&with_epoch(tenant_document(tenant, 0), self.epoch, None))?;
             tenants.insert_one(document).session(&mut self.session).await?;
             return Ok(());
         };
 
-        let filter = doc! { ID: tenant.name.as_str(), REVISION: kept.revision };
-        let document = tenant_document(tenant, kept.revision + self.raise);
-        let document = raw(&stamped(document, self.epoch, Some(kept)))?;
+        let filter = doc! { ID: tenant.name.as_str(), REVISION: preserved.revision };
+        let document = tenant_document(tenant, preserved.revision + self.revision_step);
+        let document = raw(&with_epoch(document, self.epoch, Some(preserved)))?;
         let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
-        all_there(replaced.matched_count, 1)
+        expect_matched(replaced.matched_count, 1)
     }
 
     pub async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
-        let filter =
-            doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|kept| kept.revision) };
+        let filter = doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|preserved| preserved.revision) };
         self.needs_epoch = true;
         let tenants = &self.collections.tenants;
         let deleted = tenants.delete_one(filter).session(&mut self.session).await?;
-        all_there(deleted.deleted_count, 1)
+        expect_matched(deleted.deleted_count, 1)
     }
 
-    /// Removes the names of a tenant's attributes, all but the mark of the tokens that were given.
-    pub async fn forget_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
-        let names = self.collections.names_to_forget(tenant.as_str()).await?;
+    /// Deletes the names of a tenant's attributes, but keeps track of the used tokens.
+    pub async fn delete_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
+        let names = self.collections.names_to_delete(tenant.as_str()).await?;
         let Some((ids, tombstone)) = names else { return Ok(()) };
         let collection = self.collections.database.collection::<RawDocumentBuf>(NAMES);
         if !ids.is_empty() {

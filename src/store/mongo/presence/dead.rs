@@ -1,6 +1,5 @@
-//! The sessions of servers that died in a transaction. Their transactions lock documents until
-//! MongoDB ends them after a minute. Every server ends the sessions of others that have not renewed
-//! their documents.
+//! The sessions of servers that died. Their transactions lock documents until MongoDB ends them after
+//! a minute. Every server ends the sessions of servers that have not renewed their documents.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,41 +9,39 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use tokio::time::Instant;
 
 use crate::store::mongo::client::error::Fault;
-use crate::store::mongo::presence::servers::{PERIOD, Presence, ServerDocument};
+use crate::store::mongo::presence::servers::{BEAT_INTERVAL, Presence, ServerDocument};
 
-/// The age, by the database's clock, at which the document of a server counts as that of a dead
-/// one.
-const DEAD: Duration = Duration::from_secs(8);
-/// The age at which a document is deleted. Until then its sessions are ended with every beat: a
-/// statement that was in flight when the server died may arrive late.
-const FORGOTTEN: Duration = Duration::from_secs(20);
-/// The age at which a document is deleted even if its sessions could not be ended. MongoDB has
-/// ended them by then.
-const GIVEN_UP: Duration = Duration::from_secs(5 * 60);
-/// In how many beats of this server a document has stood still that is taken for one of the dead.
-/// The database's clock may jump, and a database that was away makes all documents old.
-const STILL: u32 = 3;
-/// Sessions that are ended in one command.
-const AT_ONCE: usize = 1_000;
+/// The age of a document, by the database's clock, at which its server counts as dead.
+const DEAD_AFTER: Duration = Duration::from_secs(8);
+/// The age at which a document is deleted. Until then every beat ends its sessions: a statement that
+/// was in flight when the server died may arrive late.
+const DELETE_AFTER: Duration = Duration::from_secs(20);
+/// The age at which a document is deleted even if its sessions could not be ended: by then MongoDB
+/// has ended them.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(5 * 60);
+/// The beats in which a document must be unchanged before its server counts as dead. The
+/// database's clock may jump, and an outage of the database makes all documents old.
+const DEAD_AFTER_BEATS: u32 = 3;
+/// The sessions of one command.
+const SESSIONS_PER_COMMAND: usize = 1_000;
 
-/// The other servers, as the last beats have found them.
+/// The other servers, as the latest beats found them.
 #[derive(Default)]
 pub struct DeadServers {
-    /// The time in each document, and in how many beats it was there.
+    /// The time in each document, and the number of beats that found it unchanged.
     seen: HashMap<Vec<u8>, (DateTime, u32)>,
     last: Option<Instant>,
 }
 
 impl DeadServers {
-    /// Takes note of the documents in one beat. Answers with those of servers that are dead, and
-    /// their age.
+    /// Records the documents of one beat. Returns those of dead servers, with their age.
     pub fn find(
         &mut self,
         presence: &Presence,
         all: &[ServerDocument],
     ) -> Vec<(ServerDocument, Duration)> {
-        // After a longer silence the others have to be given time to renew theirs.
-        if self.last.replace(Instant::now()).is_none_or(|last| last.elapsed() > 2 * PERIOD) {
+        // After a gap between beats, other servers need time to renew their documents.
+        if self.last.replace(Instant::now()).is_none_or(|last| last.elapsed() > 2 * BEAT_INTERVAL) {
             self.seen.clear();
         }
         let Some(now) = presence.time_in(all) else { return Vec::new() };
@@ -56,7 +53,7 @@ impl DeadServers {
             let beats = before.map_or(1, |(_, beats)| beats.saturating_add(1));
             let age = now.timestamp_millis().saturating_sub(server.time.timestamp_millis());
             let age = Duration::from_millis(age.try_into().unwrap_or_default());
-            if beats >= STILL && age >= DEAD {
+            if beats >= DEAD_AFTER_BEATS && age >= DEAD_AFTER {
                 dead.push((server.clone(), age));
             }
             seen.insert(id, (server.time, beats));
@@ -74,10 +71,10 @@ fn key(id: &Bson) -> Option<Vec<u8>> {
     }
 }
 
-/// Ends the transactions of a server that is dead. What has prepared is its coordinator's to end.
+/// Ends the transactions of a dead server. A prepared one is left to its coordinator.
 ///
 /// # Errors
-/// [`Fault`], where it is to be done again.
+/// [`Fault`]: call it again.
 pub async fn end(
     database: &Database,
     presence: &Presence,
@@ -85,17 +82,17 @@ pub async fn end(
     age: Duration,
 ) -> Result<(), Fault> {
     let mut ended = Ok(());
-    for sessions in server.sessions.chunks(AT_ONCE) {
+    for sessions in server.sessions.chunks(SESSIONS_PER_COMMAND) {
         let ids = sessions.iter().map(|id| doc! { "id": id.clone() }).collect();
         ended = ended.and(kill(database, ids).await);
     }
-    if age >= if ended.is_ok() { FORGOTTEN } else { GIVEN_UP } {
+    if age >= if ended.is_ok() { DELETE_AFTER } else { GIVE_UP_AFTER } {
         presence.remove(server).await?;
     }
     ended
 }
 
-/// Ends sessions: without a right of its own, those of the same database user.
+/// Ends sessions. Without the privilege to end others, these must be of the same database user.
 ///
 /// # Errors
 /// [`Fault`].

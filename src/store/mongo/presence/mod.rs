@@ -1,4 +1,5 @@
-//! The servers of a store: each beats in a document of its own, and ends the sessions of dead ones.
+//! The running servers of a store: each renews a document of its own, and ends the sessions of dead
+//! servers.
 
 pub mod dead;
 pub mod heartbeat;

@@ -1,5 +1,5 @@
-//! The documents of the servers that are up: each server writes its own with every beat, and reads
-//! those of the others.
+//! The documents of running servers: each server writes its own with every beat, and reads those of
+//! the others.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::store::mongo::schema::bson::number;
 use crate::store::mongo::schema::fields::{AHEAD, ID, SERVERS, SESSIONS, TIME};
 
 /// The time from one beat to the next.
-pub const PERIOD: Duration = Duration::from_secs(2);
+pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The id of a session.
 pub type SessionId = [u8; 16];
@@ -35,11 +35,11 @@ pub struct Presence {
 pub struct ServerDocument {
     /// The random id of the server.
     pub id: Bson,
-    /// When it last wrote this, by the database's clock.
+    /// When it last wrote the document, by the database's clock.
     pub time: DateTime,
     /// The ids of its sessions.
     pub sessions: Vec<Bson>,
-    /// Seconds by which its own clock is ahead of the database's; zero where the two agree.
+    /// Seconds by which its clock is ahead of the database's; zero if the two agree.
     pub ahead: i64,
 }
 
@@ -52,7 +52,7 @@ pub struct Reading {
     pub database: Timestamp,
     /// The local time after.
     pub after: Timestamp,
-    /// The same moment by the monotonic clock.
+    /// `after` by the monotonic clock.
     pub at: Instant,
 }
 
@@ -64,11 +64,11 @@ impl Reading {
 }
 
 impl Presence {
-    /// The presence of this server, which is not written yet. None where the store has no
-    /// collection for it: an older program made it, and nothing is created in it.
+    /// The presence of this server, which is not written yet. `None` if an older program made the
+    /// store, without a collection for it.
     ///
     /// # Errors
-    /// What the server says.
+    /// The server's.
     pub async fn of(database: &Database) -> Result<Option<Self>, DriverError> {
         if database.list_collection_names().filter(doc! { "name": SERVERS }).await?.is_empty() {
             return Ok(None);
@@ -76,10 +76,10 @@ impl Presence {
         Ok(Some(Self { id: uuid(Uuid::new().bytes()), servers: database.collection(SERVERS) }))
     }
 
-    /// Writes the database's time to this server's document, adds sessions to it and takes others
-    /// from it. Says whether it was there.
+    /// Writes the database's time to this server's document, and adds or removes sessions. Returns
+    /// whether the document exists.
     pub async fn renew(&self, added: &[SessionId], removed: &[SessionId]) -> Result<bool, Fault> {
-        // The time is that of the shard which has the document. A pipeline's would be the router's.
+        // This is the time of the document's shard. That of a pipeline would be the router's.
         let mut change = doc! { "$currentDate": { TIME: true } };
         if !added.is_empty() {
             change.insert("$addToSet", doc! { SESSIONS: { "$each": uuids(added) } });
@@ -90,14 +90,19 @@ impl Presence {
         Ok(renewed.matched_count > 0)
     }
 
-    /// Writes this server's document anew, with all its sessions.
-    pub async fn enter(&self, sessions: &[SessionId]) -> Result<(), Fault> {
-        let whole = doc! { "$currentDate": { TIME: true }, "$set": { SESSIONS: uuids(sessions) } };
-        self.servers.update_one(self.own(), whole).upsert(true).write_concern(majority()).await?;
+    /// Creates this server's document, with all its sessions.
+    pub async fn create(&self, sessions: &[SessionId]) -> Result<(), Fault> {
+        let document =
+            doc! { "$currentDate": { TIME: true }, "$set": { SESSIONS: uuids(sessions) } };
+        self.servers
+            .update_one(self.own(), document)
+            .upsert(true)
+            .write_concern(majority())
+            .await?;
         Ok(())
     }
 
-    /// The documents of all servers, as a majority has them.
+    /// The documents of all servers.
     pub async fn all(&self) -> Result<Vec<ServerDocument>, Fault> {
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
         let find = self.servers.find(doc! {}).read_concern(ReadConcern::majority());
@@ -110,8 +115,7 @@ impl Presence {
         all.iter().find(|server| self.is_own(server))
     }
 
-    /// The database's time among the documents of all servers, which is as of this server's last
-    /// beat.
+    /// The database's time at this server's latest beat, from the documents of all servers.
     pub fn time_in(&self, all: &[ServerDocument]) -> Option<DateTime> {
         self.own_in(all).map(|server| server.time)
     }
@@ -121,22 +125,22 @@ impl Presence {
         server.id == self.id
     }
 
-    /// Notes in this server's document by how many seconds its clock is ahead.
-    pub async fn note_clock(&self, ahead: i64) -> Result<(), Fault> {
+    /// Writes the seconds by which the clock is ahead to this server's document.
+    pub async fn write_clock_lead(&self, ahead: i64) -> Result<(), Fault> {
         self.servers.update_one(self.own(), doc! { "$set": { AHEAD: ahead } }).await?;
         Ok(())
     }
 
-    /// Deletes this server's document: it has stopped.
-    pub async fn leave(&self) -> Result<(), Fault> {
+    /// Deletes the document of this server, which has stopped.
+    pub async fn delete_own(&self) -> Result<(), Fault> {
         self.servers.delete_one(self.own()).write_concern(majority()).await?;
         Ok(())
     }
 
-    /// Deletes the document of another server, unless that has renewed it.
+    /// Deletes the document of another server, unless it was renewed.
     pub async fn remove(&self, server: &ServerDocument) -> Result<(), Fault> {
-        let as_seen = doc! { ID: server.id.clone(), TIME: server.time };
-        self.servers.delete_one(as_seen).write_concern(majority()).await?;
+        let unchanged = doc! { ID: server.id.clone(), TIME: server.time };
+        self.servers.delete_one(unchanged).write_concern(majority()).await?;
         Ok(())
     }
 

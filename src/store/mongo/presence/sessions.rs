@@ -1,6 +1,6 @@
-//! The sessions in which this server runs transactions. The id of each is in this server's document
-//! before the session is used, so that other servers can end its transactions when this one is
-//! dead. The driver keeps sessions and uses them again: new ids are rare.
+//! The sessions in which this server runs transactions. This server's document lists the id of each
+//! before its first use, so that other servers can end its transactions if this one dies. The
+//! driver reuses sessions: new ids are rare.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError};
@@ -14,42 +14,42 @@ use tokio::time::{Instant, timeout};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::presence::servers::{Presence, SessionId};
 
-/// The longest that a transaction waits for its session to be listed. It goes on without: if this
-/// server dies in it, its documents stay locked for the lifetime of a transaction.
+/// The time for which a transaction waits for its session to be listed. It then continues unlisted:
+/// if this server dies in it, its documents stay locked for the lifetime of a transaction.
 const LIST_TIMEOUT: Duration = Duration::from_secs(1);
-/// The time for which the document is valid after it was written: no other server ends this one's
-/// sessions before.
-const STANDS: Duration = Duration::from_secs(6);
-/// The time for which an unused session stays listed: longer than a transaction lives.
-const UNUSED: Duration = Duration::from_secs(10 * 60);
-/// The most sessions that are listed.
-const MOST: usize = 10_000;
+/// The time for which the document is valid after a write: no other server ends this one's sessions
+/// earlier.
+const VALIDITY: Duration = Duration::from_secs(6);
+/// The time for which an unused session stays listed: longer than the lifetime of a transaction.
+const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
+/// The limit of listed sessions.
+const MAX_SESSIONS: usize = 10_000;
 
-/// The sessions that this server has listed.
+/// The sessions that this server lists.
 #[derive(Default)]
 pub struct Sessions {
-    /// Unset while the store has no collection for it: then nothing is listed.
+    /// Unset if the store has no collection for it: then no session is listed.
     presence: OnceLock<Presence>,
     state: StdMutex<State>,
-    /// One write to the document at a time.
-    turn: Mutex<()>,
+    /// Serializes writes to the document.
+    write_lock: Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
-    /// When each session that is listed was last used.
+    /// The last use of each listed session.
     listed: HashMap<SessionId, Instant>,
     wanted: Vec<SessionId>,
-    /// When the last write that succeeded was sent.
+    /// When the latest successful write was sent.
     renewed: Option<Instant>,
-    /// When the write was sent that is under way.
+    /// When the write in flight was sent.
     writing: Option<Instant>,
-    /// Whether the last write failed: then no caller waits for the next one.
+    /// Whether the latest write failed: then no caller waits for the next one.
     is_failing: bool,
 }
 
 impl Sessions {
-    /// Begins to list sessions.
+    /// Starts to list sessions.
     pub fn begin(&self, presence: Presence) {
         let _ = self.presence.set(presence);
     }
@@ -59,15 +59,16 @@ impl Sessions {
         self.presence.get()
     }
 
-    /// Lists a session before it is used. Where that cannot be done in good time, the session is
-    /// used all the same.
+    /// Lists a session before its use, or returns after [`LIST_TIMEOUT`].
     pub async fn list(self: &Arc<Self>, session: &ClientSession) {
         if self.presence.get().is_none() {
             return;
         }
-        let Some(id) = session_id(session).filter(|id| !self.state().use_now(*id)) else { return };
+        let Some(id) = session_id(session).filter(|id| !self.state().is_usable(*id)) else {
+            return;
+        };
         let sessions = self.clone();
-        // A write that was handed to the driver runs to its end.
+        // The driver's commands must not be dropped half-way.
         let written = tokio::spawn(async move { sessions.write_wanted(id).await });
         let _ = timeout(LIST_TIMEOUT, written).await;
     }
@@ -77,21 +78,21 @@ impl Sessions {
     /// # Errors
     /// [`Fault`]: the document may have been renewed or not.
     pub async fn renew(&self) -> Result<(), Fault> {
-        let _turn = self.turn.lock().await;
+        let _write = self.write_lock.lock().await;
         let unused = self.state().take_unused();
         self.write(Vec::new(), &unused).await
     }
 
     async fn write_wanted(&self, id: SessionId) {
-        let _turn = self.turn.lock().await;
+        let _write = self.write_lock.lock().await;
         let wanted = {
             let mut state = self.state();
-            if state.stands() && state.listed.contains_key(&id) {
+            if state.is_valid() && state.listed.contains_key(&id) {
                 return;
             }
             std::mem::take(&mut state.wanted)
         };
-        // The heartbeat logs what goes wrong with the document.
+        // The heartbeat logs failed writes.
         let _ = self.write(wanted, &[]).await;
     }
 
@@ -105,7 +106,7 @@ impl Sessions {
             }
             let mut all: Vec<_> = self.state().listed.keys().copied().collect();
             all.extend(&added);
-            presence.enter(&all).await
+            presence.create(&all).await
         };
         let written = written.await;
         let mut state = self.state();
@@ -125,11 +126,11 @@ impl Sessions {
 }
 
 impl State {
-    /// Whether a session can be used at once, as one that is listed or that cannot be listed now.
-    /// Else it is wanted.
-    fn use_now(&mut self, id: SessionId) -> bool {
+    /// Whether a session can be used at once: it is listed, or cannot be listed now. If not, it is
+    /// queued for the next write.
+    fn is_usable(&mut self, id: SessionId) -> bool {
         let now = Instant::now();
-        if let (true, Some(used)) = (self.stands(), self.listed.get_mut(&id)) {
+        if let (true, Some(used)) = (self.is_valid(), self.listed.get_mut(&id)) {
             *used = now;
             return true;
         }
@@ -144,20 +145,21 @@ impl State {
         false
     }
 
-    /// Whether the document is sure to be there.
-    fn stands(&self) -> bool {
-        self.renewed.is_some_and(|renewed| renewed.elapsed() < STANDS)
+    /// Whether other servers still consider the document valid.
+    fn is_valid(&self) -> bool {
+        self.renewed.is_some_and(|renewed| renewed.elapsed() < VALIDITY)
     }
 
-    /// Takes out the sessions that have not been used for long, and those that are too many.
+    /// Removes and returns sessions that were not used for long, and those above the limit.
     fn take_unused(&mut self) -> Vec<SessionId> {
         let mut by_use: Vec<_> = self.listed.iter().map(|(id, used)| (*used, *id)).collect();
         by_use.sort_unstable();
-        let excess = by_use.len().saturating_sub(MOST);
-        let is_over =
-            |(n, (used, _)): &(usize, (Instant, SessionId))| *n < excess || used.elapsed() > UNUSED;
+        let excess = by_use.len().saturating_sub(MAX_SESSIONS);
+        let is_removed = |(n, (used, _)): &(usize, (Instant, SessionId))| {
+            *n < excess || used.elapsed() > MAX_IDLE
+        };
         let unused: Vec<_> =
-            by_use.into_iter().enumerate().filter(is_over).map(|(_, (_, id))| id).collect();
+            by_use.into_iter().enumerate().filter(is_removed).map(|(_, (_, id))| id).collect();
         for id in &unused {
             self.listed.remove(id);
         }

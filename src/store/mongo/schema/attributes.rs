@@ -1,10 +1,10 @@
-//! Attributes as documents in the array [`ATTRIBUTES`] of a user's document. Each has its token
-//! under [`KEY`], and a scalar under [`VALUE`], by which the index of all attributes finds the
-//! user. A list is one document for each item, with the item's place. What is not searched stands
-//! under [`UNSEARCHED`].
+//! Attributes as documents in the array [`ATTRIBUTES`] of a user's document. Each has its token in
+//! [`KEY`] and a scalar in [`VALUE`], by which the index of all attributes finds the user. A list
+//! is one document for each item, with the item's position. Values that are not searched are in
+//! [`UNSEARCHED`].
 //!
-//! The scalar is never an array: one such value would make the index multikey in both of its
-//! fields, and MongoDB bounds only one of them then.
+//! The scalar is never an array: one array would make the index multikey in both of its fields, and
+//! MongoDB bounds only one of them then.
 
 use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 
@@ -19,18 +19,20 @@ use crate::store::searched::{AttributeTokens, field_elements};
 
 /// Of a user: its attributes and the fields by which it is searched.
 pub const ATTRIBUTES: &str = "a";
-/// Of an attribute: its token. Fields of users that are no attributes have negative ones.
+/// The name of the index of all attributes.
+pub const ATTRIBUTES_INDEX: &str = "t_1_a_1__id_1";
+/// Of an attribute: its token. Fixed fields of users have negative tokens.
 pub const KEY: &str = "k";
 /// Of an attribute: its value.
 pub const VALUE: &str = "v";
 /// Of an attribute: its value, if it is not searched.
 pub const UNSEARCHED: &str = "x";
-/// Of an item of a list: its place.
-const PLACE: &str = "i";
-/// Of an attribute: that it is a list without items.
+/// Of an item of a list: its position.
+const POSITION: &str = "i";
+/// Of an attribute: whether it is an empty list.
 const EMPTY: &str = "l";
 
-/// The array of a user. `tokens` has the names of all of its attributes.
+/// The array of a user's attributes. `tokens` has the names of all of its attributes.
 pub fn attribute_array(user: &User, tokens: AttributeTokens<'_>) -> Vec<Bson> {
     let field = |(token, scalar)| doc! { KEY: key(token), VALUE: scalar_value(scalar) }.into();
     let mut array: Vec<Bson> = field_elements(user).map(field).collect();
@@ -44,17 +46,17 @@ pub fn attribute_array(user: &User, tokens: AttributeTokens<'_>) -> Vec<Bson> {
 
 fn push_attribute(token: Token, value: &Value, is_indexed: bool, array: &mut Vec<Bson>) {
     let element = |scalar: ScalarRef<'_>| {
-        let under = if is_indexed && scalar.is_searched() { VALUE } else { UNSEARCHED };
-        doc! { KEY: key(token), under: scalar_value(scalar) }
+        let field = if is_indexed && scalar.is_searched() { VALUE } else { UNSEARCHED };
+        doc! { KEY: key(token), field: scalar_value(scalar) }
     };
     match value {
         Value::List(items) if items.is_empty() => {
             array.push(doc! { KEY: key(token), EMPTY: true }.into());
         }
         Value::List(items) => {
-            for (place, item) in items.iter().enumerate() {
+            for (position, item) in items.iter().enumerate() {
                 let mut element = element(ScalarRef::Text(item));
-                element.insert(PLACE, place as i32);
+                element.insert(POSITION, position as i32);
                 array.push(element.into());
             }
         }
@@ -86,10 +88,10 @@ pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
 pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(Token, Value)>, Fault> {
     let mut attributes: Vec<(Token, Value)> = Vec::new();
     let Some(array) = array else { return Ok(attributes) };
-    let array = array.as_array().ok_or_else(|| Fault::damaged("attributes that are no array"))?;
+    let array = array.as_array().ok_or_else(|| Fault::damaged("attributes are not an array"))?;
     for element in array {
         let element = element.map_err(Fault::damaged)?.as_document();
-        let element = element.ok_or_else(|| Fault::damaged("an attribute that is no document"))?;
+        let element = element.ok_or_else(|| Fault::damaged("an attribute is not a document"))?;
         let (token, part) = read_element(element)?;
         match (attributes.last_mut(), part) {
             _ if token < 0 => {}
@@ -103,21 +105,21 @@ pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(Token, Valu
     Ok(attributes)
 }
 
-/// The part of an attribute that one document has.
+/// The part of an attribute in one document.
 enum Part {
     Whole(Value),
     Item(String),
 }
 
 fn read_element(element: &RawDocument) -> Result<(i32, Part), Fault> {
-    let [token, value, unsearched, place, empty] =
-        read_fields(element, [KEY, VALUE, UNSEARCHED, PLACE, EMPTY])?;
+    let [token, value, unsearched, position, empty] =
+        read_fields(element, [KEY, VALUE, UNSEARCHED, POSITION, EMPTY])?;
     let token = required(KEY, token, RawBsonRef::as_i32)?;
     if empty.is_some() {
         return Ok((token, Part::Whole(Value::List(Vec::new()))));
     }
     let value = required(VALUE, value.or(unsearched), read_value)?;
-    match (place, value) {
+    match (position, value) {
         (Some(_), Value::String(item)) => Ok((token, Part::Item(item))),
         (_, value) => Ok((token, Part::Whole(value))),
     }
@@ -135,7 +137,7 @@ fn read_value(value: RawBsonRef<'_>) -> Option<Value> {
     })
 }
 
-/// The filter of users with an element of this token that `condition` describes.
+/// The filter for users with an element of this token that meets `condition`.
 pub fn has_element(token: Token, condition: Document) -> Document {
     let mut element = doc! { KEY: key(token) };
     element.extend(condition);
@@ -156,7 +158,7 @@ mod tests {
     use crate::store::attribute_names::KnownNames;
 
     #[test]
-    fn what_is_stored_is_read() {
+    fn stored_attributes_are_read_back() {
         let text = |length| "x".repeat(length);
         let values = [
             ("bool", Value::Bool(false)),

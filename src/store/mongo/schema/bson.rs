@@ -21,17 +21,17 @@ pub fn key_value(key: &IdentityKey) -> Bson {
     Bson::String(key.as_str().to_owned())
 }
 
-/// An instant as MongoDB's.
+/// A time as MongoDB's date.
 pub fn date(time: Timestamp) -> Bson {
     Bson::DateTime(DateTime::from_millis(time.as_millis()))
 }
 
-/// Bytes as MongoDB's.
+/// Bytes as MongoDB's binary value.
 pub fn bytes(bytes: Vec<u8>) -> Bson {
     Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
 }
 
-/// The filter for the document with this id, or for those with these.
+/// The filter for the documents with these ids.
 pub fn by_id(mut ids: Vec<Bson>) -> Document {
     match ids.len() {
         1 => doc! { ID: ids.remove(0) },
@@ -49,9 +49,8 @@ pub fn id_of(document: &RawDocument) -> Result<LocalityId, Fault> {
     required(ID, document.get(ID).map_err(Fault::damaged)?, as_id)
 }
 
-/// The values of these fields of a document, found in one pass: look-ups do this for every document
-/// that they read.
-pub fn fields<'d, const N: usize>(
+/// The values of these fields of a document, found in one pass.
+pub fn read_fields<'d, const N: usize>(
     document: &'d RawDocument,
     names: [&str; N],
 ) -> Result<[Option<RawBsonRef<'d>>; N], Fault> {
@@ -65,7 +64,7 @@ pub fn fields<'d, const N: usize>(
     Ok(found)
 }
 
-/// The value of a field that every such document has.
+/// The value of a field that the document must have.
 pub fn required<'d, T>(
     name: &str,
     value: Option<RawBsonRef<'d>>,
@@ -73,15 +72,16 @@ pub fn required<'d, T>(
 ) -> Result<T, Fault> {
     value
         .and_then(read)
-        .ok_or_else(|| Fault::damaged(format!("a field {name} is missing, or of another type")))
+        .ok_or_else(|| Fault::damaged(format!("field {name} is missing or has another type")))
 }
 
+/// The id in a UUID.
 pub fn as_id(value: RawBsonRef<'_>) -> Option<LocalityId> {
     let bytes: [u8; 16] = value.as_binary()?.bytes.try_into().ok()?;
     Some(LocalityId::from(bytes))
 }
 
-/// A whole number in whichever type a server, or a person, has written it.
+/// An integer of any numeric type, as servers or administrators write it.
 pub fn number(value: &Bson) -> Option<i64> {
     let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
     whole.or_else(|| value.as_f64().map(|number| number as i64))

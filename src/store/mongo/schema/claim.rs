@@ -7,11 +7,11 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::bson::{as_id, date, id_value, read_fields, required};
-use crate::store::mongo::schema::fields::{GUARD, HOLD, ID, RULES, USER};
+use crate::store::mongo::schema::fields::{CLAIM_RULES_VERSION, GUARD, HOLD, ID, USER};
 
 /// The document of a claim.
 pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
-    let mut document = doc! { ID: key.as_str(), RULES: claim.rules_version as i32 };
+    let mut document = doc! { ID: key.as_str(), CLAIM_RULES_VERSION: claim.rules_version as i32 };
     if let Some(owner) = claim.owner {
         document.insert(USER, id_value(owner));
     }
@@ -25,8 +25,7 @@ pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
     document
 }
 
-/// The change that makes the claim of this key what it is to be, and leaves fields alone that a
-/// newer program added.
+/// The update that replaces the claim of this key, keeping unknown fields.
 pub fn claim_change(key: &IdentityKey, claim: &Claim) -> Document {
     let mut set = claim_document(key, claim);
     set.remove(ID);
@@ -39,15 +38,16 @@ pub fn claim_change(key: &IdentityKey, claim: &Claim) -> Document {
     }
 }
 
-/// The key of a claim, which is all that is read without copying, and the claim.
+/// The key and the claim of a document.
 pub fn read_claim(document: &RawDocument) -> Result<(&str, Claim), Fault> {
-    let [key, owner, guard, hold, rules] = read_fields(document, [ID, USER, GUARD, HOLD, RULES])?;
+    let [key, owner, guard, hold, rules] =
+        read_fields(document, [ID, USER, GUARD, HOLD, CLAIM_RULES_VERSION])?;
     let hold = hold.and_then(RawBsonRef::as_datetime);
     let claim = Claim {
         owner: owner.map(|owner| required(USER, Some(owner), as_id)).transpose()?,
         guard: guard.is_some(),
         hold: hold.map(|until| Timestamp::from_millis(until.timestamp_millis())),
-        rules_version: required(RULES, rules, RawBsonRef::as_i32)? as u32,
+        rules_version: required(CLAIM_RULES_VERSION, rules, RawBsonRef::as_i32)? as u32,
     };
     Ok((required(ID, key, RawBsonRef::as_str)?, claim))
 }

@@ -1,4 +1,4 @@
-//! What a transaction keeps of the documents that it writes again.
+//! The parts of a document that a transaction preserves when it replaces the document.
 
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument};
 
@@ -11,28 +11,27 @@ use crate::store::mongo::schema::fields::{
 use crate::store::mongo::schema::tail::Tail;
 
 /// The fields of users and of tenants that this program supports.
-const OF_USER: [&str; 9] =
+const USER_FIELDS: [&str; 9] =
     [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH, ATTRIBUTES, TAIL];
-const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
+const TENANT_FIELDS: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 
-/// The part that a transaction keeps of the document of a user or a tenant that it has read, to
-/// write it again.
+/// The preserved parts of the document of a user or a tenant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreservedFields {
     pub revision: i64,
     /// Of a user: the end of its history.
     pub tail: Tail,
-    /// The fields that a newer program added.
+    /// Fields that this program does not know.
     unknown: Document,
 }
 
 impl PreservedFields {
     pub fn of_user(document: &RawDocument) -> Result<Self, Fault> {
-        Self::read(document, &OF_USER)
+        Self::read(document, &USER_FIELDS)
     }
 
     pub fn of_tenant(document: &RawDocument) -> Result<Self, Fault> {
-        Self::read(document, &OF_TENANT)
+        Self::read(document, &TENANT_FIELDS)
     }
 
     fn read(document: &RawDocument, known: &[&str]) -> Result<Self, Fault> {
@@ -53,12 +52,15 @@ impl PreservedFields {
     }
 }
 
-/// Adds to a document the epoch under which it is written, if there is one, and what was kept of
-/// it.
-pub fn stamped(mut document: Document, epoch: i32, kept: Option<&PreservedFields>) -> Document {
+/// Adds the current epoch, if there is one, and the preserved fields to a document.
+pub fn with_epoch(
+    mut document: Document,
+    epoch: i32,
+    preserved: Option<&PreservedFields>,
+) -> Document {
     if epoch > 0 {
         document.insert(EPOCH, epoch);
     }
-    document.extend(kept.into_iter().flat_map(|kept| kept.unknown.clone()));
+    document.extend(preserved.into_iter().flat_map(|preserved| preserved.unknown.clone()));
     document
 }

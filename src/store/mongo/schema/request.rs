@@ -8,20 +8,19 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::bson::{as_id, date, id_value, read_fields, required};
-use crate::store::mongo::schema::fields::{FINGERPRINT, ID, TIME, USER};
+use crate::store::mongo::schema::fields::{ID, REQUEST_HASH, TIME, USER};
 
-/// The id of a request's document: a hash, so that it needs no room for the key, and spreads over
-/// all shards.
+/// The id of a request's document: a hash of its key, which is short and spreads over all shards.
 pub fn request_id(request: &IdempotencyKey) -> Bson {
     id_value(request_key(request))
 }
 
-/// The same as the id that it is.
+/// The hash of a request's key, as an id.
 pub fn request_key(request: &IdempotencyKey) -> LocalityId {
     LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes())
 }
 
-/// The record that a request about `subject` was carried out.
+/// The document of a request about `subject` that was carried out.
 pub fn request_document(
     request: &IdempotencyKey,
     subject: LocalityId,
@@ -30,7 +29,7 @@ pub fn request_document(
     doc! {
         ID: request_id(request),
         USER: id_value(subject),
-        FINGERPRINT: request.request_hash as i64,
+        REQUEST_HASH: request.request_hash as i64,
         TIME: date(time),
     }
 }
@@ -44,11 +43,11 @@ pub struct StoredRequest {
 
 impl StoredRequest {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
-        let [user, request_hash, time] = read_fields(document, [USER, FINGERPRINT, TIME])?;
+        let [user, request_hash, time] = read_fields(document, [USER, REQUEST_HASH, TIME])?;
         let time = required(TIME, time, RawBsonRef::as_datetime)?;
         Ok(Self {
             subject: IdempotencyKey::subject(required(USER, user, as_id)?),
-            request_hash: required(FINGERPRINT, request_hash, RawBsonRef::as_i64)? as u64,
+            request_hash: required(REQUEST_HASH, request_hash, RawBsonRef::as_i64)? as u64,
             time: Timestamp::from_millis(time.timestamp_millis()),
         })
     }

@@ -12,7 +12,7 @@ pub fn tenant_document(tenant: &TenantRecord, revision: i64) -> Document {
     doc! { ID: tenant.name.as_str(), REVISION: revision, POLICIES: bytes(tenant.encode()) }
 }
 
-/// A tenant as it is kept.
+/// The tenant of a document.
 pub fn read_tenant(document: &RawDocument) -> Result<TenantRecord, Fault> {
     let [policies] = read_fields(document, [POLICIES])?;
     let policies = required(POLICIES, policies, RawBsonRef::as_binary)?.bytes;

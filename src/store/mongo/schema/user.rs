@@ -21,7 +21,7 @@ use crate::store::searched::AttributeTokens;
 use crate::wire::attributes::encode_value;
 use crate::wire::encoded_user::EncodedUser;
 
-/// A user as it is kept.
+/// A user as it is stored.
 pub struct StoredUser {
     pub id: LocalityId,
     pub revision: i64,
@@ -51,7 +51,7 @@ impl StoredUser {
         self.attributes.iter().all(|(token, _)| names.name(*token).is_some())
     }
 
-    /// The whole user. It [is named by](StoredUser::is_named_by) these names.
+    /// The user with its attributes, whose names `names` must [have](StoredUser::is_named_by).
     pub fn full(&self, names: &KnownNames) -> EncodedUser {
         let values: Vec<_> =
             self.attributes.iter().map(|(token, value)| (*token, encode_value(value))).collect();
@@ -61,7 +61,7 @@ impl StoredUser {
         EncodedUser::with_attributes(self.wire.as_bytes(), named)
     }
 
-    /// The record. It [is named by](StoredUser::is_named_by) these names.
+    /// The record with its attributes, whose names `names` must [have](StoredUser::is_named_by).
     pub fn decode(&self, names: &KnownNames) -> Result<Record, Fault> {
         let mut record = self.decode_without_attributes()?;
         for (token, value) in &self.attributes {
@@ -78,7 +78,7 @@ impl StoredUser {
 }
 
 /// The document of a user. `tokens` has the names of all of its attributes; without it, the
-/// document is one of a schema in which attributes stand in the user.
+/// attributes are part of the encoded user, as in older schemas.
 pub fn user_document(
     record: &Record,
     tokens: Option<AttributeTokens<'_>>,
@@ -102,8 +102,8 @@ pub fn user_document(
     if tail.count > 0 {
         document.insert(TAIL, bytes(tail.encode_to_vec()));
     }
-    if let Some(due) = record.expires_at() {
-        document.insert(EXPIRES_AT, date(due));
+    if let Some(time) = record.expires_at() {
+        document.insert(EXPIRES_AT, date(time));
     }
     if let Some(tokens) = tokens {
         document.insert(ATTRIBUTES, attribute_array(&record.user, tokens));
@@ -111,7 +111,7 @@ pub fn user_document(
     document
 }
 
-/// The user that is due. Without its id there is none.
+/// The expired user of a document, which must have an id.
 pub fn read_expired(document: &RawDocument) -> Result<ExpiredUser, Fault> {
     let [tenant, id, time] = read_fields(document, [TENANT, ID, EXPIRES_AT])?;
     let time = required(EXPIRES_AT, time, RawBsonRef::as_datetime)?;

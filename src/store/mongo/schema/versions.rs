@@ -1,5 +1,5 @@
-//! The versions of a store, and those that a program supports. A store has one document with its
-//! versions. A program that supports them writes in their form; another one stops.
+//! The versions of a store, which one document has. A program that supports them writes in their
+//! form; another program stops.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -19,10 +19,11 @@ use crate::store::mongo::client::supported::{
     BEGUN, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
 };
 use crate::store::mongo::schema::bson::number;
-use crate::store::mongo::schema::fields::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA};
+use crate::store::mongo::schema::fields::{
+    EPOCH, ID, META, META_NEXT_RULES_VERSION, META_RULES_VERSION, META_SCHEMA_VERSION, SCHEMA,
+};
 
-/// For how long look-ups rely on the rules that were read last. Three heartbeats read them
-/// meanwhile.
+/// The time for which look-ups rely on the rules that were read last: three heartbeats.
 pub const LEASE: Duration = Duration::from_secs(6);
 
 impl Supported {
@@ -43,40 +44,42 @@ pub struct Versions {
     pub schema: i64,
     /// Of the rules of normalisation.
     pub rules: u32,
-    /// Of the rules to which identities are being moved, while they are.
+    /// Of the rules to which identities are being moved, if they are.
     pub moving: Option<u32>,
-    /// The epoch, which rises with every other version. MongoDB refuses users and tenants that were
-    /// written under an earlier one. It is 0 in a store of schema version 2, which has none.
+    /// The epoch, which rises when a version changes. MongoDB refuses users and tenants of an
+    /// earlier epoch. A store of schema version 2 has none: 0.
     pub epoch: i32,
 }
 
 impl Versions {
-    /// The versions of a store that this program makes.
+    /// The versions of a new store.
     pub const NEW: Self = Self { schema: VERSION, rules: RULES_VERSION, moving: None, epoch: 1 };
 
-    /// The versions in a document; none where it has no version.
+    /// The versions in a document, if it has them.
     fn of(document: &Document) -> Option<Self> {
         let field = |name| document.get(name).and_then(number);
         let rules = |rules: i64| rules.try_into().unwrap_or(u32::MAX);
         Some(Self {
-            schema: field(RULES)?,
-            rules: field(NORMALISATION).map_or(Rules::UNNAMED, rules),
-            moving: field(MOVING).map(rules),
+            schema: field(META_SCHEMA_VERSION)?,
+            rules: field(META_RULES_VERSION).map_or(Rules::UNNAMED, rules),
+            moving: field(META_NEXT_RULES_VERSION).map(rules),
             epoch: field(EPOCH).map_or(0, |epoch| epoch.try_into().unwrap_or(i32::MAX)),
         })
     }
 
-    /// The document of a store that has these versions.
+    /// The document with these versions.
     pub fn document(self) -> Document {
-        let mut document = doc! { ID: SCHEMA, RULES: self.schema };
+        let mut document = doc! { ID: SCHEMA, META_SCHEMA_VERSION: self.schema };
         if self.epoch > 0 {
-            document.extend(doc! { NORMALISATION: i64::from(self.rules), EPOCH: self.epoch });
+            document.extend(doc! { META_RULES_VERSION: i64::from(self.rules), EPOCH: self.epoch });
         }
-        document.extend(self.moving.map(|rules| (MOVING.to_owned(), i64::from(rules).into())));
+        document.extend(
+            self.moving.map(|rules| (META_NEXT_RULES_VERSION.to_owned(), i64::from(rules).into())),
+        );
         document
     }
 
-    /// The latest rules of which there are identities.
+    /// The latest rules that identities may have.
     const fn latest_rules(self) -> u32 {
         match self.moving {
             Some(rules) => rules,
@@ -104,7 +107,7 @@ impl Versions {
         self.schema >= INBOXED
     }
 
-    /// Whether all tenants have been told since when their history is complete.
+    /// Whether all tenants record when their history begins.
     pub const fn has_begun_histories(self) -> bool {
         self.schema >= BEGUN
     }
@@ -118,15 +121,15 @@ impl Versions {
         set_versions(self.schema as f64, self.rules);
     }
 
-    /// The versions in the database; none where it has none.
+    /// The versions of the store in the database, if there is one.
     ///
     /// # Errors
-    /// The server's own.
+    /// The server's.
     pub async fn in_database(database: &Database) -> Result<Option<Self>, DriverError> {
         Ok(read(database).await?.as_ref().and_then(Self::of))
     }
 
-    /// Why a program that supports these versions cannot use the store, if it cannot.
+    /// Why a program that supports `supported` cannot use the store, if it cannot.
     pub fn obstacle(self, supported: Supported) -> Option<String> {
         let (schema, rules) = (self.schema, self.latest_rules());
         let Supported { schema: newest, rules: newest_rules } = supported;
@@ -138,17 +141,17 @@ impl Versions {
         })
     }
 
-    /// The advice for a store that could have newer versions.
+    /// The advice for a store of an older schema.
     pub fn advice(self) -> Option<String> {
         let Self { schema, .. } = Self::NEW;
         (self.schema < schema)
             .then(|| format!("`polynym store upgrade` takes it to schema version {schema}"))
     }
 
-    /// The versions of the store in `database`, which must be ones that `supported` contains.
+    /// The versions of the store in `database`, which `supported` must contain.
     ///
     /// # Errors
-    /// [`OpenError::NotInitialised`], [`OpenError::Version`], or what the server says.
+    /// [`OpenError::NotInitialised`], [`OpenError::Version`], or an error of the server.
     pub async fn supported_in(
         database: &Database,
         supported: Supported,
@@ -176,24 +179,25 @@ async fn read(database: &Database) -> Result<Option<Document>, DriverError> {
     find.read_concern(ReadConcern::majority()).selection_criteria(primary).await
 }
 
-/// The versions of an open store, as they were read last.
-pub struct Fence {
+/// The latest known versions of an open store. It stops writes of a program that does not support
+/// them.
+pub struct VersionGuard {
     supported: Supported,
-    /// The versions, and when they were asked for.
+    /// The versions, and when they were requested.
     latest: Mutex<(Versions, Instant)>,
 }
 
-impl Fence {
-    /// With versions that were just read.
+impl VersionGuard {
+    /// A guard with versions that were just read.
     pub fn new(supported: Supported, versions: Versions) -> Self {
         versions.measure();
         Self { supported, latest: Mutex::new((versions, Instant::now())) }
     }
 
-    /// The versions in which this program may write.
+    /// The versions with which this program may write.
     ///
     /// # Errors
-    /// [`Fault::Outdated`] where it supports them no longer.
+    /// [`Fault::Outdated`] if the program does not support them.
     pub fn versions(&self) -> Result<Versions, Fault> {
         let (latest, _) = self.latest();
         if self.supported.contains(latest) { Ok(latest) } else { Err(self.outdated(latest)) }
@@ -202,28 +206,28 @@ impl Fence {
     /// Reads the versions again. Returns whether they have changed.
     ///
     /// # Errors
-    /// [`Fault`]: they could not be read, and stay as they were.
+    /// [`Fault`]: they could not be read, and stay unchanged.
     pub async fn refresh(&self, database: &Database) -> Result<bool, Fault> {
-        let asked = Instant::now();
+        let requested = Instant::now();
         let versions = read(database).await?.as_ref().and_then(Versions::of);
         let versions = versions.ok_or_else(|| Fault::damaged("a store without its versions"))?;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked < latest.1 {
+        if requested < latest.1 {
             return Ok(false);
         }
 
         versions.measure();
-        let (before, _) = std::mem::replace(&mut *latest, (versions, asked));
+        let (before, _) = std::mem::replace(&mut *latest, (versions, requested));
         if before != versions {
             self.log(versions);
         }
         Ok(before != versions)
     }
 
-    /// The rules of normalisation, which are read again where that was long ago.
+    /// The rules of normalisation, at most [`LEASE`] old.
     ///
     /// # Errors
-    /// [`Fault::Outdated`] where this program does not support them; what else reading them says.
+    /// [`Fault::Outdated`] if this program does not support them; [`Fault`] if they cannot be read.
     pub async fn rules(
         &self,
         database: &Database,
@@ -251,7 +255,7 @@ impl Fence {
     fn log(&self, versions: Versions) {
         let (schema, rules, epoch) = (versions.schema, versions.latest_rules(), versions.epoch);
         if self.supported.contains(versions) {
-            tracing::info!(schema, rules, epoch, "the store has other versions now");
+            tracing::info!(schema, rules, epoch, "the versions of the store changed");
         } else {
             let Supported { schema: newest, rules: newest_rules } = self.supported;
             tracing::error!(
@@ -259,7 +263,7 @@ impl Fence {
                 rules,
                 newest,
                 newest_rules,
-                "the store was upgraded past this program: it takes no mutations any more"
+                "the store was upgraded past this program: it rejects mutations"
             );
         }
     }

@@ -1,17 +1,15 @@
-//! Searches. MongoDB evaluates one condition alone, with the index of all attributes or that of
-//! identity keys, and the directory the rest.
-//!
-//! Users in the order of their ids come as the index has them; for those in the order of values see
-//! [`range_search`](crate::store::mongo::search::range).
+//! Searches. MongoDB evaluates one condition, with the index of all attributes or that of identity
+//! keys, and the directory evaluates the others.
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::Collection;
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, Hint};
 
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
 use crate::directory::store::View;
-use crate::identifier::{Identifier, IdentityKey, Kind};
+use crate::identifier::{Identifier, Kind};
 use crate::store::attribute_names::Token;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
@@ -20,12 +18,15 @@ use crate::store::mongo::schema::bson::{by_id, id_value};
 use crate::store::mongo::schema::claim::read_claim;
 use crate::store::mongo::schema::fields::{ID, REVISION, TENANT, WIRE};
 use crate::store::mongo::schema::user::StoredUser;
-use crate::store::mongo::search::range::{CLASSES, RangeSearch, condition};
-use crate::store::mongo::setup::validators::ATTRIBUTES_INDEX;
+use crate::store::mongo::search::filters::{
+    CLASSES, after_id, by_attributes, by_tenant, claim_key, condition, identifier, of_tenant,
+    prefix_range,
+};
+use crate::store::mongo::search::range::RangeSearch;
 use crate::store::searched::fixed_token;
 
 impl Collections {
-    /// The users that `lead` finds, in its order: those after `after`, at most `limit`.
+    /// The users that `lead` finds after `after`, in its order, at most `limit`.
     pub async fn search(
         &self,
         tenant: &Tenant,
@@ -113,17 +114,17 @@ impl Collections {
     /// The number of documents that a filter finds, at most `limit`.
     async fn count(
         &self,
-        from: &mongodb::Collection<mongodb::bson::RawDocumentBuf>,
+        from: &Collection<RawDocumentBuf>,
         filter: Document,
         hint: Hint,
         limit: usize,
     ) -> Result<usize, Fault> {
         let options = FindOptions::builder().limit(limit as i64).projection(doc! { ID: 1 });
         let options = options.hint(hint).max_time(self.timeout).build();
-        Ok(self.all(from, filter, options).await?.len())
+        Ok(self.find_documents(from, filter, options).await?.len())
     }
 
-    /// The token of a field; none where no user of the tenant has it.
+    /// The token of a field, if a user of the tenant has it.
     async fn field_token(&self, tenant: &Tenant, field: &Field) -> Result<Option<Token>, Fault> {
         match fixed_token(field) {
             Ok(token) => Ok(Some(token)),
@@ -140,14 +141,14 @@ impl Collections {
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Fault> {
-        let filter = behind(after, of_tenant(tenant, filter));
+        let filter = after_id(after, of_tenant(tenant, filter));
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
         let options = options.hint(by_attributes()).max_time(self.timeout).build();
         self.found_users(filter, options, view).await
     }
 
-    /// All users of a tenant in the order of their ids. Stores of older schemas have no index of
-    /// them that could be hinted at.
+    /// All users of a tenant in the order of their ids. There is no hint: stores of older schemas lack
+    /// the index.
     async fn users_of(
         &self,
         tenant: &Tenant,
@@ -155,12 +156,12 @@ impl Collections {
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Fault> {
-        let filter = behind(after, of_tenant(tenant, doc! {}));
+        let filter = after_id(after, of_tenant(tenant, doc! {}));
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
         self.found_users(filter, options.max_time(self.timeout).build(), view).await
     }
 
-    /// The users that a filter finds. Only the fields are read that a search needs.
+    /// The users that a filter finds, with the fields that a search needs.
     pub async fn found_users(
         &self,
         filter: Document,
@@ -172,7 +173,7 @@ impl Collections {
             View::Basic => doc! { REVISION: 1, WIRE: 1 },
         });
         let mut users = Vec::new();
-        for document in self.all(&self.users, filter, options).await? {
+        for document in self.find_documents(&self.users, filter, options).await? {
             let mut stored = StoredUser::read(&document)?;
             users.push(match view {
                 View::Full => SearchedUser::of(self.record(stored).await?.user, view),
@@ -186,7 +187,7 @@ impl Collections {
         Ok(users)
     }
 
-    /// The users of a tenant with these ids, by id.
+    /// The users of a tenant with these ids, in their order.
     async fn users_with(
         &self,
         tenant: &Tenant,
@@ -225,7 +226,7 @@ impl Collections {
     ) -> Result<Vec<(String, Option<LocalityId>)>, Fault> {
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
         let options = options.max_time(self.timeout).build();
-        let found = self.all(&self.identities, filter, options).await?;
+        let found = self.find_documents(&self.identities, filter, options).await?;
         let owner = |document| {
             let (key, claim) = read_claim(document)?;
             Ok((key.to_owned(), claim.resolves_to()))
@@ -233,7 +234,7 @@ impl Collections {
         found.iter().map(|document| owner(document)).collect()
     }
 
-    /// Users with an identity whose value begins so, in the order of the least such value.
+    /// Users with an identity that has the prefix, in the order of their least such identity.
     async fn by_identity_prefix(
         &self,
         search: &PrefixSearch<'_>,
@@ -274,53 +275,13 @@ impl Collections {
     }
 }
 
-/// A search for users with an identity whose value begins with a text.
+/// A search for users with an identity that has a prefix.
 struct PrefixSearch<'s> {
     tenant: &'s Tenant,
     lead: &'s Lead,
     kind: Kind,
     prefix: &'s str,
-    /// Users to find.
+    /// The number of users to find.
     limit: usize,
     view: View,
-}
-
-/// The filter of those of the users whose ids are greater.
-fn behind(after: Option<LocalityId>, mut filter: Document) -> Document {
-    if let Some(after) = after {
-        filter.insert(ID, doc! { "$gt": id_value(after) });
-    }
-    filter
-}
-
-pub fn of_tenant(tenant: &Tenant, filter: Document) -> Document {
-    let mut own = doc! { TENANT: tenant.as_str() };
-    own.extend(filter);
-    own
-}
-
-pub fn by_attributes() -> Hint {
-    Hint::Name(ATTRIBUTES_INDEX.to_owned())
-}
-
-fn by_tenant() -> Hint {
-    Hint::Keys(doc! { TENANT: 1, ID: 1 })
-}
-
-fn identifier(kind: Kind, canonical: &str) -> Identifier {
-    Identifier::from_canonical(kind, canonical.to_owned())
-}
-
-fn claim_key(tenant: &Tenant, identifier: &Identifier) -> String {
-    IdentityKey::new(tenant.as_str(), identifier).as_str().to_owned()
-}
-
-/// The filter of identity keys of a kind whose values begin so: those after `after`.
-fn prefix_range(tenant: &Tenant, kind: Kind, prefix: &str, after: Option<&str>) -> Document {
-    let first = claim_key(tenant, &identifier(kind, prefix));
-    let end = format!("{first}{}", char::MAX);
-    match after {
-        Some(after) => doc! { ID: { "$gt": after, "$lt": end } },
-        None => doc! { ID: { "$gte": Bson::String(first), "$lt": end } },
-    }
 }

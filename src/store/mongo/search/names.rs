@@ -1,7 +1,7 @@
-//! The names of attributes. A document has up to [`NAMES`] names of one tenant in the order of
-//! their tokens; only the newest of a tenant's documents grows. Names are added before the
-//! transaction of the mutation that brings them: a token without a user costs nothing, and a
-//! transaction on the one document that all new names go to would conflict with others.
+//! The names of attributes. A document has up to [`NAMES_PER_DOCUMENT`] names of one tenant in the
+//! order of their tokens; only the tenant's newest document grows. Names are added before the
+//! transaction of their mutation: an unused token costs nothing, and transactions on the newest
+//! document would conflict.
 
 use std::sync::Arc;
 
@@ -23,17 +23,17 @@ use crate::store::mongo::schema::fields::ID;
 use crate::store::mongo::schema::user::StoredUser;
 use crate::wire::encoded_user::EncodedUser;
 
-/// Of a document of names: when its tenant was created; absent where that was deleted.
+/// Of a document of names: when its tenant was created; absent if the tenant was deleted.
 pub const SINCE: &str = "s";
-/// Of a document of names: the token of the first.
+/// Of a document of names: the token of the first name.
 pub const FIRST: &str = "l";
 /// Of a document of names: the names.
 pub const NAMES_FIELD: &str = "n";
 
-/// Names in one document.
-const NAMES: usize = 100;
-/// Attempts to add names beside other servers. Each that fails has seen another succeed.
-const ATTEMPTS: usize = 1_000;
+/// The limit of names in a document.
+const NAMES_PER_DOCUMENT: usize = 100;
+/// The limit of attempts to add names. Each fails only because another server succeeds.
+const MAX_ATTEMPTS: usize = 1_000;
 
 /// A document of names.
 struct Page {
@@ -64,7 +64,7 @@ impl Page {
         self.id.rsplit_once(',').and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
     }
 
-    /// What stays of the last document of a tenant that is deleted: its tokens are not given again.
+    /// What remains of the last document of a deleted tenant, so that its tokens are not reused.
     fn tombstone(&self) -> Document {
         doc! { ID: &self.id, FIRST: self.next() as i32, NAMES_FIELD: [] }
     }
@@ -75,7 +75,7 @@ fn page_id(tenant: &str, number: u32) -> String {
     format!("{tenant},{number:08}")
 }
 
-/// The names in a tenant's documents: those of the last tenant of that name.
+/// The names in a tenant's documents, without those of deleted tenants of the same name.
 fn known_names(pages: &[Page]) -> KnownNames {
     let Some(last) = pages.last() else { return KnownNames::default() };
     let since = last.since.map_or(Timestamp::default(), Timestamp::from_millis);
@@ -93,7 +93,7 @@ fn known_names(pages: &[Page]) -> KnownNames {
     known
 }
 
-/// Those of the users' names that a tenant that was created at `since` does not have, each once.
+/// The users' attribute names that are missing in a tenant created at `since`, each once.
 fn missing<'r>(names: &KnownNames, since: Timestamp, users: &[&'r Record]) -> Vec<&'r str> {
     let all = users.iter().flat_map(|record| record.user.attributes.keys());
     let mut missing: Vec<&str> = all.map(String::as_str).collect();
@@ -104,8 +104,8 @@ fn missing<'r>(names: &KnownNames, since: Timestamp, users: &[&'r Record]) -> Ve
 }
 
 impl Collections {
-    /// The names of a tenant that was created at `since`, with all that these users have. New ones
-    /// are added. The inner error is the caller's.
+    /// The names of a tenant created at `since`. Adds those that only these users have. The inner
+    /// error is a rejection.
     pub async fn names_with(
         &self,
         tenant: &Tenant,
@@ -118,7 +118,7 @@ impl Collections {
             return Ok(Ok(known));
         }
 
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let pages = self.pages(tenant).await?;
             let present = Arc::new(known_names(&pages));
             let new = missing(&present, since, users);
@@ -133,11 +133,11 @@ impl Collections {
             self.add_names(tenant, since, pages.last(), &new).await?;
         }
 
-        Err(Fault::Late)
+        Err(Fault::TimedOut)
     }
 
-    /// Adds the first of these names, as many as a document has room for, unless another server has
-    /// added some meanwhile.
+    /// Adds as many of these names as one document has room for, unless another server has added some
+    /// of them.
     async fn add_names(
         &self,
         tenant: &str,
@@ -147,13 +147,14 @@ impl Collections {
     ) -> Result<(), Fault> {
         let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
         let created = mongodb::bson::DateTime::from_millis(since.as_millis());
-        let open =
-            last.filter(|page| page.since == Some(since.as_millis()) && page.names.len() < NAMES);
+        let newest = last.filter(|page| {
+            page.since == Some(since.as_millis()) && page.names.len() < NAMES_PER_DOCUMENT
+        });
         let collection =
             self.database.collection::<Document>(crate::store::mongo::schema::fields::NAMES);
-        if let Some(page) = open {
-            let new = &new[..new.len().min(NAMES - page.names.len())];
-            let last_free = format!("{NAMES_FIELD}.{}", NAMES - new.len());
+        if let Some(page) = newest {
+            let new = &new[..new.len().min(NAMES_PER_DOCUMENT - page.names.len())];
+            let last_free = format!("{NAMES_FIELD}.{}", NAMES_PER_DOCUMENT - new.len());
             let filter = doc! {
                 ID: &page.id,
                 SINCE: created,
@@ -171,7 +172,7 @@ impl Collections {
             ID: page_id(tenant, number),
             SINCE: created,
             FIRST: first as i32,
-            NAMES_FIELD: &new[..new.len().min(NAMES)],
+            NAMES_FIELD: &new[..new.len().min(NAMES_PER_DOCUMENT)],
         };
         let inserted = collection.insert_one(document).write_concern(majority).await;
         match inserted.map_err(Fault::from) {
@@ -180,7 +181,7 @@ impl Collections {
         }
     }
 
-    /// The names of a user's attributes.
+    /// Names that cover a user's attributes.
     pub async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
         let tenant = std::str::from_utf8(user.wire.tenant()).map_err(Fault::damaged)?;
         let known = self.names.known(tenant);
@@ -192,7 +193,7 @@ impl Collections {
         if user.is_named_by(&all) {
             Ok(all)
         } else {
-            Err(Fault::damaged("an attribute without a name"))
+            Err(Fault::damaged("an attribute has no name"))
         }
     }
 
@@ -203,8 +204,8 @@ impl Collections {
         Ok(all)
     }
 
-    /// The token of a name; none where no user of the tenant has it. A tenant of the same name may
-    /// have been deleted and made again by other servers: what is known of it does not count long.
+    /// The token of a name, if the tenant has it. Known names are used for a short time only: other
+    /// servers may have deleted and recreated the tenant.
     pub async fn token(&self, tenant: &str, name: &str) -> Result<Option<Token>, Fault> {
         let known = self.names.recent(tenant).and_then(|names| names.token(name));
         match known {
@@ -237,13 +238,13 @@ impl Collections {
             .max_time(self.timeout)
             .read_concern(ReadConcern::majority())
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary));
-        let found = self.all(&collection, own, options.build()).await?;
+        let found = self.find_documents(&collection, own, options.build()).await?;
         found.iter().map(Page::read).collect()
     }
 
-    /// The documents that stand for the names of a tenant that is deleted, in the place of all that
-    /// it has: the ids of those to delete, and the one that stays.
-    pub async fn names_to_forget(
+    /// What deletes the names of a tenant: the ids of documents to delete, and the document that
+    /// replaces the last one.
+    pub async fn names_to_delete(
         &self,
         tenant: &str,
     ) -> Result<Option<(Vec<Bson>, RawDocumentBuf)>, Fault> {

@@ -1,5 +1,5 @@
-//! Searches by a range of values, in their order. MongoDB would have to sort all users that it
-//! finds before it gives the first; so a page is read in parts that are sorted here.
+//! Searches by a range of values, in their order. MongoDB would sort all matching users before it
+//! returns the first, so a page is read in parts that are sorted here.
 
 use std::ops::Bound;
 
@@ -14,10 +14,7 @@ use crate::store::attribute_names::Token;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::attributes::{VALUE, has_element, scalar_value};
-use crate::store::mongo::search::by_lead::{by_attributes, of_tenant};
-
-/// The classes of values, in their order. MongoDB compares values of one class alone.
-pub const CLASSES: [Class; 4] = [Class::Number, Class::String, Class::Bool, Class::Time];
+use crate::store::mongo::search::filters::{CLASSES, by_attributes, condition, of_tenant};
 
 /// A search by a range of values, in their order.
 pub struct RangeSearch<'s> {
@@ -25,13 +22,13 @@ pub struct RangeSearch<'s> {
     pub tenant: &'s Tenant,
     pub lead: &'s Lead,
     pub token: Token,
-    /// Users to find.
+    /// The number of users to find.
     pub limit: usize,
     pub view: View,
 }
 
 impl RangeSearch<'_> {
-    /// The users in a part of the lead's range: those after `after`.
+    /// The users in a part of the lead's range, after `after`.
     pub async fn run(
         &self,
         range: &Range,
@@ -66,14 +63,14 @@ impl RangeSearch<'_> {
         }
         while users.len() < self.limit {
             let Some(bounds) = condition(&rest, class) else { return Ok(()) };
-            let some = self.find(bounds, Some(self.limit - users.len())).await?;
-            let is_all = some.len() < self.limit - users.len();
+            let sample = self.find(bounds, Some(self.limit - users.len())).await?;
+            let is_all = sample.len() < self.limit - users.len();
             let least = |found: &SearchedUser| least(found, self.lead, &rest);
-            let Some(greatest) = some.iter().filter_map(least).max().filter(|_| !is_all) else {
-                self.add(some, &rest, users);
+            let Some(greatest) = sample.iter().filter_map(least).max().filter(|_| !is_all) else {
+                self.add(sample, &rest, users);
                 return Ok(());
             };
-            // All users before the greatest value that was found, and then those at it.
+            // All users before the greatest value of the sample, and then those with it.
             let before = rest
                 .intersection(&Range { upper: Bound::Excluded(greatest.clone()), ..Range::ALL });
             if let Some(bounds) = condition(&before, class) {
@@ -85,7 +82,7 @@ impl RangeSearch<'_> {
         Ok(())
     }
 
-    /// Adds the users whose least value is this one, after `after`, by their ids.
+    /// Adds the users after `after` whose least value is `value`, in the order of their ids.
     async fn read_value(
         &self,
         value: &Scalar,
@@ -93,11 +90,11 @@ impl RangeSearch<'_> {
         users: &mut Vec<SearchedUser>,
     ) -> Result<(), Fault> {
         while users.len() < self.limit {
-            let room = self.limit - users.len();
+            let limit = self.limit - users.len();
             let filter = has_element(self.token, doc! { VALUE: scalar_value(value.into()) });
             let (tenant, view) = (self.tenant, self.view);
-            let found = self.collections.users_by_id(tenant, filter, after, room, view).await?;
-            let is_all = found.len() < room;
+            let found = self.collections.users_by_id(tenant, filter, after, limit, view).await?;
+            let is_all = found.len() < limit;
             after = found.last().map(|found| found.user.id);
             let is_least = |found: &SearchedUser| {
                 self.lead.position(&found.user).and_then(|position| position.value).as_ref()
@@ -111,7 +108,7 @@ impl RangeSearch<'_> {
         Ok(())
     }
 
-    /// Users with a value in these bounds, in any order.
+    /// Users with a value in these bounds, in no order.
     async fn find(
         &self,
         bounds: Document,
@@ -124,7 +121,7 @@ impl RangeSearch<'_> {
         self.collections.found_users(filter, options, self.view).await
     }
 
-    /// Adds those of the users whose least value is in a part of the lead's range, in their order.
+    /// Adds the users whose least value is in a part of the lead's range, in order.
     fn add(&self, found: Vec<SearchedUser>, part: &Range, users: &mut Vec<SearchedUser>) {
         let position = |found: &SearchedUser| self.lead.position(&found.user);
         let is_in = |found: &SearchedUser| {
@@ -144,49 +141,4 @@ fn least(found: &SearchedUser, lead: &Lead, part: &Range) -> Option<Scalar> {
     let field = lead.field()?.clone();
     let part = Lead::Range { field, range: part.clone() };
     part.position(&found.user)?.value
-}
-
-/// The condition on values of one class in a range; none where the range has none.
-pub fn condition(range: &Range, class: Class) -> Option<Document> {
-    let whole = Range {
-        lower: class.first().map_or(Bound::Unbounded, Bound::Included),
-        upper: class.end().map_or(Bound::Unbounded, Bound::Excluded),
-    };
-    let part = range.intersection(&whole);
-    let mut bounds = Document::new();
-    match &part.lower {
-        Bound::Included(value) if value.class() == class => {
-            bounds.insert("$gte", scalar_value(value.into()));
-        }
-        Bound::Excluded(value) if value.class() == class => {
-            bounds.insert("$gt", scalar_value(value.into()));
-        }
-        Bound::Unbounded if class == Class::Number => {}
-        _ => return None,
-    }
-    match &part.upper {
-        Bound::Included(value) if value.class() == class => {
-            bounds.insert("$lte", scalar_value(value.into()));
-        }
-        Bound::Excluded(value) if value.class() == class => {
-            bounds.insert("$lt", scalar_value(value.into()));
-        }
-        // The end of the class.
-        Bound::Excluded(value) if Some(value) == class.end().as_ref() => {}
-        Bound::Unbounded if class == Class::Time => {}
-        _ => return None,
-    }
-    if bounds.is_empty() {
-        bounds.insert("$type", type_name(class));
-    }
-    Some(doc! { VALUE: bounds })
-}
-
-const fn type_name(class: Class) -> &'static str {
-    match class {
-        Class::Number => "number",
-        Class::String => "string",
-        Class::Bool => "bool",
-        Class::Time => "date",
-    }
 }

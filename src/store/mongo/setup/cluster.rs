@@ -1,6 +1,6 @@
-//! A sharded cluster as its router shows it: shards and chunks, and the commands that cut and move
-//! chunks. Other runs and the balancer may be at the same work: every step looks first whether it
-//! is done, and is tried again where it was disturbed. Which chunks there should be is in `spread`.
+//! A sharded cluster, through its router: shards and chunks, and the commands that split and move
+//! chunks. Other runs and the balancer may do the same work: every step first checks whether it is
+//! done, and is retried. `presplit` decides which chunks there should be.
 
 use std::time::Duration;
 
@@ -16,23 +16,22 @@ use crate::store::mongo::schema::fields::ID;
 use crate::store::mongo::setup::presplit::Hashes;
 use crate::store::mongo::setup::validators::shard_key;
 
-/// The time for which a disturbed step is repeated, and the pauses between attempts.
+/// The time for which a step is retried, and the bounds of the backoff.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time for which a move waits for other moves: a shard takes part in one at a time, and one
-/// may take minutes.
+/// The time for which a move waits for other moves: a shard takes part in one at a time, which may
+/// take minutes.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MIN_BACKOFF: Duration = Duration::from_millis(50);
+const MAX_BACKOFF: Duration = Duration::from_secs(2);
 
 /// The age in milliseconds of the latest report of a live router; routers report twice a minute.
-const LATELY: i64 = 5 * 60 * 1_000;
+const MAX_REPORT_AGE_MS: i64 = 5 * 60 * 1_000;
 
 /// ConflictingOperationInProgress.
-const CONFLICT: i32 = 117;
+const CONFLICTING_OPERATION: i32 = 117;
 
-/// Unauthorized, AuthenticationFailed, IllegalOperation, CommandNotFound: trying again changes
-/// nothing.
-const FINAL: [i32; 4] = [13, 18, 20, 59];
+/// Unauthorized, AuthenticationFailed, IllegalOperation, CommandNotFound: a retry does not help.
+const PERMANENT: [i32; 4] = [13, 18, 20, 59];
 
 /// The cluster that has a store's database.
 pub struct Cluster {
@@ -49,7 +48,7 @@ pub struct Chunk {
 }
 
 impl Cluster {
-    /// The cluster behind `database`; none where that is a replica set.
+    /// The cluster of `database`; `None` on a replica set.
     pub async fn of(database: &Database) -> Result<Option<Self>, DriverError> {
         let hello = database.run_command(doc! { "hello": 1 }).await?;
         if hello.get_str("msg").ok() != Some("isdbgrid") {
@@ -59,30 +58,30 @@ impl Cluster {
         Ok(Some(Self { database: database.clone(), admin, config }))
     }
 
-    /// The names of the shards, in order, but for those that are being taken away.
+    /// The names of the shards, in order, without those that are being removed.
     pub async fn shards(&self) -> Result<Vec<String>, DriverError> {
         let reply = self.admin.run_command(doc! { "listShards": 1 }).await?;
         let shards = reply.get_array("shards").into_iter().flatten().filter_map(Bson::as_document);
-        let stays = shards.filter(|shard| !shard.get_bool("draining").unwrap_or_default());
+        let staying = shards.filter(|shard| !shard.get_bool("draining").unwrap_or_default());
         let mut names: Vec<_> =
-            stays.filter_map(|shard| shard.get_str(ID).ok()).map(str::to_owned).collect();
+            staying.filter_map(|shard| shard.get_str(ID).ok()).map(str::to_owned).collect();
         names.sort_unstable();
         Ok(names)
     }
 
-    /// The versions of the routers that have reported lately.
+    /// The versions of the live routers.
     pub async fn router_versions(&self) -> Result<Vec<String>, DriverError> {
-        let lately = DateTime::from_millis(DateTime::now().timestamp_millis() - LATELY);
+        let oldest = DateTime::from_millis(DateTime::now().timestamp_millis() - MAX_REPORT_AGE_MS);
         let routers = self
             .config
             .collection::<Document>("mongos")
-            .find(doc! { "ping": { "$gte": lately } })
+            .find(doc! { "ping": { "$gte": oldest } })
             .await?;
         let version = |router: Document| Ok(router.get_str("mongoVersion").ok().map(str::to_owned));
         routers.try_filter_map(|router| async { version(router) }).try_collect().await
     }
 
-    /// The shard key of `collection`; none if it is not sharded.
+    /// The shard key of `collection`, if it is sharded.
     pub async fn key_of(&self, collection: &str) -> Result<Option<Document>, DriverError> {
         Ok(self.entry(collection).await?.and_then(|entry| entry.get_document("key").ok().cloned()))
     }
@@ -98,41 +97,41 @@ impl Cluster {
 
     /// The chunks of `collection`, in no order.
     pub async fn chunks(&self, collection: &str) -> Result<Vec<Chunk>, DriverError> {
-        let Some(filter) = self.own_chunks(collection).await? else { return Ok(Vec::new()) };
+        let Some(filter) = self.chunk_filter(collection).await? else { return Ok(Vec::new()) };
         let chunks = self.config.collection::<Document>("chunks").find(filter).await?;
         chunks.try_filter_map(|chunk| async move { Ok(Chunk::read(&chunk)) }).try_collect().await
     }
 
     /// The chunk that begins at `start`.
     async fn chunk_at(&self, collection: &str, start: &Bson) -> Result<Option<Chunk>, DriverError> {
-        let Some(mut filter) = self.own_chunks(collection).await? else { return Ok(None) };
+        let Some(mut filter) = self.chunk_filter(collection).await? else { return Ok(None) };
         filter.insert(format!("min.{ID}"), start.clone());
         let chunk = self.config.collection::<Document>("chunks").find_one(filter).await?;
         Ok(chunk.as_ref().and_then(Chunk::read))
     }
 
-    /// Chunks have their collection's UUID; before MongoDB 5.0 they had its name.
-    async fn own_chunks(&self, collection: &str) -> Result<Option<Document>, DriverError> {
+    /// The filter for the chunks of a collection. Chunks have its UUID, and before MongoDB 5.0 its name.
+    async fn chunk_filter(&self, collection: &str) -> Result<Option<Document>, DriverError> {
         let Some(entry) = self.entry(collection).await? else { return Ok(None) };
         let by_name = doc! { "ns": self.namespace(collection) };
         Ok(Some(entry.get("uuid").map_or(by_name, |uuid| doc! { "uuid": uuid.clone() })))
     }
 
-    /// Lets the database have sharded collections.
+    /// Enables sharding for the database.
     pub async fn enable(&self) -> Result<(), DriverError> {
         let enable = || self.admin.run_command(doc! { "enableSharding": self.database.name() });
-        patiently(|| async { enable().await.map(drop) }).await
+        retry_step(|| async { enable().await.map(drop) }).await
     }
 
-    /// Makes the index that a collection with documents needs before it is sharded on `key`.
-    pub async fn make_index(&self, collection: &str, key: &Document) -> Result<(), DriverError> {
+    /// Creates the index that a collection with documents needs before it is sharded on `key`.
+    pub async fn create_index(&self, collection: &str, key: &Document) -> Result<(), DriverError> {
         let name: Vec<_> = key
             .iter()
             .map(|(field, kind)| format!("{field}_{}", kind.as_str().unwrap_or("1")))
             .collect();
         let index = doc! { "key": key.clone(), "name": name.join("_") };
         let command = doc! { "createIndexes": collection, "indexes": [index] };
-        patiently(|| async { self.database.run_command(command.clone()).await.map(drop) }).await
+        retry_step(|| async { self.database.run_command(command.clone()).await.map(drop) }).await
     }
 
     /// Shards `collection` and returns whether it was unsharded. Existing documents stay in one
@@ -141,55 +140,57 @@ impl Cluster {
         let command =
             doc! { "shardCollection": self.namespace(collection), "key": shard_key(collection) };
         let shard = async || {
-            let open = self.key_of(collection).await?.is_none();
-            if open {
+            let is_unsharded = self.key_of(collection).await?.is_none();
+            if is_unsharded {
                 self.admin.run_command(command.clone()).await?;
             }
-            Ok(open)
+            Ok(is_unsharded)
         };
-        patiently(shard).await
+        retry_step(shard).await
     }
 
-    /// Splits a chunk so that one begins at `start`. Returns whether that was still to do.
+    /// Splits a chunk so that one begins at `start`. Returns whether a split was necessary.
     pub async fn split(&self, collection: &str, start: &Bson) -> Result<bool, DriverError> {
         let command = doc! { "split": self.namespace(collection), "middle": { ID: start.clone() } };
         let split = async || {
-            let open = self.chunk_at(collection, start).await?.is_none();
-            if open {
+            let is_missing = self.chunk_at(collection, start).await?.is_none();
+            if is_missing {
                 self.admin.run_command(command.clone()).await?;
             }
-            Ok(open)
+            Ok(is_missing)
         };
-        patiently(split).await
+        retry_step(split).await
     }
 
-    /// Moves the chunk that begins at `start` to `shard`, unless it has documents. Returns whether
-    /// that was still to do.
-    pub async fn place(
+    /// Moves the chunk that begins at `start` to `shard`, unless it has documents. Returns whether it
+    /// was moved.
+    pub async fn move_empty_chunk(
         &self,
         collection: &str,
         start: &Bson,
         shard: &str,
     ) -> Result<bool, DriverError> {
-        let place = async || {
+        let move_chunk = async || {
             let chunk =
                 self.chunk_at(collection, start).await?.filter(|chunk| chunk.shard != shard);
             let Some(chunk) = chunk else { return Ok(false) };
-            let open = self.is_empty(collection, &chunk).await?;
-            if open {
+            let is_empty = self.is_empty(collection, &chunk).await?;
+            if is_empty {
                 let space = self.namespace(collection);
                 let command =
                     doc! { "moveChunk": space, "bounds": [chunk.min, chunk.max], "to": shard };
                 self.admin.run_command(command).await?;
             }
-            Ok(open)
+            Ok(is_empty)
         };
         let since = Instant::now();
-        let passes = |error: &DriverError| {
-            is_conflict(error) || (may_pass(error) && since.elapsed() < STEP_TIMEOUT)
+        let can_retry = |error: &DriverError| {
+            is_conflict(error) || (is_retryable(error) && since.elapsed() < STEP_TIMEOUT)
         };
 
-        Backoff::new(PAUSE, LONGEST_PAUSE, since + MOVE_TIMEOUT).between(place, passes).await
+        Backoff::new(MIN_BACKOFF, MAX_BACKOFF, since + MOVE_TIMEOUT)
+            .retry(move_chunk, can_retry)
+            .await
     }
 
     async fn is_empty(&self, collection: &str, chunk: &Chunk) -> Result<bool, DriverError> {
@@ -200,8 +201,8 @@ impl Cluster {
         Ok(first.projection(doc! { ID: 1 }).await?.is_none())
     }
 
-    /// The chunks of a collection that is sharded on hashes, with the numbers that the shards have
-    /// in `shards`.
+    /// The chunks of a collection that is sharded on hashes, with the indices of their shards in
+    /// `shards`.
     pub async fn hashes(
         &self,
         collection: &str,
@@ -227,29 +228,29 @@ impl Chunk {
     }
 }
 
-/// Tries again, for a while, what may pass.
-pub async fn patiently<T, F>(attempt: impl Fn() -> F) -> Result<T, DriverError>
+/// Retries a step for [`STEP_TIMEOUT`].
+pub async fn retry_step<T, F>(attempt: impl Fn() -> F) -> Result<T, DriverError>
 where
     F: Future<Output = Result<T, DriverError>>,
 {
-    patiently_for(STEP_TIMEOUT, attempt).await
+    retry_for(STEP_TIMEOUT, attempt).await
 }
 
-/// Tries again, for so long, what may pass.
-pub async fn patiently_for<T, F>(time: Duration, attempt: impl Fn() -> F) -> Result<T, DriverError>
+/// Retries a step for a time.
+pub async fn retry_for<T, F>(time: Duration, attempt: impl Fn() -> F) -> Result<T, DriverError>
 where
     F: Future<Output = Result<T, DriverError>>,
 {
-    Backoff::new(PAUSE, LONGEST_PAUSE, Instant::now() + time).between(attempt, may_pass).await
+    Backoff::new(MIN_BACKOFF, MAX_BACKOFF, Instant::now() + time).retry(attempt, is_retryable).await
 }
 
 fn is_conflict(error: &DriverError) -> bool {
-    matches!(&*error.kind, ErrorKind::Command(error) if error.code == CONFLICT)
+    matches!(&*error.kind, ErrorKind::Command(error) if error.code == CONFLICTING_OPERATION)
 }
 
-fn may_pass(error: &DriverError) -> bool {
+fn is_retryable(error: &DriverError) -> bool {
     match &*error.kind {
-        ErrorKind::Command(error) => !FINAL.contains(&error.code),
+        ErrorKind::Command(error) => !PERMANENT.contains(&error.code),
         ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => true,
         _ => false,
     }

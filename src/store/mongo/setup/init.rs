@@ -1,7 +1,7 @@
-//! `store init`: makes in a database of MongoDB what a store needs, and reports each step. Every
-//! step first checks whether it is done, so that it can be repeated after an interruption or beside
-//! another run, and changes nothing that is in use. The last step is the document that marks the
-//! database as a store.
+//! `store init`: creates a store in a database of MongoDB, and reports each step. Every step first
+//! checks whether it is done, so that it can be repeated after an interruption or concurrently, and
+//! leaves used collections unchanged. The last step inserts the document that marks the database as
+//! a store.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use crate::store::mongo::schema::fields::{
     ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS,
 };
 use crate::store::mongo::schema::versions::Versions;
-use crate::store::mongo::setup::cluster::{Cluster, patiently, patiently_for};
+use crate::store::mongo::setup::cluster::{Cluster, retry_for, retry_step};
 use crate::store::mongo::setup::inspect::{CollectionState, inspect, obstacle};
 use crate::store::mongo::setup::presplit;
 use crate::store::mongo::setup::presplit::{Range, Step};
 use crate::store::mongo::setup::validators::{by_order, level, shard_key, validator};
 
-/// The time for which a change of a validator waits for transactions in one attempt, in
-/// milliseconds. All other operations wait for it meanwhile.
-const TURN: i64 = 500;
-/// The total time for attempts: longer than an abandoned transaction lives.
-const LIFETIME: Duration = Duration::from_secs(150);
+/// The milliseconds for which an attempt to change a validator waits for transactions. All other
+/// operations wait for the attempt.
+const VALIDATOR_WAIT_MS: i64 = 500;
+/// The total time of these attempts: longer than the lifetime of an abandoned transaction.
+const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// NamespaceExists.
-const EXISTS: i32 = 48;
+const NAMESPACE_EXISTS: i32 = 48;
 
 /// The options of [`init`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitOptions {
-    /// Whether users and requests are cut and placed over all shards at once, or left to the
+    /// Whether the ranges of users and requests are spread over all shards now, or left to the
     /// balancer. MongoDB itself spreads identities.
     pub spread: bool,
 }
@@ -46,40 +46,38 @@ impl Default for InitOptions {
     }
 }
 
-/// Makes a store in the database that `uri` names, and reports each step to `progress` in a
-/// sentence. What exists already stays as it is, except for empty chunks, which may move to another
-/// shard.
+/// Creates a store in the database that `uri` names, and reports each step to `progress` in a
+/// sentence. Existing parts stay unchanged, except that empty chunks may move to other shards.
 ///
 /// # Errors
-/// [`OpenError`], where nothing was changed: where the server cannot keep a store, or the database
-/// holds a store of another version or anything else under the names that a store uses. Where a
-/// step fails, what was made stays, and another run goes on from there.
+/// [`OpenError`]. Nothing was changed if the server is unsuitable, or if the database holds a store
+/// of another version or other data. If a step fails, another run continues from there.
 pub async fn init(
     uri: &str,
     options: &InitOptions,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let database = connect(uri).await?;
-    let made = make_all(&database, options, progress).await;
+    let made = create_store(&database, options, progress).await;
     disconnect(&database).await;
     made
 }
 
-async fn make_all(
+async fn create_store(
     database: &Database,
     options: &InitOptions,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let cluster = Cluster::of(database).await?;
     let found = inspect(database, cluster.as_ref()).await?;
-    // Read after what it vouches for: a run that finishes meanwhile has made what was found.
+    // Read after the inspection: a concurrent run may have created the collections.
     let versions = versions(database).await?;
     if let Some(what) = obstacle(&found, versions.is_some()) {
         return Err(OpenError::Foreign { database: database.name().to_owned(), what });
     }
 
     let epoch = versions.unwrap_or(Versions::NEW).epoch;
-    make_found(database, cluster.as_ref(), &found, epoch, options, progress).await?;
+    create_missing(database, cluster.as_ref(), &found, epoch, options, progress).await?;
     match versions {
         None => finish(database, progress).await,
         Some(versions) => {
@@ -96,10 +94,10 @@ async fn make_all(
     }
 }
 
-/// Makes what a store of these versions lacks.
+/// Creates the missing parts of a store of these versions.
 ///
 /// # Errors
-/// [`OpenError`]. Where a step fails, another run goes on from there.
+/// [`OpenError`]. If a step fails, another run continues from there.
 pub async fn complete(
     database: &Database,
     versions: Versions,
@@ -111,11 +109,11 @@ pub async fn complete(
     if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: database.name().to_owned(), what });
     }
-    make_found(database, cluster.as_ref(), &found, versions.epoch, options, progress).await
+    create_missing(database, cluster.as_ref(), &found, versions.epoch, options, progress).await
 }
 
-/// Makes what is missing of the collections that were found.
-async fn make_found(
+/// Creates the missing parts of collections.
+async fn create_missing(
     database: &Database,
     cluster: Option<&Cluster>,
     found: &[CollectionState],
@@ -124,7 +122,7 @@ async fn make_found(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     for found in found {
-        make(database, found, epoch, progress).await?;
+        ensure_collection(database, found, epoch, progress).await?;
     }
     match cluster {
         Some(cluster) => shard(cluster, found, options, progress).await,
@@ -132,7 +130,7 @@ async fn make_found(
     }
 }
 
-/// The versions of the store that was made here; none where there is none.
+/// The versions of the store in the database, if there is one.
 async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
     match Versions::supported_in(database, Supported::PRESENT).await {
         Err(OpenError::NotInitialised { database: name }) => {
@@ -148,37 +146,37 @@ async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
     }
 }
 
-/// Makes a collection, its validator and its indexes.
-async fn make(
+/// Creates a collection, its validator and its indexes, if they are missing.
+async fn ensure_collection(
     database: &Database,
     found: &CollectionState,
     epoch: i32,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), DriverError> {
     let name = found.name;
-    let made = !found.exists() && create(database, name, epoch).await?;
+    let is_new = !found.exists() && create(database, name, epoch).await?;
     let is_checked = found.is_checked(epoch);
-    if !made && !is_checked {
-        let mut command = doc! { "collMod": name, "maxTimeMS": TURN };
-        command.extend(checking(name, epoch));
-        patiently_for(LIFETIME, async || database.run_command(command.clone()).await).await?;
+    if !is_new && !is_checked {
+        let mut command = doc! { "collMod": name, "maxTimeMS": VALIDATOR_WAIT_MS };
+        command.extend(validation_options(name, epoch));
+        retry_for(VALIDATOR_TIMEOUT, async || database.run_command(command.clone()).await).await?;
     }
 
-    progress(&match (made, is_checked) {
+    progress(&match (is_new, is_checked) {
         (true, _) => format!("{name}: made"),
         (false, true) => format!("{name}: was there"),
         (false, false) => format!("{name}: was there; its validator was set"),
     });
     for index in found.missing_indexes(epoch) {
-        make_index(database, found, index).await?;
+        create_index(database, found, index).await?;
         progress(&format!("{name}: its index was made"));
     }
 
     Ok(())
 }
 
-/// Makes an index, or changes when it lets documents go.
-async fn make_index(
+/// Creates an index, or changes its expiry.
+async fn create_index(
     database: &Database,
     found: &CollectionState,
     index: Document,
@@ -193,29 +191,29 @@ async fn make_index(
             doc! { "collMod": name, "index": index }
         }
     };
-    patiently(async || database.run_command(command.clone()).await).await.map(drop)
+    retry_step(async || database.run_command(command.clone()).await).await.map(drop)
 }
 
-/// The options of a collection under which the server checks what is written.
-fn checking(name: &str, epoch: i32) -> Document {
+/// The options of a collection by which the server validates writes.
+fn validation_options(name: &str, epoch: i32) -> Document {
     let level = level(name, epoch).unwrap_or("moderate");
     doc! { "validator": validator(name, epoch), "validationLevel": level }
 }
 
-/// Returns whether it did not exist before.
+/// Creates a collection. Returns whether it did not exist before.
 async fn create(database: &Database, name: &str, epoch: i32) -> Result<bool, DriverError> {
     let mut command = doc! { "create": name };
-    command.extend(checking(name, epoch));
+    command.extend(validation_options(name, epoch));
     match database.run_command(command).await {
         Ok(_) => Ok(true),
-        Err(error) if matches!(&*error.kind, ErrorKind::Command(error) if error.code == EXISTS) => {
+        Err(error) if matches!(&*error.kind, ErrorKind::Command(error) if error.code == NAMESPACE_EXISTS) => {
             Ok(false)
         }
         Err(error) => Err(error),
     }
 }
 
-/// Shards the collections and, where that is wanted, has a part of each on every shard.
+/// Shards the collections and spreads them over all shards, if `options` say so.
 async fn shard(
     cluster: &Cluster,
     found: &[CollectionState],
@@ -237,22 +235,24 @@ async fn shard(
             continue;
         }
         match name {
-            IDENTITIES | ENDED => hand_out(cluster, found, &shards, progress).await?,
-            // There are few of them.
+            IDENTITIES | ENDED => spread_hashes(cluster, found, &shards, progress).await?,
+            // These have few documents.
             TENANTS | NAMES | SERVERS => {}
             JOURNAL | INBOX => {
                 let ranges = presplit::of_buckets(shards.len());
-                place(cluster, name, &ranges, &shards, progress).await?;
+                spread_ranges(cluster, name, &ranges, &shards, progress).await?;
             }
-            _ => place(cluster, name, &presplit::of_ids(shards.len()), &shards, progress).await?,
+            _ => {
+                spread_ranges(cluster, name, &presplit::of_ids(shards.len()), &shards, progress)
+                    .await?
+            }
         }
     }
 
     Ok(())
 }
 
-/// Shards a collection. What was made on a replica set lacks the index of a hashed key, and has
-/// documents.
+/// Shards a collection. One from a replica set has documents and lacks the index of a hashed key.
 async fn shard_one(
     cluster: &Cluster,
     found: &CollectionState,
@@ -260,7 +260,7 @@ async fn shard_one(
 ) -> Result<(), DriverError> {
     let (name, key) = (found.name, shard_key(found.name));
     if found.is_used && found.key.is_none() && key != by_order() {
-        cluster.make_index(name, &key).await?;
+        cluster.create_index(name, &key).await?;
         progress(&format!("{name}: has an index on {key}"));
     }
     let made = cluster.shard(name).await?;
@@ -269,10 +269,9 @@ async fn shard_one(
     Ok(())
 }
 
-/// Sees to it that every shard has some hashes, where nothing is there yet: MongoDB gives some to
-/// each shard that is there when it shards an empty collection. Of what is in use, or was sharded
-/// in ranges, the balancer takes care.
-async fn hand_out(
+/// Gives some hashes of an empty collection to every shard, as MongoDB does when it shards one. The
+/// balancer spreads collections that are in use or sharded in ranges.
+async fn spread_hashes(
     cluster: &Cluster,
     found: &CollectionState,
     shards: &[String],
@@ -280,26 +279,35 @@ async fn hand_out(
 ) -> Result<(), DriverError> {
     let name = found.name;
     let is_hashed = cluster.key_of(name).await?.is_some_and(|key| key == shard_key(name));
-    // Another run may be at the same: a step that it has made is no reason to stop.
-    let mut in_vain = 0;
-    while is_hashed && !found.is_used && in_vain < 2 {
+    // Another run may have done the step.
+    let mut idle_steps = 0;
+    while is_hashed && !found.is_used && idle_steps < 2 {
         let Some(step) = presplit::next_step(&cluster.hashes(name, shards).await?, shards.len())
         else {
             break;
         };
-        let done = match step {
+        let is_done = match step {
             Step::Split(middle) => cluster.split(name, &middle.into()).await?,
-            Step::Move(start, shard) => cluster.place(name, &start, &shards[shard]).await?,
+            Step::Move(start, shard) => {
+                cluster.move_empty_chunk(name, &start, &shards[shard]).await?
+            }
         };
-        in_vain = if done { 0 } else { in_vain + 1 };
+        idle_steps = if is_done { 0 } else { idle_steps + 1 };
     }
-    progress(&format!("{name}: there are now chunks on {}", held(cluster, name, shards).await?));
+    progress(&format!(
+        "{name}: there are now chunks on {}",
+        chunk_counts(cluster, name, shards).await?
+    ));
 
     Ok(())
 }
 
-/// The number of chunks of a collection on each shard, in words.
-async fn held(cluster: &Cluster, name: &str, shards: &[String]) -> Result<String, DriverError> {
+/// The number of chunks of a collection on each shard, as text.
+async fn chunk_counts(
+    cluster: &Cluster,
+    name: &str,
+    shards: &[String],
+) -> Result<String, DriverError> {
     let chunks = cluster.chunks(name).await?;
     let count = |shard: &String| {
         format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count())
@@ -307,33 +315,35 @@ async fn held(cluster: &Cluster, name: &str, shards: &[String]) -> Result<String
     Ok(shards.iter().map(count).collect::<Vec<_>>().join(", "))
 }
 
-async fn place(
+/// Splits a collection into ranges, and moves empty chunks to their shards.
+async fn spread_ranges(
     cluster: &Cluster,
     name: &str,
     ranges: &[Range],
     shards: &[String],
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), DriverError> {
-    let (mut cut, mut moved) = (0, 0);
+    let (mut split, mut moved) = (0, 0);
     for range in ranges {
-        cut += usize::from(cluster.split(name, &range.start).await?);
+        split += usize::from(cluster.split(name, &range.start).await?);
     }
 
     progress(&format!(
-        "{name}: cut at {cut} of {} keys, the others were cut at before",
+        "{name}: split at {split} of {} keys, the others were split before",
         ranges.len()
     ));
     let first = Range { start: Bson::MinKey, shard: 0 };
     for range in [&first].into_iter().chain(ranges) {
-        moved += usize::from(cluster.place(name, &range.start, &shards[range.shard]).await?);
+        moved +=
+            usize::from(cluster.move_empty_chunk(name, &range.start, &shards[range.shard]).await?);
     }
 
-    let held = held(cluster, name, shards).await?;
-    progress(&format!("{name}: {moved} empty chunks moved; there are now chunks on {held}"));
+    let counts = chunk_counts(cluster, name, shards).await?;
+    progress(&format!("{name}: {moved} empty chunks moved; there are now chunks on {counts}"));
     Ok(())
 }
 
-/// Makes the database a store.
+/// Marks the database as a store.
 async fn finish(database: &Database, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
     let meta = database.collection::<Document>(META);
     let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();

@@ -1,4 +1,4 @@
-//! The inspection of a database: whether it is a store, and which parts of it are missing.
+//! The inspection of a database: whether it is a store, and which parts are missing.
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
@@ -16,17 +16,17 @@ use crate::store::mongo::setup::validators::{
 /// The state of one collection of a store.
 pub struct CollectionState {
     pub name: &'static str,
-    /// As the server lists it; none where there is nothing.
+    /// Its listing by the server; `None` if it does not exist.
     listed: Option<Document>,
-    /// Whether there is a document in it.
+    /// Whether it has documents.
     pub is_used: bool,
     /// The shard key.
     pub key: Option<Document>,
-    /// Its indexes but for that of `_id`.
+    /// Its indexes, without that of `_id`.
     indexes: Vec<Document>,
 }
 
-/// Looks at each collection of the store.
+/// Inspects each collection of the store.
 pub async fn inspect(
     database: &Database,
     cluster: Option<&Cluster>,
@@ -75,17 +75,17 @@ async fn first_batch(database: &Database, command: Document) -> Result<Vec<Docum
     Ok(batch.into_iter().flatten().filter_map(Bson::as_document).cloned().collect())
 }
 
-/// Why the existing collections cannot become a store, if they cannot. `is_store` is whether a
-/// store was made here before.
+/// Why the existing collections cannot become a store, if they cannot. `is_store`: whether the
+/// database is marked as a store.
 pub fn obstacle(found: &[CollectionState], is_store: bool) -> Option<String> {
     found.iter().find_map(|found| found.obstacle(is_store))
 }
 
-/// Makes sure that the store has all that it needs, as far as those can see who may only read and
-/// write it: how it is sharded, the cluster tells administrators alone.
+/// Checks that the store is complete, as far as a user without administrator's privileges can see:
+/// only administrators can read how it is sharded.
 ///
 /// # Errors
-/// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
+/// [`OpenError::Foreign`], [`OpenError::Incomplete`], or an error of the server.
 pub async fn check_complete(database: &Database, versions: Versions) -> Result<(), OpenError> {
     let found = inspect(database, None).await?;
     let name = || database.name().to_owned();
@@ -93,9 +93,9 @@ pub async fn check_complete(database: &Database, versions: Versions) -> Result<(
         return Err(OpenError::Foreign { database: name(), what });
     }
 
-    // An upgrade may be about to raise the epoch in the validators, or to make the journal. A
-    // server that starts meanwhile knows the present epoch, and uses what the present schema has.
-    // Counters are added to a store of any schema.
+    // An upgrade may be about to raise the epoch in the validators, or to create the journal. A
+    // server that starts meanwhile uses the collections of the current schema. Counters are
+    // optional in any schema.
     let is_used = |name: &str| match name {
         USAGE => false,
         JOURNAL | ENDED => versions.has_journal(),
@@ -127,7 +127,7 @@ impl CollectionState {
         Some(format!("{name} is sharded on {key} in place of {}", shard_key(name)))
     }
 
-    /// Whether it is no view, not capped, and compares keys byte by byte, as keys have to be.
+    /// Whether it is not a view, not capped, and compares keys byte by byte.
     fn is_plain(&self) -> bool {
         let has = |name| self.options().is_some_and(|options| options.contains_key(name));
         let kind = self.listed.as_ref().and_then(|listed| listed.get_str("type").ok());
@@ -142,13 +142,12 @@ impl CollectionState {
         self.listed.is_some()
     }
 
-    /// Whether documents can be counted in it.
+    /// Whether its documents can be counted.
     pub fn is_readable(&self) -> bool {
         self.exists() && self.is_plain()
     }
 
-    /// Whether the server checks what is written to it in this epoch. It may check more: that of a
-    /// newer program does.
+    /// Whether its validator checks writes in this epoch. That of a newer program may check more.
     pub fn is_checked(&self, epoch: i32) -> bool {
         let Some(options) = self.options() else { return false };
         let own = options.get_document("validator").ok();
@@ -157,20 +156,20 @@ impl CollectionState {
         level && own.is_some_and(|own| checks(own, &validator(self.name, epoch)))
     }
 
-    /// The indexes that it needs and does not have as it needs them.
+    /// The indexes that are missing or differ.
     pub fn missing_indexes(&self, epoch: i32) -> Vec<Document> {
-        let is_there = |wanted: &Document| {
+        let exists = |wanted: &Document| {
             self.index_on(wanted).is_some_and(|own| seconds(own) == seconds(wanted))
         };
-        indexes(self.name, epoch).into_iter().filter(|wanted| !is_there(wanted)).collect()
+        indexes(self.name, epoch).into_iter().filter(|wanted| !exists(wanted)).collect()
     }
 
-    /// Its own index on the same fields.
+    /// Its index on the same fields.
     pub fn index_on(&self, wanted: &Document) -> Option<&Document> {
         self.indexes.iter().find(|own| own.get("key") == wanted.get("key"))
     }
 
-    /// The missing parts of the collection, a sentence each.
+    /// The missing parts of the collection, each as text.
     pub fn missing(&self, on_cluster: bool, epoch: i32) -> Vec<String> {
         let name = self.name;
         if !self.exists() {
@@ -193,8 +192,7 @@ impl CollectionState {
     }
 }
 
-/// Whether a validator asks for all that `wanted` asks for, and refuses no field that it does not
-/// know.
+/// Whether a validator requires all that `wanted` requires, and allows unknown fields.
 fn checks(own: &Document, wanted: &Document) -> bool {
     const SCHEMA: &str = "$jsonSchema";
     let (Ok(own), Ok(wanted)) = (own.get_document(SCHEMA), wanted.get_document(SCHEMA)) else {
@@ -214,14 +212,13 @@ fn checks(own: &Document, wanted: &Document) -> bool {
     }) && own.keys().all(|name| wanted.contains_key(name))
 }
 
-/// Whether what a validator asks of a field is what is wanted: of the epoch, that one or a later
-/// one.
+/// Whether a validator's rule for a field is the wanted one, or requires a later epoch.
 fn is_as_strict(field: &str, own: &Bson, wanted: &Bson) -> bool {
     let least = |of: &Bson| of.as_document().and_then(|of| number(of.get("minimum")?));
     own == wanted || (field == EPOCH && least(own) >= least(wanted))
 }
 
-/// After how many seconds the server deletes a document.
+/// The seconds after which the index expires a document.
 fn seconds(index: &Document) -> Option<i64> {
     index.get("expireAfterSeconds").and_then(number)
 }

@@ -1,5 +1,5 @@
-//! The store as `store verify` sees it: walks over both collections, candidates looked at in one
-//! transaction, and mended in one each. It may be in use meanwhile.
+//! The store for `store verify`: walks over both collections, and reads and repairs candidates, each
+//! in a transaction. The store may be in use.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::identifier::IdentityKey;
 use crate::store::integrity::{
     Candidate, CheckableStore, ClaimRow, Moment, Past, Presence, UserClaims, UserRow, plan_repair,
 };
-use crate::store::mongo::client::backoff::while_transient;
+use crate::store::mongo::client::backoff::retry_transient;
 use crate::store::mongo::client::connect::{connect, disconnect, is_routed, or_disconnect};
 use crate::store::mongo::client::error::{Fault, OpenError};
 use crate::store::mongo::client::options::Options;
@@ -34,13 +34,13 @@ use crate::store::mongo::schema::bson::{by_id, id_value, key_value};
 use crate::store::mongo::schema::claim::read_claim;
 use crate::store::mongo::schema::fields::{ENDED, ID, TENANT};
 use crate::store::mongo::schema::user::StoredUser;
-use crate::store::mongo::schema::versions::{Fence, Versions};
+use crate::store::mongo::schema::versions::{VersionGuard, Versions};
 use crate::store::mongo::setup::status::count;
 
-/// Documents in one page.
+/// The documents of a batch.
 const BATCH: usize = 1_000;
-/// Candidates that are repaired concurrently.
-const AT_ONCE: usize = 8;
+/// The limit of concurrent repairs.
+const MAX_CONCURRENT: usize = 8;
 
 /// A store in a database of MongoDB, to be verified.
 pub struct IntegritySession {
@@ -65,15 +65,16 @@ impl IntegritySession {
         or_disconnect(&database, Self::over(database.clone(), supported)).await
     }
 
-    /// Looks at the store in a database through a client of the caller's.
+    /// Opens the store in a database of the caller's client.
     ///
     /// # Errors
     /// [`OpenError`].
     pub async fn over(database: Database, supported: Supported) -> Result<Self, OpenError> {
-        let fence = Fence::new(supported, Versions::supported_in(&database, supported).await?);
+        let version_guard =
+            VersionGuard::new(supported, Versions::supported_in(&database, supported).await?);
         let is_routed = is_routed(&database).await?;
         let timeout = Options::default().timeout;
-        Ok(Self { collections: Collections::new(database, timeout, is_routed, fence) })
+        Ok(Self { collections: Collections::new(database, timeout, is_routed, version_guard) })
     }
 
     /// Ends the sessions on the servers, and closes the connections.
@@ -81,7 +82,7 @@ impl IntegritySession {
         disconnect(&self.collections.database).await;
     }
 
-    /// The documents with these ids, by them as text.
+    /// The documents with these ids.
     async fn find(
         &self,
         from: &Collection<RawDocumentBuf>,
@@ -90,7 +91,8 @@ impl IntegritySession {
         let mut found = Vec::with_capacity(ids.len());
         for ids in ids.chunks(BATCH) {
             let options = FindOptions::builder().batch_size(ids.len() as u32 + 1).build();
-            found.extend(self.collections.all(from, by_id(ids.to_vec()), options).await?);
+            found
+                .extend(self.collections.find_documents(from, by_id(ids.to_vec()), options).await?);
         }
         Ok(found)
     }
@@ -110,19 +112,20 @@ impl IntegritySession {
         stream::once(cursor).try_flatten().boxed()
     }
 
-    /// Writes the repair of a candidate, if there is one, unless users change meanwhile.
+    /// Repairs a candidate, if it needs repair, unless users change concurrently.
     async fn mend_one(&self, candidate: &Candidate) -> Result<bool, Fault> {
         let deadline = Instant::now() + self.collections.timeout;
-        match while_transient(deadline, || self.attempt(candidate, deadline)).await {
+        match retry_transient(deadline, || self.attempt(candidate, deadline)).await {
             Err(fault) if fault.is_duplicate() => Ok(false),
             outcome => outcome,
         }
     }
 
     async fn attempt(&self, candidate: &Candidate, deadline: Instant) -> Result<bool, Fault> {
-        let versions = self.collections.fence.versions()?;
-        let mut transaction =
-            Transaction::begin(&self.collections, &Freshness::default()).await?.under(versions);
+        let versions = self.collections.version_guard.versions()?;
+        let mut transaction = Transaction::begin(&self.collections, &Freshness::default())
+            .await?
+            .with_versions(versions);
         match self.statements(&mut transaction, candidate).await {
             Ok(true) => commit(transaction, deadline).await.map(|()| true),
             outcome => {
@@ -167,14 +170,14 @@ impl IntegritySession {
             Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
             Presence::Absent | Presence::Unreadable => None,
         };
-        let user = self.look_at_user(transaction, candidate.user).await?;
-        let owner = self.look_at_user(transaction, owner).await?;
+        let user = self.read_claims_of(transaction, candidate.user).await?;
+        let owner = self.read_claims_of(transaction, owner).await?;
 
         Ok(Moment { claim, user, owner })
     }
 
-    /// Whether all attributes of a user have names. What has none is read again: it may have been
-    /// deleted meanwhile, and its tenant's names after it.
+    /// Whether all attributes of a user have names. If not, the user is read again: it and its tenant
+    /// may have been deleted concurrently.
     async fn is_named(&self, user: &StoredUser) -> Result<bool, Fault> {
         let known = self.collections.names_for(user).await;
         if !matches!(known, Err(Fault::Damaged(_))) {
@@ -186,14 +189,14 @@ impl IntegritySession {
         Ok(again.revision != user.revision && self.collections.names_for(&again).await.is_ok())
     }
 
-    async fn look_at_user(
+    async fn read_claims_of(
         &self,
         transaction: &mut Transaction<'_>,
         id: Option<LocalityId>,
     ) -> Result<Presence<UserClaims>, Fault> {
         let Some(id) = id else { return Ok(Presence::Absent) };
         let user = transaction.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
-        Ok(user.map_or(Presence::Absent, |user| presence(listing(&user))))
+        Ok(user.map_or(Presence::Absent, |user| presence(read_claims(&user))))
     }
 }
 
@@ -256,19 +259,19 @@ impl CheckableStore for IntegritySession {
         let found =
             self.find(&self.collections.users, ids.iter().copied().map(id_value).collect()).await?;
         let mut by_id: HashMap<String, Presence<UserClaims>> =
-            found.iter().map(|user| (id_text(user), presence(listing(user)))).collect();
+            found.iter().map(|user| (id_text(user), presence(read_claims(user)))).collect();
         Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Presence::Absent)).collect())
     }
 
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
-        let look = || async {
+        let attempt = || async {
             let mut transaction =
                 Transaction::begin(&self.collections, &Freshness::default()).await?;
             let moment = self.read_moment(&mut transaction, candidate).await;
             transaction.abort().await;
             moment
         };
-        Ok(while_transient(Instant::now() + self.collections.timeout, look).await?)
+        Ok(retry_transient(Instant::now() + self.collections.timeout, attempt).await?)
     }
 
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
@@ -286,7 +289,7 @@ impl CheckableStore for IntegritySession {
 
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
         let one = |n: usize| self.mend_one(&candidates[n]);
-        let mended = stream::iter(0..candidates.len()).map(one).buffered(AT_ONCE);
+        let mended = stream::iter(0..candidates.len()).map(one).buffered(MAX_CONCURRENT);
         Ok(mended.try_collect().await?)
     }
 }
@@ -299,9 +302,8 @@ fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
     read.map_or(Presence::Unreadable, Presence::There)
 }
 
-/// The keys that a user's document lists; none if it is filed under another id or tenant than its
-/// user's.
-fn listing(document: &RawDocument) -> Result<UserClaims, Fault> {
+/// The keys that a user's document lists. Fails if the document has another id or tenant.
+fn read_claims(document: &RawDocument) -> Result<UserClaims, Fault> {
     claims_of(document, &StoredUser::read(document)?)
 }
 
@@ -309,7 +311,7 @@ fn claims_of(document: &RawDocument, stored: &StoredUser) -> Result<UserClaims, 
     let record = stored.decode_without_attributes()?;
     let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
     if record.id() != stored.id || record.user.tenant.as_str() != tenant {
-        return Err(Fault::damaged("a user filed under another one's id or tenant"));
+        return Err(Fault::damaged("a user has another id or tenant than its document"));
     }
     Ok(UserClaims::of(&record))
 }

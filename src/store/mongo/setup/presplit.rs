@@ -1,5 +1,5 @@
-//! The first ranges of users and requests, and the shards of the first hashes of claims, before the
-//! first document exists: all shards work from the start. Pure: `cluster` carries it out.
+//! The initial ranges of users and requests, and the shards of the initial hashes of claims, so that
+//! all shards work from the start. Pure: `cluster` executes it.
 
 use locality_uuid::{LocalityId, split_points};
 use mongodb::bson::Bson;
@@ -7,24 +7,23 @@ use mongodb::bson::Bson;
 use crate::store::mongo::schema::bson::id_value;
 use crate::store::mongo::schema::tail::bucket_id;
 
-/// Ranges of ids for each shard: a shard that is added later takes whole ones.
+/// The ranges of ids for each shard: a shard that is added later gets whole ranges.
 const RANGES_OF_IDS: usize = 4;
 
-/// The first key of a range, and the number of the shard that is to have it. What lies before the
-/// first range's key is for shard 0.
+/// The first key of a range, and the index of its shard. Keys before the first range are on shard 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     pub start: Bson,
     pub shard: usize,
 }
 
-/// The ranges of a collection whose ids are spread evenly. Neighbours lie on different shards, so
-/// that nothing joins them.
+/// The ranges of a collection whose ids are spread evenly. Neighbours are on different shards, so that
+/// MongoDB does not merge them.
 pub fn of_ids(shards: usize) -> Vec<Range> {
     ranges(shards, id_value)
 }
 
-/// The ranges of parts of histories: each is on the shard of its user.
+/// The ranges of buckets, which are on the shards of their users.
 pub fn of_buckets(shards: usize) -> Vec<Range> {
     ranges(shards, |id| bucket_id(id, 0))
 }
@@ -34,38 +33,38 @@ fn ranges(shards: usize, key: impl Fn(LocalityId) -> Bson) -> Vec<Range> {
     starts.map(|(id, n)| Range { start: key(id), shard: n % shards }).collect()
 }
 
-/// A chunk of a collection that is sharded on hashes, which are whole numbers of 64 bits.
+/// A chunk of a collection that is sharded on hashes, which are integers of 64 bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hashes {
     /// The least hash, or `MinKey`.
     pub start: Bson,
-    /// The hash that the next chunk begins with, or `MaxKey`.
+    /// The first hash of the next chunk, or `MaxKey`.
     pub end: Bson,
-    /// The number of the shard that has it.
+    /// The index of its shard.
     pub shard: usize,
 }
 
-/// A step by which a shard without hashes comes to some.
+/// A step that gives hashes to a shard without any.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// A chunk begins here from now on.
+    /// Split a chunk at this hash.
     Split(i64),
-    /// The chunk that begins here goes to the shard with this number.
+    /// Move the chunk that begins here to the shard with this index.
     Move(Bson, usize),
 }
 
-/// The next step towards hashes on every shard; none where each has some. The shard with the most
-/// gives up its widest chunk, or half of it where that is its only one.
+/// The next step towards hashes on every shard; `None` if each has some. The shard with the most gives
+/// up its widest chunk, or half of its only one.
 pub fn next_step(chunks: &[Hashes], shards: usize) -> Option<Step> {
     let of = |shard| chunks.iter().filter(move |chunk| chunk.shard == shard);
-    let without = (0..shards).find(|shard| of(*shard).next().is_none())?;
+    let empty = (0..shards).find(|shard| of(*shard).next().is_none())?;
     let richest = (0..shards).max_by_key(|shard| of(*shard).map(Hashes::width).sum::<i128>())?;
     let widest = of(richest).max_by_key(|chunk| chunk.width())?;
     let is_only = of(richest).count() == 1;
     Some(if is_only {
         Step::Split(widest.middle())
     } else {
-        Step::Move(widest.start.clone(), without)
+        Step::Move(widest.start.clone(), empty)
     })
 }
 
@@ -108,7 +107,7 @@ mod tests {
         vec![Hashes { start: Bson::MinKey, end: Bson::MaxKey, shard }]
     }
 
-    /// Goes all the steps; answers with how many they were.
+    /// Executes all steps. Returns their number.
     fn execute(chunks: &mut Vec<Hashes>, shards: usize) -> usize {
         let mut steps = 0;
         while let Some(step) = next_step(chunks, shards) {
@@ -128,7 +127,7 @@ mod tests {
                     let chunk = chunks
                         .iter_mut()
                         .find(|chunk| chunk.start == start)
-                        .expect("a chunk that begins so");
+                        .expect("a chunk that begins there");
                     assert_ne!(chunk.shard, to);
                     chunk.shard = to;
                 }

@@ -1,5 +1,5 @@
-//! Users of an older schema, whose attributes stand in their wire form, in the form of the present
-//! one. Each is rewritten unless it changes meanwhile: then a server has done so.
+//! The rewrite of users of an older schema, whose attributes are in their wire form. A user that
+//! changes concurrently is skipped: a server has rewritten it.
 
 use std::collections::HashMap;
 
@@ -16,33 +16,34 @@ use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::attributes::ATTRIBUTES;
 use crate::store::mongo::schema::bson::{id_value, raw};
 use crate::store::mongo::schema::fields::{EPOCH, ID, REVISION, TENANTS, USERS};
-use crate::store::mongo::schema::preserved::{PreservedFields, stamped};
+use crate::store::mongo::schema::preserved::{PreservedFields, with_epoch};
 use crate::store::mongo::schema::tail::Tail;
 use crate::store::mongo::schema::tenant::{read_tenant, tenant_document};
 use crate::store::mongo::schema::user::{StoredUser, user_document};
 use crate::store::mongo::schema::versions::Versions;
 use crate::store::searched::AttributeTokens;
 
-/// Users in one step.
-const PAGE: i64 = 500;
+/// The users of one step.
+const PAGE_SIZE: i64 = 500;
 
 impl Collections {
-    /// Rewrites the next users after `after` that still have the form of an older schema. Returns
-    /// the last one, and how many were rewritten; none when all are done.
+    /// Rewrites the next users of an older schema after `after`. Returns the last of them and the
+    /// number of rewritten users; `None` if there are no more.
     pub async fn rewrite_users(
         &self,
         after: &Bson,
         versions: Versions,
     ) -> Result<Option<(Bson, usize)>, Fault> {
         let old = doc! { ATTRIBUTES: { "$exists": false }, ID: { "$gt": after } };
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE);
-        let found = self.all(&self.users, old, options.max_time(self.timeout).build()).await?;
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE);
+        let found =
+            self.find_documents(&self.users, old, options.max_time(self.timeout).build()).await?;
         let Some(last) = found.last() else { return Ok(None) };
         let last = last.get(ID).map_err(Fault::damaged)?;
         let last = last.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::MaxKey);
         let (mut updates, mut created) = (Vec::new(), HashMap::new());
         for document in &found {
-            // A damaged document is the fault of its own user.
+            // Skip damaged documents.
             let Ok(stored) = StoredUser::read(document) else { continue };
             let revision = stored.revision;
             let record = match self.record(stored).await {
@@ -55,7 +56,7 @@ impl Collections {
                 None => self.tenant_since(&tenant, versions).await?,
             };
             created.insert(tenant, since);
-            updates.push(self.update_of(&record, revision, since, versions).await?);
+            updates.push(self.rewrite_statement(&record, revision, since, versions).await?);
         }
 
         let count = updates.len();
@@ -68,13 +69,13 @@ impl Collections {
             };
             let reply = self.database.run_command(command).await?;
             if reply.contains_key("writeErrors") {
-                return Err(Fault::damaged("users that MongoDB does not take"));
+                return Err(Fault::damaged("MongoDB rejects a rewritten user"));
             }
         }
         Ok(Some((last, count)))
     }
 
-    async fn update_of(
+    async fn rewrite_statement(
         &self,
         record: &Record,
         revision: i64,
@@ -91,11 +92,11 @@ impl Collections {
         Ok(doc! { "q": filter, "u": { "$set": set } })
     }
 
-    /// Has the histories of all tenants begin now.
+    /// Records the current time as the begin of all tenants' histories.
     pub async fn begin_histories(&self, versions: Versions) -> Result<(), Fault> {
         let mut after = String::new();
         loop {
-            let tenants = self.tenants("", &after, PAGE as usize).await?;
+            let tenants = self.tenants("", &after, PAGE_SIZE as usize).await?;
             let Some(last) = tenants.last() else { return Ok(()) };
             after = last.name.as_str().to_owned();
             for tenant in tenants {
@@ -104,22 +105,22 @@ impl Collections {
         }
     }
 
-    /// Returns whether it was done: another program may have changed the tenant meanwhile.
+    /// Records the begin of a tenant's history. Returns false if the tenant changed concurrently.
     async fn begin_history(&self, name: &Tenant, versions: Versions) -> Result<bool, Fault> {
         let tenants = self.database.collection::<RawDocumentBuf>(TENANTS);
         let id = doc! { ID: name.as_str() };
         let Some(found) = tenants.find_one(id.clone()).await? else { return Ok(true) };
-        let (kept, mut tenant) = (PreservedFields::of_tenant(&found)?, read_tenant(&found)?);
+        let (preserved, mut tenant) = (PreservedFields::of_tenant(&found)?, read_tenant(&found)?);
         tenant.policies.history_since = Some(Timestamp::now());
-        let document = tenant_document(&tenant, kept.revision + 1);
-        let document = raw(&stamped(document, versions.epoch, Some(&kept)))?;
-        let unchanged = doc! { ID: name.as_str(), REVISION: kept.revision };
+        let document = tenant_document(&tenant, preserved.revision + 1);
+        let document = raw(&with_epoch(document, versions.epoch, Some(&preserved)))?;
+        let unchanged = doc! { ID: name.as_str(), REVISION: preserved.revision };
         let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
         let replaced = tenants.replace_one(unchanged, document).write_concern(majority).await?;
         Ok(replaced.matched_count == 1)
     }
 
-    /// When a tenant was created. One without a record, which was never given policies, gets one.
+    /// When a tenant was created. Creates the record of a tenant that never had policies.
     async fn tenant_since(&self, name: &Tenant, versions: Versions) -> Result<Timestamp, Fault> {
         if let Some(tenant) = self.tenant(name).await? {
             return Ok(tenant.since);
@@ -130,7 +131,7 @@ impl Collections {
         let tenants = self.database.collection::<Document>(TENANTS);
         let inserted = tenants.insert_one(document).await.map_err(Fault::from);
         match inserted {
-            // A server has made it meanwhile.
+            // A server has created it concurrently.
             Err(fault) if fault.is_duplicate() => {
                 let tenant = self.tenant(name).await?;
                 Ok(tenant.map_or(Timestamp::default(), |tenant| tenant.since))

@@ -24,20 +24,19 @@ pub struct Status {
     pub database: String,
     /// `sharded cluster`, or `replica set` and its name.
     pub topology: String,
-    /// The versions of the servers that are known of: those that clients reach.
+    /// The versions of the servers that clients reach.
     pub server_versions: Vec<String>,
-    /// The version of the schema; none where the database is no store.
+    /// The version of the schema; none if the database is not a store.
     pub schema_version: Option<i64>,
-    /// The version of the rules of normalisation; none where the database is no store.
+    /// The version of the rules of normalisation; none if the database is not a store.
     pub rules_version: Option<u32>,
-    /// The collections of a store, so far as they are there.
+    /// The existing collections of the store.
     pub collections: Vec<CollectionStatus>,
-    /// The missing parts, a few words each.
+    /// The missing parts.
     pub missing: Vec<String>,
-    /// Why it cannot be made a store that this program serves.
+    /// Why it cannot become a store that this program serves, if it cannot.
     pub obstacle: Option<String>,
-    /// Of each server whose clock does not agree with the database's: by how many seconds it is
-    /// ahead.
+    /// The seconds by which servers' clocks are ahead of the database's, for those that differ.
     pub clocks_ahead: Vec<i64>,
     /// Advice.
     pub advice: Vec<Advice>,
@@ -48,8 +47,8 @@ pub struct Status {
 pub struct Advice {
     /// The advice.
     pub text: String,
-    /// The command by which an administrator changes it in `mongosh`; none where there is nothing
-    /// to do now.
+    /// The command for `mongosh` by which an administrator follows it; none if nothing can be done
+    /// now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -81,7 +80,7 @@ pub struct ShardStatus {
     /// The number of chunks; none on a replica set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunks: Option<u64>,
-    /// The number of documents, without those that were moved to another shard and not deleted yet.
+    /// The number of documents, without orphans.
     pub documents: u64,
     /// The bytes of the documents on the disk.
     pub storage_bytes: u64,
@@ -89,10 +88,10 @@ pub struct ShardStatus {
     pub index_bytes: BTreeMap<String, u64>,
 }
 
-/// Looks into the database that `uri` names.
+/// Inspects the database that `uri` names.
 ///
 /// # Errors
-/// [`OpenError`]. A database that is no store, or a part of one, is no error.
+/// [`OpenError`]. A database without a complete store is not an error.
 pub async fn status(uri: &str) -> Result<Status, OpenError> {
     let database = connect(uri).await?;
     let status = read_status(&database).await;
@@ -147,13 +146,13 @@ async fn read_status(database: &Database) -> Result<Status, OpenError> {
     })
 }
 
-/// Chunks that a collection gets on each shard when its key is changed: with fewer, MongoDB's
-/// samples make them unequal.
-const CHUNKS: u64 = 30;
-/// Documents that MongoDB wants to sample for each of these chunks.
-const SAMPLES: u64 = 10;
+/// The chunks of a resharded collection on each shard: with fewer, MongoDB's samples make them
+/// unequal.
+const CHUNKS_PER_SHARD: u64 = 30;
+/// The documents that MongoDB samples for each of these chunks.
+const SAMPLES_PER_CHUNK: u64 = 10;
 
-/// The advice for collections that are sharded on another key than this program uses.
+/// The advice for collections with a shard key of older programs.
 fn advice(
     database: &Database,
     found: &[CollectionState],
@@ -170,7 +169,7 @@ fn advice(
     others.filter_map(|found| Some(resharding(database.name(), status(found)?, shards))).collect()
 }
 
-/// MongoDB's own command that moves a collection to the shard key of this program.
+/// The command that reshards a collection to the shard key of this program.
 fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Advice {
     let name = &collection.name;
     let documents: u64 = collection.shards.iter().map(|shard| shard.documents).sum();
@@ -179,10 +178,10 @@ fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Adv
         "{name} is sharded on {key}: keys that begin alike lie together, so what is new of one \
          tenant and kind comes to one shard until the balancer has moved it"
     );
-    // So many that each shard gets the same number.
-    let chunks = (documents / (SAMPLES * shards.max(1))).min(CHUNKS) * shards;
+    // A multiple of the shards, so that each gets the same number.
+    let chunks = (documents / (SAMPLES_PER_CHUNK * shards.max(1))).min(CHUNKS_PER_SHARD) * shards;
     if chunks == 0 {
-        let enough = SAMPLES * shards;
+        let enough = SAMPLES_PER_CHUNK * shards;
         return Advice {
             text: format!("{text}. With {enough} documents it can be moved to hashes"),
             command: None,
@@ -222,8 +221,7 @@ async fn servers(
     Ok((topology, versions.into_iter().collect()))
 }
 
-/// By how many seconds the clocks of servers are ahead, of those that do not agree with the
-/// database's.
+/// The seconds by which servers' clocks are ahead of the database's, for those that differ.
 async fn clocks_ahead(database: &Database) -> Result<Vec<i64>, DriverError> {
     let servers = database.collection::<Document>(SERVERS);
     let differing = servers.find(doc! { AHEAD: { "$nin": [0_i64, Bson::Null] } });
@@ -252,7 +250,7 @@ async fn shards(
     Ok(shards.into_values().collect())
 }
 
-/// The server's statistics of a collection, on each shard that has a part of it.
+/// The server's statistics of a collection, for each shard that has a part of it.
 async fn stats<T: Send + Sync>(collection: &Collection<T>) -> Result<Vec<Document>, DriverError> {
     let stage = doc! { "$collStats": { "storageStats": {} } };
     collection.aggregate([stage]).await?.try_collect().await
@@ -275,7 +273,7 @@ fn read(stats: &Document) -> ShardStatus {
     }
 }
 
-/// About how many documents a collection has.
+/// The approximate number of documents of a collection.
 pub async fn count(collection: &Collection<RawDocumentBuf>) -> Result<u64, DriverError> {
     Ok(stats(collection).await?.iter().map(|stats| read(stats).documents).sum())
 }

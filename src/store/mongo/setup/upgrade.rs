@@ -1,8 +1,8 @@
-//! `store upgrade`: takes a store to the newest versions, while servers go on. First its document
-//! of versions is changed: programs that support the new versions use them from when they have read
-//! it. Then the validators are, and MongoDB refuses what others still write. Identities are moved
-//! to later rules in between. Each step can be taken again, so an upgrade that was broken off is
-//! finished by the next.
+//! `store upgrade`: upgrades a store to the newest versions while servers run. It first changes the
+//! document of versions: programs that support the new versions use them once they have read it.
+//! Then it changes the validators, so that MongoDB rejects writes of other programs. In between it
+//! moves identities to later rules. Steps are idempotent: another run completes an upgrade that was
+//! interrupted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,27 +20,27 @@ use crate::store::mongo::client::options::Options;
 use crate::store::mongo::client::supported::{JOURNALED, Supported, TOKENS};
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::operations::Mongo;
-use crate::store::mongo::schema::fields::{META, MOVING};
-use crate::store::mongo::schema::versions::{Fence, LEASE, Versions};
+use crate::store::mongo::schema::fields::{META, META_NEXT_RULES_VERSION};
+use crate::store::mongo::schema::versions::{LEASE, VersionGuard, Versions};
 use crate::store::mongo::setup::init::{InitOptions, complete};
 
-/// The pause between the announcement of a move of identities and its begin: by then each server
-/// has read it, or reads it before it answers.
-const ANNOUNCED: Duration = LEASE.saturating_add(Duration::from_secs(1));
+/// The delay between the announcement of new versions and their use: by then each server has read
+/// them, or reads them before it answers.
+const ANNOUNCEMENT_TIME: Duration = LEASE.saturating_add(Duration::from_secs(1));
 
 /// Upgrades the store in the database that `uri` names to the versions of this program, and reports
 /// each step to `progress` in a sentence.
 ///
 /// # Errors
-/// [`OpenError`]. Where a step fails, another run goes on from there.
+/// [`OpenError`]. If a step fails, another run continues from there.
 pub async fn upgrade(uri: &str, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
     upgrade_to(uri, Rules::PRESENT, progress).await
 }
 
-/// Takes it to the newest schema and to these rules of normalisation.
+/// Upgrades it to the newest schema and to these rules of normalisation.
 ///
 /// # Errors
-/// [`OpenError`]. Where a step fails, another run goes on from there.
+/// [`OpenError`]. If a step fails, another run continues from there.
 pub async fn upgrade_to(
     uri: &str,
     rules: Rules,
@@ -55,7 +55,7 @@ pub async fn upgrade_to(
 }
 
 /// The time limit of one step over users.
-const SLOW: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Upgrade<'u> {
     uri: &'u str,
@@ -68,8 +68,7 @@ struct Upgrade<'u> {
 impl Upgrade<'_> {
     async fn run(&self) -> Result<(), OpenError> {
         let newest = self.supported.schema;
-        // The store gets all that it lacks in its old versions first: servers that support the new
-        // ones rely on it.
+        // First complete the store in its old versions: servers that support the new ones rely on it.
         let mut versions = self.complete().await?;
         for schema in [TOKENS.min(newest), JOURNALED.min(newest), newest] {
             if versions.schema >= schema {
@@ -81,9 +80,9 @@ impl Upgrade<'_> {
             if versions.has_journal() && !versions.has_begun_histories() {
                 self.begin_histories(versions).await?;
             }
-            self.raise(versions, Versions { schema, ..versions }).await?;
+            self.set_versions(versions, Versions { schema, ..versions }).await?;
             (self.progress)(&format!(
-                "schema version {schema}: programs that support it use it from now on"
+                "schema version {schema}: programs that support it now use it"
             ));
             versions = self.complete().await?;
         }
@@ -101,10 +100,11 @@ impl Upgrade<'_> {
 
     /// Stores the attributes of all users by tokens. Servers do so with each user that they write.
     async fn rewrite_users(&self, versions: Versions) -> Result<(), OpenError> {
-        // Servers that have not read the new versions yet write the old form for as long.
-        sleep(ANNOUNCED).await;
-        let fence = Fence::new(self.supported, versions);
-        let collections = Collections::new(self.database.clone(), SLOW, false, fence);
+        // Until then, servers that have not read the new versions write the old form.
+        sleep(ANNOUNCEMENT_TIME).await;
+        let version_guard = VersionGuard::new(self.supported, versions);
+        let collections =
+            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
         let (mut users, mut after) = (0, Bson::MinKey);
         loop {
             let rewritten = collections.rewrite_users(&after, versions).await;
@@ -115,38 +115,39 @@ impl Upgrade<'_> {
         }
     }
 
-    /// Has the histories of all tenants begin now. Servers write them in this epoch.
+    /// Begins the histories of all tenants. Servers write them in this epoch.
     async fn begin_histories(&self, versions: Versions) -> Result<(), OpenError> {
-        let fence = Fence::new(self.supported, versions);
-        let collections = Collections::new(self.database.clone(), SLOW, false, fence);
+        let version_guard = VersionGuard::new(self.supported, versions);
+        let collections =
+            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
         let begun = collections.begin_histories(versions).await;
         begun.map_err(|fault| OpenError::Failed(fault.to_string()))?;
         (self.progress)("the histories of all tenants begin now");
         Ok(())
     }
 
-    /// Moves all identities to the new rules. Nothing is changed where some cannot be.
+    /// Moves all identities to the new rules. Changes nothing if some cannot be moved.
     async fn move_identities(&self, mut versions: Versions) -> Result<Versions, OpenError> {
         let store = Mongo::open_supporting(self.uri, Options::default(), self.supported).await?;
         let store = Arc::new(store);
         let moved = async {
             if versions.moving.is_none() {
-                self.run_over(&store, true).await?;
+                self.move_identities_of(&store, true).await?;
                 let moving = Some(self.rules.version());
-                self.raise(versions, Versions { moving, ..versions }).await?;
+                self.set_versions(versions, Versions { moving, ..versions }).await?;
                 (self.progress)("identities are being moved: nothing names identifiers meanwhile");
             }
             versions = self.complete().await?;
-            sleep(ANNOUNCED).await;
-            // Identities may have come since the first look that cannot be moved beside others.
-            // From here on none comes.
-            if let Err(error) = self.run_over(&store, true).await {
-                self.raise(versions, Versions { moving: None, ..versions }).await?;
+            sleep(ANNOUNCEMENT_TIME).await;
+            // Identities that cannot be moved may have been added since the first dry run. From now on
+            // none are added.
+            if let Err(error) = self.move_identities_of(&store, true).await {
+                self.set_versions(versions, Versions { moving: None, ..versions }).await?;
                 self.complete().await?;
                 return Err(error);
             }
-            self.run_over(&store, false).await?;
-            self.raise(
+            self.move_identities_of(&store, false).await?;
+            self.set_versions(
                 versions,
                 Versions { rules: self.rules.version(), moving: None, ..versions },
             )
@@ -159,11 +160,11 @@ impl Upgrade<'_> {
         moved
     }
 
-    async fn run_over(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
+    async fn move_identities_of(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
         let what = if dry_run { "can be moved" } else { "were moved" };
-        let say =
+        let report =
             |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
-        let problems = move_all(store.clone(), self.rules, dry_run, &say).await;
+        let problems = move_all(store.clone(), self.rules, dry_run, &report).await;
         let problems = problems.map_err(|error| OpenError::Failed(error.to_string()))?;
         for problem in &problems {
             (self.progress)(&problem.to_string());
@@ -175,21 +176,21 @@ impl Upgrade<'_> {
         }
     }
 
-    /// Makes what the store lacks in its versions, which are the outcome.
+    /// Creates the missing parts of the store in its versions, and returns these.
     async fn complete(&self) -> Result<Versions, OpenError> {
         let versions = Versions::supported_in(self.database, self.supported).await?;
         complete(self.database, versions, &InitOptions { spread: false }, self.progress).await?;
         Ok(versions)
     }
 
-    /// Changes the versions, where they are still `from`. The epoch rises with them.
-    async fn raise(&self, from: Versions, to: Versions) -> Result<(), OpenError> {
+    /// Changes the versions, if they are still `from`. The epoch rises with them.
+    async fn set_versions(&self, from: Versions, to: Versions) -> Result<(), OpenError> {
         let to = Versions { epoch: from.epoch + 1, ..to };
         let mut unchanged = from.document();
-        unchanged.entry(MOVING.to_owned()).or_insert(Bson::Null);
+        unchanged.entry(META_NEXT_RULES_VERSION.to_owned()).or_insert(Bson::Null);
         let mut change = doc! { "$set": to.document() };
         if to.moving.is_none() {
-            change.insert("$unset", doc! { MOVING: true });
+            change.insert("$unset", doc! { META_NEXT_RULES_VERSION: true });
         }
 
         let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();

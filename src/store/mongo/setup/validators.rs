@@ -1,26 +1,25 @@
-//! The shape that the server holds a store's collections to: validators, and the indexes by which
-//! it finds what is due and forgets what is over.
+//! The shard keys, validators and indexes of a store's collections.
 
 use mongodb::bson::{Document, doc};
 
 use crate::directory::mutation::IdempotencyKey;
 use crate::store::mongo::inbox::bucket::{COUNT, FIRST as FIRST_POSITION, NOTICES, SIZE};
-use crate::store::mongo::schema::attributes::{ATTRIBUTES, KEY, VALUE};
+use crate::store::mongo::schema::attributes::{ATTRIBUTES, ATTRIBUTES_INDEX, KEY, VALUE};
 use crate::store::mongo::schema::fields::{
-    ENDED, EPOCH, EVENTS, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, INBOX, JOURNAL,
-    NAMES, OWNERSHIPS, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS, SESSIONS, TENANT,
-    TENANTS, TIME, USAGE, USER, USERS, WIRE,
+    CALLER, CLAIM_RULES_VERSION, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FLUSHES, GUARD, HOLD,
+    ID, IDENTITIES, INBOX, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE,
+    REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USAGE,
+    USER, USERS, WIRE,
 };
 use crate::store::mongo::search::names::{FIRST, NAMES_FIELD, SINCE};
-use crate::store::mongo::usage::{CALLER, COUNTS, FLUSHES, METRIC, PERIOD, RESOLUTION};
 
-/// The collections of a store, in the order in which they are made.
+/// The collections of a store, in the order of their creation.
 pub const COLLECTIONS: [&str; 10] =
     [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, INBOX, SERVERS];
 
-/// The shard key of a collection. Ids of users and requests are evenly distributed, and kept in
-/// their order. Identity keys of one tenant and kind begin alike, so they are sharded by their
-/// hashes.
+/// The shard key of a collection. Ids of users and requests are evenly distributed, and sharded in
+/// their order. Identity keys of one tenant and kind have a common prefix, so they are sharded by
+/// their hashes.
 pub fn shard_key(collection: &str) -> Document {
     if matches!(collection, IDENTITIES | ENDED) {
         doc! { ID: "hashed" }
@@ -29,40 +28,38 @@ pub fn shard_key(collection: &str) -> Document {
     }
 }
 
-/// Whether a store can have this collection sharded on this. Identities were sharded on the order
-/// of their keys by older programs.
+/// Whether a store may have this shard key. Older programs sharded identities in the order of their
+/// keys.
 pub fn is_shard_key(collection: &str, key: &Document) -> bool {
     *key == shard_key(collection) || (collection == IDENTITIES && *key == by_order())
 }
 
-/// The key of the index that every collection has.
+/// The key of the index of ids.
 pub fn by_order() -> Document {
     doc! { ID: 1 }
 }
 
-/// Whether a store can be without this collection: one that an older program made is.
+/// Whether stores of older programs lack this collection.
 pub fn is_optional(collection: &str) -> bool {
     matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | INBOX)
 }
 
-/// The time in seconds for which requests and holds are kept beyond their end: the servers' clocks
-/// may differ from those that dated them.
-const GRACE: i64 = 60 * 60;
+/// The seconds for which requests and holds are retained after their expiry: clocks may differ.
+const GRACE_SECONDS: i64 = 60 * 60;
 
-/// Whether documents of a collection have the epoch in which they were written. Nearly every
-/// mutation writes one of these.
+/// Whether documents of a collection have an epoch. Nearly every mutation writes one of them.
 fn has_epoch(collection: &str) -> bool {
     matches!(collection, USERS | TENANTS)
 }
 
-/// The validation level of a collection; none if it does not matter. In an epoch, a document
-/// without one must not pass because it had none before.
+/// The required validation level of a collection, if any. In an epoch, a document without one must
+/// not pass because it had none before.
 pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
     (epoch > 0 && has_epoch(collection)).then_some("strict")
 }
 
-/// The validator of a collection in this epoch. It refuses the writes of programs of other
-/// versions, and mistakes of other programs. Fields that a later version adds pass.
+/// The validator of a collection in this epoch. It rejects writes of programs of other versions, and
+/// errors of other programs. It allows unknown fields.
 pub fn validator(collection: &str, epoch: i32) -> Document {
     let (mut required, mut properties) = fields(collection);
     if epoch > 0 && has_epoch(collection) {
@@ -87,11 +84,11 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
             },
         ),
         IDENTITIES => (
-            vec![ID, RULES],
+            vec![ID, CLAIM_RULES_VERSION],
             doc! {
                 ID: { "bsonType": "string" },
                 USER: { "bsonType": "binData" },
-                RULES: { "bsonType": "int" },
+                CLAIM_RULES_VERSION: { "bsonType": "int" },
                 GUARD: { "bsonType": "bool" },
                 HOLD: { "bsonType": "date" },
             },
@@ -104,17 +101,17 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
                 POLICIES: { "bsonType": "binData" },
             },
         ),
-        NAMES => of_names(),
-        JOURNAL | ENDED => of_journal(collection),
-        USAGE => of_usage(),
-        INBOX => of_inbox(),
-        SERVERS => of_servers(),
+        NAMES => name_fields(),
+        JOURNAL | ENDED => history_fields(collection),
+        USAGE => usage_fields(),
+        INBOX => inbox_fields(),
+        SERVERS => server_fields(),
         _ => (
-            vec![ID, USER, FINGERPRINT, TIME],
+            vec![ID, USER, REQUEST_HASH, TIME],
             doc! {
                 ID: { "bsonType": "binData" },
                 USER: { "bsonType": "binData" },
-                FINGERPRINT: { "bsonType": "long" },
+                REQUEST_HASH: { "bsonType": "long" },
                 TIME: { "bsonType": "date" },
             },
         ),
@@ -122,7 +119,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
 }
 
 /// The fields of [`NAMES`].
-fn of_names() -> (Vec<&'static str>, Document) {
+fn name_fields() -> (Vec<&'static str>, Document) {
     let types = doc! {
         ID: { "bsonType": "string" },
         SINCE: { "bsonType": "date" },
@@ -133,7 +130,7 @@ fn of_names() -> (Vec<&'static str>, Document) {
 }
 
 /// The fields of [`SERVERS`].
-fn of_servers() -> (Vec<&'static str>, Document) {
+fn server_fields() -> (Vec<&'static str>, Document) {
     let types = doc! {
         ID: { "bsonType": "binData" },
         TIME: { "bsonType": "date" },
@@ -143,7 +140,7 @@ fn of_servers() -> (Vec<&'static str>, Document) {
 }
 
 /// The fields of [`JOURNAL`] and [`ENDED`].
-fn of_journal(collection: &str) -> (Vec<&'static str>, Document) {
+fn history_fields(collection: &str) -> (Vec<&'static str>, Document) {
     let date = doc! { "bsonType": "date" };
     if collection == JOURNAL {
         let bytes = doc! { "bsonType": "binData" };
@@ -156,7 +153,7 @@ fn of_journal(collection: &str) -> (Vec<&'static str>, Document) {
 }
 
 /// The fields of [`USAGE`].
-fn of_usage() -> (Vec<&'static str>, Document) {
+fn usage_fields() -> (Vec<&'static str>, Document) {
     let types = doc! {
         ID: { "bsonType": "binData" },
         TENANT: { "bsonType": "string" },
@@ -172,7 +169,7 @@ fn of_usage() -> (Vec<&'static str>, Document) {
 }
 
 /// The fields of [`INBOX`].
-fn of_inbox() -> (Vec<&'static str>, Document) {
+fn inbox_fields() -> (Vec<&'static str>, Document) {
     let long = doc! { "bsonType": "long" };
     let types = doc! {
         ID: { "bsonType": "binData" },
@@ -185,34 +182,30 @@ fn of_inbox() -> (Vec<&'static str>, Document) {
     (vec![ID, FIRST_POSITION, COUNT, SIZE, NOTICES, EXPIRES_AT], types)
 }
 
-/// The name of the index of all attributes.
-pub const ATTRIBUTES_INDEX: &str = "t_1_a_1__id_1";
-
-/// The index of all attributes: multikey over one array, so that its entries for one token are in
-/// the order of values.
+/// The index of all attributes: multikey over one array, so that its entries for a token are in the
+/// order of values.
 fn by_attributes() -> Document {
     let (key, value) = (format!("{ATTRIBUTES}.{KEY}"), format!("{ATTRIBUTES}.{VALUE}"));
     doc! { "key": { TENANT: 1, key: 1, value: 1, ID: 1 }, "name": ATTRIBUTES_INDEX }
 }
 
-/// The index by which the server deletes what is over.
+/// The index by which the server deletes expired documents.
 fn expiring() -> Document {
-    doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "expireAfterSeconds": GRACE }
+    doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "expireAfterSeconds": GRACE_SECONDS }
 }
 
-/// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held
-/// have an entry only for that, which costs the others nothing. Stores that were made before there
-/// were epochs do not list a tenant's users.
+/// The indexes of a collection in this epoch, without that of `_id`. Those of expiries and holds are
+/// sparse, and cost other documents nothing. Stores without epochs do not list a tenant's users.
 pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
-    let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE;
+    let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE_SECONDS;
     match collection {
         USERS => {
-            let due = doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true };
+            let expiry = doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true };
             let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
-            if epoch > 0 { vec![due, of_tenant, by_attributes()] } else { vec![due] }
+            if epoch > 0 { vec![expiry, of_tenant, by_attributes()] } else { vec![expiry] }
         }
         IDENTITIES => vec![
-            doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE },
+            doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE_SECONDS },
         ],
         JOURNAL | INBOX => vec![expiring()],
         USAGE => {
