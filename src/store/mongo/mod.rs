@@ -1,6 +1,6 @@
-//! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their
-//! keys, in two collections sharded on `_id`. A look-up is two reads, each routed to one shard; a
-//! mutation is one transaction.
+//! The store on MongoDB, a replica set or a sharded cluster: users by id and claims by key, in two
+//! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one
+//! transaction.
 
 mod client;
 mod database;
@@ -47,23 +47,23 @@ use crate::store::mongo::schema::versions::{VersionGuard, Versions};
 use crate::store::mongo::setup::inspect::check_complete;
 use crate::store::owner_hints::OwnerHints;
 
-/// The time limit of a look-up that has an alternative.
-const FAST_TIMEOUT: Duration = Duration::from_millis(500);
+/// The time limit of a look-up that can be repeated elsewhere.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Mongo {
     /// Opens the store in the database that `uri` names, such as
     /// `mongodb://127.0.0.1:27017/polynym`.
     ///
     /// # Errors
-    /// [`OpenError`], which says what is wrong and what to do.
+    /// [`OpenError`], with advice.
     pub async fn open(uri: &str, options: Options) -> Result<Self, OpenError> {
         Self::open_supporting(uri, options, Supported::PRESENT).await
     }
 
-    /// Opens it as a program does that supports other versions.
+    /// Opens the store as a program that supports these versions.
     ///
     /// # Errors
-    /// [`OpenError`], which says what is wrong and what to do.
+    /// [`OpenError`], with advice.
     pub async fn open_supporting(
         uri: &str,
         options: Options,
@@ -97,9 +97,8 @@ impl Mongo {
         })
     }
 
-    /// Waits until what is under way has ended, whether or not its callers are still there, no
-    /// longer than one operation may take; then ends the sessions on the servers and closes the
-    /// connections.
+    /// Waits until all operations have ended, at most for the time limit of one, even if their callers
+    /// have left. Then ends the sessions on the servers and closes the connections.
     pub async fn close(&self) {
         let all = self.in_flight.acquire_many(MAX_IN_FLIGHT as u32);
         let closing = match timeout(self.collections.timeout, all).await {
@@ -110,13 +109,13 @@ impl Mongo {
         connect::disconnect(&self.collections.database).await;
     }
 
-    /// The guesses of keys' owners.
+    /// The hints of keys' owners.
     pub fn hints(&self) -> &Arc<OwnerHints> {
         &self.collections.hints
     }
 
-    /// The cache to which this store reports its writes, if it has one. The store itself reads
-    /// past it.
+    /// The cache to which this store reports its writes, if it has one. The store itself does not read
+    /// from it.
     pub fn cache(&self) -> Option<&Arc<LookupCache>> {
         self.collections.cache.as_ref()
     }
@@ -126,10 +125,10 @@ impl Mongo {
         self.heartbeat.latest()
     }
 
-    /// On a cluster: the same store, whose look-ups fail after half a second.
-    pub fn hasty(&self) -> Option<Arc<dyn Store>> {
+    /// On a cluster, the store with a time limit of half a second.
+    pub fn with_short_timeout(&self) -> Option<Arc<dyn Store>> {
         let collections = Collections {
-            timeout: FAST_TIMEOUT.min(self.collections.timeout),
+            timeout: SHORT_TIMEOUT.min(self.collections.timeout),
             ..(*self.collections).clone()
         };
         self.collections.is_routed.then(|| {
@@ -137,7 +136,7 @@ impl Mongo {
         })
     }
 
-    /// Refuses a search by what a store of an older schema has no whole index of.
+    /// Rejects a search for which a store of an older schema lacks a complete index.
     fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
         let has_index = self.collections.version_guard.versions()?.is_searchable();
         if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }

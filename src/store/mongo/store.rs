@@ -1,4 +1,4 @@
-//! The calls of a store, each as an operation that outlives its caller.
+//! The calls of a store, each as an operation that continues if its caller leaves.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Counters of calls: documents of [`USAGE`], one for each tenant, caller and metric, and each
 //! period: a day by minutes, 10 days by hours, 40 days by days. The numbers are a tree of two
-//! levels, such as hours and minutes, so that an update skips most of them. Periods are short, since
-//! a document has an entry for each server that ran in its period.
+//! levels, such as hours and minutes, so that an update skips most of them. Periods are short,
+//! since a document has an entry for each server that ran in its period.
 //!
 //! A batch is many updates without a transaction. Each records the number of the batch in its
 //! document, and has no effect if it is recorded already, so that a batch can be sent again.
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use mongodb::bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::ReadConcern;
 use xxhash_rust::xxh3::xxh3_128;
@@ -116,10 +116,10 @@ impl Collections {
             RESOLUTION: resolution as i32,
             PERIOD: { "$gte": date(first), "$lt": date(query.to) },
         };
-        let collection = self.database.collection::<RawDocumentBuf>(USAGE);
+        let collection = self.collection(USAGE);
         let find = collection.find(filter).projection(doc! { FLUSHES: false });
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let mut cursor = find.await?;
+        let with_concern = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
+        let mut cursor = with_concern.await?;
 
         let mut points = Vec::new();
         while let Some(document) = cursor.try_next().await? {

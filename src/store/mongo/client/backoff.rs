@@ -30,8 +30,8 @@ impl Backoff {
         Self::new(Duration::from_millis(2), Duration::from_millis(200), deadline)
     }
 
-    /// Repeats `attempt` until it succeeds, fails with an error that is not retryable, or no time is
-    /// left for another attempt.
+    /// Repeats `attempt` until it succeeds, fails with an error that is not retryable, or no time
+    /// is left for another attempt.
     pub async fn retry<T, E, F>(
         mut self,
         attempt: impl Fn() -> F,

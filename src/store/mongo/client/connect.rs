@@ -56,9 +56,9 @@ pub async fn connect_dedicated(uri: &str) -> Result<Database, OpenError> {
 /// The options of `uri` with the defaults of a store, and the name of the database.
 async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     let mut options = ClientOptions::parse(uri).await.map_err(|error| uri_fault(&error))?;
-    let database = options.default_database.clone();
-    let database =
-        database.ok_or_else(|| OpenError::Uri("the URI names no database".to_owned()))?;
+    let Some(database) = options.default_database.clone() else {
+        return Err(OpenError::Uri("the URI names no database".to_owned()));
+    };
     if SYSTEM_DATABASES.contains(&database.as_str()) {
         return Err(OpenError::Uri(format!("the database {database} belongs to MongoDB")));
     }

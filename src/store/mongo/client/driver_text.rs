@@ -53,8 +53,8 @@ fn selection(message: &str) -> String {
         );
     }
 
-    let cause = message.split_once("Kind: ").map_or("", |(_, cause)| cause);
-    let cause = cause.split(", labels").next().unwrap_or_default();
+    let kind = message.split_once("Kind: ").map_or("", |(_, kind)| kind);
+    let cause = kind.split(", labels").next().unwrap_or_default();
     if cause.is_empty() { none.to_owned() } else { format!("{none} ({cause}){}", advice(cause)) }
 }
 

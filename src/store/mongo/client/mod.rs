@@ -1,8 +1,10 @@
 //! The connection to MongoDB: options, errors, and what repeats or outlives a call.
 
 pub mod backoff;
+pub mod concern;
 pub mod connect;
 pub mod detach_on_drop;
+pub mod documents;
 pub mod driver_text;
 pub mod error;
 pub mod options;

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mongodb::bson::RawDocumentBuf;
+use futures_util::TryStreamExt;
+use mongodb::bson::{Document, RawDocumentBuf};
+use mongodb::options::{FindOptions, ReadConcern};
 use mongodb::{Client, Collection, Database};
 
 use crate::directory::model::user::User;
 use crate::directory::read_set::Write;
 use crate::store::attribute_names::AttributeNames;
 use crate::store::lookup_cache::{LookupCache, PendingWrite};
+use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::client::reachability::Reachability;
 use crate::store::mongo::presence::sessions::Sessions;
 use crate::store::mongo::schema::fields::{IDENTITIES, REQUESTS, TENANTS, USERS};
@@ -62,6 +65,43 @@ impl Collections {
             cache: None,
             names: Arc::default(),
         }
+    }
+
+    /// A collection of the store.
+    pub fn collection(&self, name: &str) -> Collection<RawDocumentBuf> {
+        self.database.collection(name)
+    }
+
+    /// All majority-committed documents that a filter matches.
+    pub async fn find_documents(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+        options: FindOptions,
+    ) -> Result<Vec<RawDocumentBuf>, Fault> {
+        let find = from.find(filter).with_options(options).read_concern(ReadConcern::majority());
+        Ok(find.await?.try_collect().await?)
+    }
+
+    /// The first majority-committed document that a filter matches, with the fields of `projection`.
+    pub async fn find_document(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+        projection: Document,
+    ) -> Result<Option<RawDocumentBuf>, Fault> {
+        let find = from.find_one(filter).projection(projection);
+        Ok(find.read_concern(ReadConcern::majority()).max_time(self.timeout).await?)
+    }
+
+    /// The options of a find in this order, with a limit and the time limit of an operation.
+    pub fn find_options(&self, sort: Document, limit: usize) -> FindOptions {
+        FindOptions::builder().sort(sort).limit(limit as i64).max_time(self.timeout).build()
+    }
+
+    /// The options of a find with the time limit of an operation.
+    pub fn time_limit(&self) -> FindOptions {
+        FindOptions::builder().max_time(self.timeout).build()
     }
 
     /// Registers a write with the cache, which removes the written users and keys when the returned

@@ -16,8 +16,8 @@ const MAX_RESENDS: usize = 3;
 /// Sends the commit until it is answered or `deadline` has passed.
 ///
 /// # Errors
-/// A transient fault: nothing was written. An [unknown](Fault::is_unknown_commit) one: the commit may
-/// have succeeded.
+/// A transient fault: nothing was written. An [unknown](Fault::is_unknown_commit) one: the commit
+/// may have succeeded.
 pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
     let deadline = deadline.max(Instant::now() + MIN_COMMIT_WAIT);
     let mut backoff = Backoff::for_transaction(deadline);

@@ -18,8 +18,8 @@ pub const MAX_IN_FLIGHT: usize = 4_096;
 /// The time for which an operation may continue after its caller has left: well above the time in
 /// which the driver's heartbeat detects a hung server.
 const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
-/// The limit of concurrent scans of users. The server reads many users of other tenants for a tenant
-/// with few users: other callers must still get connections.
+/// The limit of concurrent scans of users. The server reads many users of other tenants for a
+/// tenant with few users: other callers must still get connections.
 pub const MAX_SCANS: usize = 2;
 /// The time limit of one step of a scan.
 pub const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
@@ -28,10 +28,10 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A store in a database of MongoDB.
 ///
-/// Every operation runs to its end, even if its caller leaves: a transaction that is dropped half-way
-/// stays open on the server, and an operation that is dropped while it waits for a connection keeps
-/// its position in the pool's queue. So each operation has a task of its own; `resolve`, which must
-/// be fast, gets one only if its caller leaves.
+/// Every operation runs to its end, even if its caller leaves: a transaction that is dropped
+/// half-way stays open on the server, and an operation that is dropped while it waits for a
+/// connection keeps its position in the pool's queue. So each operation has a task of its own;
+/// `resolve`, which must be fast, gets one only if its caller leaves.
 #[derive(Clone)]
 pub struct Mongo {
     pub(crate) collections: Arc<Collections>,
@@ -57,8 +57,8 @@ impl Mongo {
         }
     }
 
-    /// Runs `work` on the caller's task, and on one of its own once the caller leaves. It saves waking
-    /// two threads.
+    /// Runs `work` on the caller's task, and on one of its own once the caller leaves. It saves
+    /// waking two threads.
     pub(crate) async fn run_here<T, F>(
         &self,
         work: impl FnOnce(Arc<Collections>) -> F,

@@ -40,8 +40,8 @@ impl<'c> SnapshotRead<'c> {
         }
     }
 
-    /// Ends an attempt with its result and its number of finds. `None` if another attempt is needed:
-    /// the transaction met a transient error, or its snapshot may be older than the call.
+    /// Ends an attempt with its result and its number of finds. `None` if another attempt is
+    /// needed: the transaction met a transient error, or its snapshot may be older than the call.
     ///
     /// # Errors
     /// The attempt's, if another attempt would not help or there is no time for it.

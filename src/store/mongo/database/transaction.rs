@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::options::{
-    Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions,
-    WriteConcern,
+    Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria,
+    TransactionOptions, WriteConcern,
 };
 use mongodb::{ClientSession, Collection};
 
@@ -118,6 +119,20 @@ impl<'c> Transaction<'c> {
     ) -> Result<Option<RawDocumentBuf>, Fault> {
         let find = from.find_one(filter).max_time(self.collections.timeout);
         Ok(find.session(&mut self.session).await?)
+    }
+
+    /// All documents that a filter matches.
+    pub async fn find_documents(
+        &mut self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+        batch_size: Option<usize>,
+    ) -> Result<Vec<RawDocumentBuf>, Fault> {
+        let mut options = FindOptions::builder().max_time(self.collections.timeout).build();
+        options.batch_size = batch_size.map(|size| size as u32);
+        let find = from.find(filter).with_options(options);
+        let mut cursor = find.session(&mut self.session).await?;
+        Ok(cursor.stream(&mut self.session).try_collect().await?)
     }
 
     /// Commits. A commit whose reply was lost can be sent again.

@@ -15,13 +15,13 @@ use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
-use crate::store::mongo::schema::bson::{read_fields, required};
+use crate::store::mongo::schema::bson::{as_id, read_fields, required};
 use crate::store::mongo::schema::fields::{ID, TAIL, TENANT};
 use crate::store::mongo::schema::tail::Tail;
 use crate::wire::event::decode_event;
 
-/// The text of a resume token, in hexadecimal digits. MongoDB guarantees that later ones are greater,
-/// byte by byte.
+/// The text of a resume token, in hexadecimal digits. MongoDB guarantees that later ones are
+/// greater, byte by byte.
 pub type ResumeToken = String;
 
 /// The time for which MongoDB waits for a change.
@@ -55,8 +55,8 @@ impl Changes {
             } },
         ];
         let watch = collections.users.watch().pipeline(pipeline).max_await_time(MAX_AWAIT);
-        let watch = watch.resume_after(after.map(resume).transpose()?);
-        let stream = watch.await.map_err(failure)?.with_type();
+        let stream =
+            watch.resume_after(after.map(resume).transpose()?).await.map_err(failure)?.with_type();
         Ok(Self { stream, last: HashMap::new() })
     }
 
@@ -88,14 +88,13 @@ impl Changes {
         let key = required("documentKey", key, RawBsonRef::as_document)?;
         let user = required("fullDocument", user, RawBsonRef::as_document)?;
         let [id] = read_fields(key, [ID])?;
-        let id = required(ID, id, RawBsonRef::as_binary)?.bytes;
-        let id = LocalityId::from(<[u8; 16]>::try_from(id).map_err(Fault::damaged)?);
+        let id = required(ID, id, as_id)?;
         let [tenant, tail] = read_fields(user, [TENANT, TAIL])?;
-        let tenant = required(TENANT, tenant, RawBsonRef::as_str)?;
-        let tenant = Tenant::parse(tenant).map_err(Fault::damaged)?;
+        let name = required(TENANT, tenant, RawBsonRef::as_str)?;
+        let tenant = Tenant::parse(name).map_err(Fault::damaged)?;
         let tail = Tail::of(tail)?;
-        let events = tail.events.iter().map(|event| decode_event(&tenant, id, event));
-        let mut events: Vec<Event> = events.collect::<Result<_, _>>().map_err(Fault::damaged)?;
+        let decoded = tail.events.iter().map(|event| decode_event(&tenant, id, event));
+        let mut events: Vec<Event> = decoded.collect::<Result<_, _>>().map_err(Fault::damaged)?;
 
         if self.last.len() > MAX_KNOWN_USERS {
             self.last.clear();
@@ -110,8 +109,8 @@ impl Changes {
     }
 }
 
-/// Each event of a change with the position after it: for the last event, that of the change, and for
-/// the others that of the change before.
+/// Each event of a change with the position after it: for the last event, that of the change, and
+/// for the others that of the change before.
 pub fn with_positions<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, Place)> {
     let count = events.len();
     let position = |n| if n + 1 == count { after } else { before }.as_bytes().to_vec();

@@ -131,7 +131,6 @@ async fn read_stream(collections: &Collections, recent: &Recent) -> Result<(), E
 }
 
 fn resume_token(place: &Place) -> Result<ResumeToken, Error> {
-    let token = String::from_utf8(place.clone()).ok();
-    let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    token.ok_or_else(foreign_place)
+    let text = String::from_utf8(place.clone()).ok();
+    text.filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit())).ok_or_else(foreign_place)
 }

@@ -67,8 +67,8 @@ impl Recent {
         self.lock().end = token;
     }
 
-    /// The events after a token: whole changes, until there are `limit` events. `None` if the window
-    /// begins after the token.
+    /// The events after a token: whole changes, until there are `limit` events. `None` if the
+    /// window begins after the token.
     pub fn after(&self, after: &ResumeToken, limit: usize) -> Option<FeedPage> {
         let window = self.lock();
         window.begin.as_ref().filter(|begin| *begin <= after)?;

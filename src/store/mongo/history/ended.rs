@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::mutation::Mutation;
@@ -34,7 +34,7 @@ impl Collections {
         let mut found: HashMap<&str, EndedOwnerships> =
             keys.iter().map(|key| (key.as_str(), EndedOwnerships::default())).collect();
         let ids = found.keys().map(|key| Bson::String((*key).to_owned())).collect();
-        let collection = self.database.collection(ENDED);
+        let collection = self.collection(ENDED);
         let reply = self.read_mode(Consistency::Latest).find(&collection, ids, None).await?;
         if !reply.is_complete {
             return Err(Fault::damaged("more ended ownerships than a reply can hold"));
@@ -92,14 +92,11 @@ impl Transaction<'_> {
 
     /// Removes a user from the ended ownerships that a filter matches.
     async fn forget(&mut self, filter: Document, user: LocalityId) -> Result<(), Fault> {
-        let collection = self.collections.database.collection::<RawDocumentBuf>(ENDED);
-        let find = collection.find(filter).max_time(self.collections.timeout);
-        let mut cursor = find.session(&mut self.session).await?;
+        let collection = self.collections.collection(ENDED);
         let (mut changed, mut emptied) = (Vec::new(), Vec::new());
-        while cursor.advance(&mut self.session).await? {
-            let document = cursor.current();
-            let key = Bson::String(key_of(document)?.to_owned());
-            let mut ended = read_ended(document)?;
+        for document in self.find_documents(&collection, filter, None).await? {
+            let key = Bson::String(key_of(&document)?.to_owned());
+            let mut ended = read_ended(&document)?;
             if ended.forget(user) {
                 let remaining: Vec<_> = ended.0.iter().map(ownership_document).collect();
                 changed.push(doc! { "q": { ID: key }, "u": { "$set": { OWNERSHIPS: remaining } } });

@@ -1,7 +1,7 @@
 //! Writes of users' histories.
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
+use mongodb::bson::{Bson, RawBsonRef, doc};
 use prost::Message;
 
 use crate::directory::model::event::{Event, of_sequence};
@@ -10,7 +10,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::{Mutation, UserChange};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::transaction::Transaction;
-use crate::store::mongo::schema::bson::{bytes, id_value, read_fields, required};
+use crate::store::mongo::schema::bson::{bytes, id_value, raw, read_fields, required};
 use crate::store::mongo::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};
 use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
 use crate::wire::event::{decode_event, encode_event, sequence_of};
@@ -33,10 +33,14 @@ impl Transaction<'_> {
         let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));
         if let Some(bucket) = bucket {
             // The bucket may exist already if users were restored from an older backup.
-            let journal = self.collections.database.collection::<Document>(JOURNAL);
+            let journal = self.collections.collection(JOURNAL);
             let document = bucket.document(id, mutation);
             let by_id = doc! { ID: document.get(ID) };
-            journal.replace_one(by_id, document).upsert(true).session(&mut self.session).await?;
+            journal
+                .replace_one(by_id, raw(&document)?)
+                .upsert(true)
+                .session(&mut self.session)
+                .await?;
         }
         Ok(tail)
     }
@@ -68,16 +72,13 @@ impl Transaction<'_> {
         if tail.count == tail.events.len() as u64 {
             return Ok(Vec::new());
         }
-        let journal = self.collections.database.collection::<RawDocumentBuf>(JOURNAL);
-        let find = journal.find(buckets_up_to(id, tail.count));
-        let find = find.max_time(self.collections.timeout);
-        let mut cursor = find.session(&mut self.session).await?;
+        let journal = self.collections.collection(JOURNAL);
         let mut buckets = Vec::new();
-        while cursor.advance(&mut self.session).await? {
-            let document = cursor.current();
-            let [bucket] = read_fields(document, [ID])?;
+        let filter = buckets_up_to(id, tail.count);
+        for document in self.find_documents(&journal, filter, None).await? {
+            let [bucket] = read_fields(&document, [ID])?;
             let bucket = required(ID, bucket, RawBsonRef::as_binary)?.to_binary();
-            buckets.push((bucket, Bucket::events(document)?));
+            buckets.push((bucket, Bucket::events(&document)?));
         }
         // In a transaction over several shards, not every router sorts.
         buckets.sort_unstable_by(|(one, _), (other, _)| one.bytes.cmp(&other.bytes));
@@ -109,7 +110,7 @@ impl Transaction<'_> {
 
     /// Deletes the buckets of a user's history.
     pub async fn delete_history(&mut self, user: LocalityId) -> Result<(), Fault> {
-        let journal = self.collections.database.collection::<Document>(JOURNAL);
+        let journal = self.collections.collection(JOURNAL);
         let all = buckets_up_to(user, u64::MAX);
         journal.delete_many(all).session(&mut self.session).await?;
         Ok(())

@@ -1,9 +1,7 @@
 //! Reads of users' histories: the tail in the user's document, then the buckets, the newest first.
 
-use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::bson::{RawBsonRef, RawDocumentBuf, doc};
-use mongodb::options::ReadConcern;
+use mongodb::bson::{RawBsonRef, doc};
 
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
@@ -43,9 +41,9 @@ impl Collections {
         if !self.version_guard.versions()?.has_journal() {
             return Ok(None);
         }
-        let find = self.users.find_one(doc! { ID: id_value(id) });
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let Some(document) = find.await? else { return Ok(None) };
+        let by_id = doc! { ID: id_value(id) };
+        let document = self.find_document(&self.users, by_id, doc! {}).await?;
+        let Some(document) = document else { return Ok(None) };
         let stored = StoredUser::read(&document)?;
         let user = stored.decode(&*self.names_for(&stored).await?)?.user;
         let [tail] = read_fields(&document, [TAIL])?;
@@ -61,13 +59,11 @@ impl Collections {
     async fn fill<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
         page.add(&tail.events)?;
         while page.next > 0 && page.remaining() > 0 {
-            let size = i64::try_from(page.remaining().div_ceil(4)).map_err(Fault::damaged)?;
-            let journal = self.database.collection::<RawDocumentBuf>(JOURNAL);
-            let find = journal.find(buckets_up_to(page.id, page.next)).sort(doc! { ID: -1 });
-            let find = find.limit(size).read_concern(ReadConcern::majority());
-            let mut buckets = find.max_time(self.timeout).await?;
+            let options = self.find_options(doc! { ID: -1 }, page.remaining().div_ceil(4));
+            let journal = self.collection(JOURNAL);
+            let filter = buckets_up_to(page.id, page.next);
             let before = page.next;
-            while let Some(bucket) = buckets.try_next().await? {
+            for bucket in self.find_documents(&journal, filter, options).await? {
                 page.add(&Bucket::events(&bucket)?)?;
             }
             if page.next == before {
@@ -84,10 +80,9 @@ impl Collections {
         tenant: &Tenant,
         id: LocalityId,
     ) -> Result<Option<(EncodedUser, Tail)>, Fault> {
-        let projection = doc! { WIRE: 1, TAIL: 1 };
-        let find = self.users.find_one(doc! { ID: id_value(id) }).projection(projection);
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let Some(document) = find.await? else { return Ok(None) };
+        let (by_id, projection) = (doc! { ID: id_value(id) }, doc! { WIRE: 1, TAIL: 1 });
+        let document = self.find_document(&self.users, by_id, projection).await?;
+        let Some(document) = document else { return Ok(None) };
         let [wire, tail] = read_fields(&document, [WIRE, TAIL])?;
         let wire = required(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();
         let user = EncodedUser::from_stored(wire.into()).without_attributes();

@@ -1,20 +1,22 @@
-//! A shorter retention of history: removes expired documents of a tenant's history, and gives others
-//! an earlier date, at which MongoDB removes them. First the histories of users, page by page, then
-//! the ended ownerships, and finally the tenant's own events. Damaged documents keep their dates.
+//! A shorter retention of history: removes expired documents of a tenant's history, and gives
+//! others an earlier date, at which MongoDB removes them. First the histories of users, page by
+//! page, then the ended ownerships, and finally the tenant's own events. Damaged documents keep
+//! their dates.
 
-use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
-use mongodb::options::{Acknowledgment, FindOptions, ReadConcern, WriteConcern};
+use mongodb::bson::{Bson, Document, RawDocument, doc};
 
 use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::concern::{majority, majority_document};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::history::ended::read_row;
 use crate::store::mongo::history::tenant_journal::{journal_id, time_of_number};
-use crate::store::mongo::schema::bson::{by_id, date, id_of, id_value, key_of, read_fields};
+use crate::store::mongo::schema::bson::{
+    bson_id, by_id, date, id_of, id_value, key_of, read_fields,
+};
 use crate::store::mongo::schema::fields::{
     ENDED, EXPIRES_AT, ID, JOURNAL, OWNERSHIPS, TAIL, TENANT,
 };
@@ -22,7 +24,7 @@ use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
 use crate::wire::event::time_of;
 
 /// The users or ended ownerships of one page.
-const PAGE_SIZE: i64 = 500;
+const PAGE_SIZE: usize = 500;
 /// The limit of documents in a statement.
 const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
@@ -80,8 +82,8 @@ impl Collections {
         Ok(Shortened { next: next.map(|next| next.encode()), users })
     }
 
-    /// Shortens the histories of the next users. Returns the last of them, and those whose tails have
-    /// expired events.
+    /// Shortens the histories of the next users. Returns the last of them, and those whose tails
+    /// have expired events.
     async fn shorten_users(
         &self,
         tenant: &Tenant,
@@ -92,8 +94,8 @@ impl Collections {
         if let Some(after) = after {
             filter.insert(ID, doc! { "$gt": id_value(after) });
         }
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE);
-        let options = options.projection(doc! { TAIL: 1 }).max_time(self.timeout).build();
+        let mut options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        options.projection = Some(doc! { TAIL: 1 });
         let (mut last, mut expired) = (None, Vec::new());
         for document in self.find_documents(&self.users, filter, options).await? {
             let id = id_of(&document)?;
@@ -118,21 +120,20 @@ impl Collections {
         by: Shortening,
         time: fn(&RawDocument) -> Result<Timestamp, Fault>,
     ) -> Result<(), Fault> {
-        let journal = self.database.collection::<RawDocumentBuf>(JOURNAL);
-        let find = journal.find(buckets_up_to(id, u64::MAX)).sort(doc! { ID: 1 });
-        let find = find.max_time(self.timeout);
-        let mut found = find.read_concern(ReadConcern::majority()).await?;
+        let journal = self.collection(JOURNAL);
+        let mut options = self.time_limit();
+        options.sort = Some(doc! { ID: 1 });
         let (mut updates, mut expired) = (Vec::new(), Vec::new());
-        while let Some(document) = found.try_next().await? {
+        let filter = buckets_up_to(id, u64::MAX);
+        for document in self.find_documents(&journal, filter, options).await? {
             let Ok(time) = time(&document) else { continue };
-            let removal = by.removal(time);
-            let bucket = document.get(ID).map_err(Fault::damaged)?;
-            let bucket = bucket.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
-            if removal <= by.now {
+            let removal_time = by.removal(time);
+            let bucket = bson_id(&document)?;
+            if removal_time <= by.now {
                 expired.push(bucket);
                 continue;
             }
-            let removal = date(removal);
+            let removal = date(removal_time);
             updates.push(doc! {
                 "q": { ID: bucket, EXPIRES_AT: { "$gt": removal.clone() } },
                 "u": { "$set": { EXPIRES_AT: removal } },
@@ -155,10 +156,10 @@ impl Collections {
         // Keys begin with the tenant's name and a comma, whose next character is the hyphen.
         let (first, end) = (format!("{tenant},"), format!("{tenant}-"));
         let keys = doc! { "$gt": first.as_str().max(after), "$lt": end };
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE);
-        let ended = self.database.collection::<RawDocumentBuf>(ENDED);
+        let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        let ended = self.collection(ENDED);
         let (mut last, mut updates) = (None, Vec::new());
-        for document in self.find_documents(&ended, doc! { ID: keys }, options.build()).await? {
+        for document in self.find_documents(&ended, doc! { ID: keys }, options).await? {
             let key = key_of(&document)?.to_owned();
             last = Some(key.clone());
             let Ok((_, owners)) = read_row(&document) else { continue };
@@ -176,11 +177,10 @@ impl Collections {
     }
 
     async fn set_dates(&self, collection: &str, updates: &[Document]) -> Result<(), Fault> {
-        let concern = mongodb::bson::serialize_to_bson(&majority()).map_err(Fault::damaged)?;
         for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
             let command = doc! {
                 "update": collection, "updates": updates.to_vec(), "ordered": false,
-                "writeConcern": concern.clone(),
+                "writeConcern": majority_document(),
             };
             let reply = self.database.run_command(command).await?;
             if reply.contains_key("writeErrors") {
@@ -189,10 +189,6 @@ impl Collections {
         }
         Ok(())
     }
-}
-
-fn majority() -> WriteConcern {
-    WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build()
 }
 
 /// The time of the newest event of a user's bucket.

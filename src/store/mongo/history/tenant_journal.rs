@@ -1,13 +1,11 @@
-//! The events of tenants: each is a document of [`JOURNAL`] in the form of a user's bucket. Its id is
-//! a hash of the tenant's name, instead of a user's id, and the number of the event. So events are
-//! in the order of their times, and two servers write events of one tenant without a conflict.
+//! The events of tenants: each is a document of [`JOURNAL`] in the form of a user's bucket. Its id
+//! is a hash of the tenant's name, instead of a user's id, and the number of the event. So events
+//! are in the order of their times, and two servers write events of one tenant without a conflict.
 
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
-use mongodb::options::ReadConcern;
+use mongodb::bson::{RawBsonRef, RawDocument, doc};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::directory::model::tenant::Tenant;
@@ -16,7 +14,7 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::transaction::Transaction;
-use crate::store::mongo::schema::bson::{date, read_fields, required};
+use crate::store::mongo::schema::bson::{date, raw, read_fields, required};
 use crate::store::mongo::schema::fields::{EVENTS, EXPIRES_AT, ID, JOURNAL};
 use crate::store::mongo::schema::tail::{Bucket, bucket_id, encode_bucket};
 use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
@@ -42,8 +40,8 @@ impl Transaction<'_> {
             EVENTS: encode_bucket(vec![encode_tenant_event(event)]),
             EXPIRES_AT: date(event.time.plus(retention)),
         };
-        let journal = self.collections.database.collection::<Document>(JOURNAL);
-        journal.insert_one(document).session(&mut self.session).await?;
+        let journal = self.collections.collection(JOURNAL);
+        journal.insert_one(raw(&document)?).session(&mut self.session).await?;
         Ok(())
     }
 }
@@ -61,16 +59,14 @@ impl Collections {
         }
         let id = journal_id(tenant);
         let before = bucket_id(id, before.unwrap_or(u64::MAX));
-        let journal = self.database.collection::<RawDocumentBuf>(JOURNAL);
-        let find = journal.find(doc! { ID: { "$gte": bucket_id(id, 0), "$lt": before } });
-        let find = find.sort(doc! { ID: -1 }).limit(i64::try_from(limit).map_err(Fault::damaged)?);
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let documents: Vec<_> = find.await?.try_collect().await?;
+        let journal = self.collection(JOURNAL);
+        let filter = doc! { ID: { "$gte": bucket_id(id, 0), "$lt": before } };
+        let options = self.find_options(doc! { ID: -1 }, limit);
 
         let mut events = Vec::new();
-        for document in &documents {
-            let number = number_of(document)?;
-            for event in Bucket::events(document)? {
+        for document in self.find_documents(&journal, filter, options).await? {
+            let number = number_of(&document)?;
+            for event in Bucket::events(&document)? {
                 let event = decode_tenant_event(number, &event);
                 events.push(event.map_err(Fault::damaged)?);
             }

@@ -39,8 +39,8 @@ const READ: &str = "r";
 
 /// The bytes at which a bucket is full.
 const MAX_BYTES: i64 = 128 << 10;
-/// The time for which, and the number up to which, the open bucket has ids of notices before the last
-/// two buckets: a notice that is sent twice within that time is delivered once.
+/// The time for which, and the number up to which, the open bucket has ids of notices before the
+/// last two buckets: a notice that is sent twice within that time is delivered once.
 const ID_MEMORY: Duration = Duration::from_secs(60);
 const MAX_REMEMBERED_IDS: usize = 1_000;
 /// The time for which an inbox refuses notices after its user was removed.

@@ -1,14 +1,14 @@
-//! Inboxes: documents of [`INBOX`], each with up to 50 notices of one user. The latest notices are in
-//! a document with a fixed id, the open bucket, to which notices are added without a transaction.
-//! When it is full, a transaction copies it to a closed bucket, whose id has the position of its
-//! first notice, and empties it.
+//! Inboxes: documents of [`INBOX`], each with up to 50 notices of one user. The latest notices are
+//! in a document with a fixed id, the open bucket, to which notices are added without a
+//! transaction. When it is full, a transaction copies it to a closed bucket, whose id has the
+//! position of its first notice, and empties it.
 
 use std::collections::HashMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
-use mongodb::bson::{RawDocumentBuf, doc};
-use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
+use mongodb::bson::doc;
+use mongodb::options::ReadConcern;
 use tokio::time::Instant;
 
 use crate::directory::error::Error;
@@ -18,6 +18,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
 use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::commit::commit;
@@ -56,17 +57,16 @@ impl Collections {
         time: Timestamp,
     ) -> Result<Result<(LocalityId, bool), Error>, Fault> {
         let document = raw(&request_document(request, notice, time))?;
-        let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
-        let insert = self.requests.insert_one(document).write_concern(majority);
+        let insert = self.requests.insert_one(document).write_concern(majority());
         match insert.await.map_err(Fault::from) {
             Ok(_) => return Ok(Ok((notice, false))),
             Err(fault) if fault.is_duplicate() => {}
             Err(fault) => return Err(fault),
         }
-        let find = self.requests.find_one(doc! { ID: request_id(request) });
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let Some(stored) = find.await? else { return Err(Fault::TimedOut) };
-        let stored = StoredRequest::read(&stored)?;
+        let by_id = doc! { ID: request_id(request) };
+        let document = self.find_document(&self.requests, by_id, doc! {}).await?;
+        let Some(document) = document else { return Err(Fault::TimedOut) };
+        let stored = StoredRequest::read(&document)?;
         if stored.request_hash != request.request_hash {
             return Ok(Err(Error::RequestIdReused));
         }
@@ -86,15 +86,16 @@ impl Collections {
             };
             let backoff = Backoff::for_transaction(deadline);
             let refused = backoff.retry(push_all, Fault::is_retryable).await?;
-            let others = refused.into_iter().filter_map(|n| users.get(n).copied());
-            let others = others.map(|user| async move {
-                let alone = || self.deliver_in_transaction(user, notice, *limits, deadline);
-                let is_retryable = |fault: &Fault| fault.is_retryable() || fault.is_duplicate();
-                let backoff = Backoff::for_transaction(deadline);
-                Ok::<_, Fault>((user, backoff.retry(alone, is_retryable).await?))
-            });
-            let others = stream::iter(others.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT);
-            delivered.extend(others.try_collect::<Vec<_>>().await?);
+            let deliveries =
+                refused.into_iter().filter_map(|n| users.get(n)).map(|user| async move {
+                    let deliver = || self.deliver_in_transaction(*user, notice, *limits, deadline);
+                    let is_retryable = |fault: &Fault| fault.is_retryable() || fault.is_duplicate();
+                    let backoff = Backoff::for_transaction(deadline);
+                    Ok::<_, Fault>((*user, backoff.retry(deliver, is_retryable).await?))
+                });
+            let concurrent = stream::iter(deliveries.collect::<Vec<_>>());
+            let outcomes = concurrent.buffer_unordered(MAX_CONCURRENT).try_collect::<Vec<_>>();
+            delivered.extend(outcomes.await?);
         }
         let is_present = |user| delivered.get(user).copied() != Some(Delivered::UserRemoved);
         Ok(users.iter().map(is_present).collect())
@@ -126,13 +127,12 @@ impl Collections {
         notice: LocalityId,
         users: Vec<LocalityId>,
     ) -> Result<Vec<LocalityId>, Fault> {
-        let inbox = self.database.collection::<RawDocumentBuf>(INBOX);
+        let inbox = self.collection(INBOX);
         let find = |user| {
             let has = format!("{NOTICES}.{NOTICE}");
             let id = id_value(notice);
             let filter = doc! { ID: all(user), "$or": [{ has: &id }, { RECENT: &id }] };
-            let find = inbox.find_one(filter).projection(doc! { ID: 1 });
-            let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
+            let find = self.find_document(&inbox, filter, doc! { ID: 1 });
             async move { Ok::<_, Fault>(find.await?.map(|_| user)) }
         };
         let found: Vec<_> = stream::iter(users.into_iter().map(find).collect::<Vec<_>>())
@@ -148,10 +148,10 @@ impl Collections {
         tenant: &Tenant,
         user: LocalityId,
     ) -> Result<Option<Vec<LocalityId>>, Fault> {
-        let find = self.users.find_one(doc! { ID: id_value(user) });
-        let find = find.projection(doc! { REVISION: 1, WIRE: 1, PRIVATE: 1 });
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let Some(document) = find.await? else { return Ok(None) };
+        let projection = doc! { REVISION: 1, WIRE: 1, PRIVATE: 1 };
+        let by_id = doc! { ID: id_value(user) };
+        let document = self.find_document(&self.users, by_id, projection).await?;
+        let Some(document) = document else { return Ok(None) };
         let record = StoredUser::read(&document)?.decode_without_attributes()?;
         let is_own = record.user.tenant == *tenant;
         Ok(is_own.then(|| [vec![user], record.private.merged].concat()))
@@ -165,23 +165,22 @@ impl Collections {
         limit: usize,
         with_content: bool,
     ) -> Result<InboxPart, Fault> {
-        let inbox = self.database.collection::<RawDocumentBuf>(INBOX);
+        let inbox = self.collection(INBOX);
         let projection = if with_content {
             doc! {}
         } else {
             without_content()
         };
         let (mut part, before) = (InboxPart::default(), before.unwrap_or(u64::MAX));
-        // The first position of the buckets that were read. A bucket that begins there or later is a
-        // copy that was made since.
+        // The first position of the buckets that were read. A bucket that begins there or later is
+        // a copy that was made since.
         let mut first = before;
         loop {
             let count = (limit - part.entries.len()).div_ceil(OpenBucket::MAX_NOTICES as usize) + 1;
-            let find =
-                inbox.find(buckets_before(user, first, part.last == 0)).sort(doc! { ID: -1 });
-            let find = find.limit(count as i64).projection(projection.clone());
-            let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-            let documents: Vec<_> = find.await?.try_collect().await?;
+            let filter = buckets_before(user, first, part.last == 0);
+            let mut options = self.find_options(doc! { ID: -1 }, count);
+            options.projection = Some(projection.clone());
+            let documents = self.find_documents(&inbox, filter, options).await?;
             for document in &documents {
                 let bucket = Bucket::read(document)?;
                 if part.last == 0 {
@@ -202,12 +201,12 @@ impl Collections {
     /// the update while buckets that were closed concurrently still have such notices.
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
         let (update, remaining) = update_of(user, change);
-        let inbox = self.database.collection::<RawDocumentBuf>(INBOX);
+        let inbox = self.collection(INBOX);
         let attempt = async || {
             self.update_unordered(INBOX, vec![update.clone()]).await?;
             let find = inbox.find_one(remaining.clone()).sort(doc! { ID: -1 });
-            let find = find.projection(doc! { ID: 1 }).read_concern(ReadConcern::majority());
-            let missed = find.max_time(self.timeout).await?;
+            let with_id = find.projection(doc! { ID: 1 }).read_concern(ReadConcern::majority());
+            let missed = with_id.max_time(self.timeout).await?;
             if missed.is_none() { Ok(()) } else { Err(Fault::CommitUnanswered) }
         };
         let backoff = Backoff::for_transaction(Instant::now() + self.timeout);
@@ -223,9 +222,9 @@ impl Transaction<'_> {
         notice: &Notice,
         limits: InboxLimits,
     ) -> Result<Delivered, Fault> {
-        let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
-        let found = self.find_one(&inbox, doc! { ID: open(user) }).await?;
-        let found = found.as_deref().map(OpenBucket::read).transpose()?;
+        let inbox = self.collections.collection(INBOX);
+        let document = self.find_one(&inbox, doc! { ID: open(user) }).await?;
+        let found = document.as_deref().map(OpenBucket::read).transpose()?;
         let Some(found) = found else {
             let document = raw(&OpenBucket::first(user, notice, limits))?;
             inbox.insert_one(document).session(&mut self.session).await?;
@@ -268,7 +267,7 @@ impl Transaction<'_> {
         if self.find_one(&self.collections.users, by_id).await?.is_none() {
             return Ok(Delivered::UserRemoved);
         }
-        let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
+        let inbox = self.collections.collection(INBOX);
         let first = raw(&OpenBucket::first(user, notice, limits))?;
         let replace = inbox.replace_one(doc! { ID: open(user) }, first);
         expect_matched(replace.session(&mut self.session).await?.matched_count, 1)?;
@@ -285,7 +284,7 @@ impl Transaction<'_> {
         let Some(oldest) = last.checked_sub(limits.count + OpenBucket::MAX_NOTICES) else {
             return Ok(());
         };
-        let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
+        let inbox = self.collections.collection(INBOX);
         let range = doc! { "$gte": bucket_id(user, 0), "$lte": bucket_id(user, oldest) };
         inbox.delete_many(doc! { ID: range }).session(&mut self.session).await?;
         Ok(())
@@ -293,7 +292,7 @@ impl Transaction<'_> {
 
     /// Removes the inbox of a user. For a day it refuses notices, which may still be in flight.
     pub async fn delete_inbox(&mut self, user: LocalityId, now: Timestamp) -> Result<(), Fault> {
-        let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
+        let inbox = self.collections.collection(INBOX);
         let closed = doc! { ID: { "$gte": bucket_id(user, 0), "$lt": open(user) } };
         inbox.delete_many(closed).session(&mut self.session).await?;
         let refusal = raw(&refusal(user, now))?;

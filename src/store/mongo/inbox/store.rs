@@ -67,14 +67,14 @@ impl InboxStore for Mongo {
 }
 
 impl Mongo {
-    /// Refuses what a store of an older schema has no collection for.
+    /// Fails if the store has an older schema, without inboxes.
     fn check_inboxes(&self) -> Result<(), Error> {
         let has_inboxes = self.collections.version_guard.versions()?.has_inboxes();
         if has_inboxes { Ok(()) } else { Err(Error::NoInboxes) }
     }
 }
 
-/// The error of a write of several parts, some of which may have been made.
+/// The error of a write of several parts, some of which may have succeeded.
 fn unknown(error: Error) -> Error {
     match error {
         Error::Unavailable(cause) => Error::OutcomeUnknown(cause),

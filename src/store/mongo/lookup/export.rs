@@ -102,9 +102,9 @@ impl UserScan for Snapshot {
             // Names of attributes do not change.
             let mut users = Vec::with_capacity(found.len());
             for document in &found {
-                let user = StoredUser::read(document)?;
-                let private = user.private.clone();
-                let user = collections.full_user(user).await?;
+                let stored = StoredUser::read(document)?;
+                let private = stored.private.clone();
+                let user = collections.full_user(stored).await?;
                 users.push(ExportedUser::from_stored(user, &private).map_err(Fault::damaged)?);
             }
             Ok(users)

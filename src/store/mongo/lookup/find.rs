@@ -34,15 +34,16 @@ impl ReadMode<'_, '_> {
         }
     }
 
-    /// The documents with these ids, as many as fit in a reply. `projection` has the fields to read;
-    /// `None` reads all.
+    /// The documents with these ids, as many as fit in a reply. `projection` has the fields to
+    /// read; `None` reads all.
     pub async fn find(
         &mut self,
         from: &Collection<RawDocumentBuf>,
         ids: Vec<Bson>,
         projection: Option<Document>,
     ) -> Result<Reply, Fault> {
-        // With a batch of exactly this size, the server would keep a cursor open for no more documents.
+        // With a batch of exactly this size, the server would keep a cursor open for no more
+        // documents.
         let size = ids.len() as u32 + 1;
         let find = from.find(by_id(ids)).batch_size(size);
         let find = match projection {

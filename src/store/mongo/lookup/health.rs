@@ -1,5 +1,5 @@
-//! The health probe: finds keys without an owner, as look-ups do. A router does not report which shard
-//! owns a key, so there are enough keys for every shard to own some.
+//! The health probe: finds keys without an owner, as look-ups do. A router does not report which
+//! shard owns a key, so there are enough keys for every shard to own some.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Look-ups that begin with a hint of the owner. A user's document lists its identities, so a hinted
-//! user that lists the key is the answer. A wrong hint costs one more read.
+//! Look-ups that begin with a hint of the owner. A user's document lists its identities, so a
+//! hinted user that lists the key is the answer. A wrong hint costs one more read.
 
 use futures_util::future::try_join;
 use locality_uuid::LocalityId;
@@ -47,9 +47,10 @@ impl Collections {
         Ok((answered(lookups), reads.max(hint_reads)))
     }
 
-    /// The hints for `keys`. There are none for the latest state on a cluster, where a commit becomes
-    /// visible on one shard before another: a plain read of a hinted user could return a state that
-    /// an earlier look-up saw replaced. Reads by claim have an order; linearizable reads wait.
+    /// The hints for `keys`. There are none for the latest state on a cluster, where a commit
+    /// becomes visible on one shard before another: a plain read of a hinted user could return a
+    /// state that an earlier look-up saw replaced. Reads by claim have an order; linearizable reads
+    /// wait.
     fn hinted_keys(&self, keys: &[IdentityKey], consistency: Consistency) -> HintedKeys {
         let mut hinted = HintedKeys::default();
         let uses_hints = !(self.is_routed && consistency == Consistency::Latest);

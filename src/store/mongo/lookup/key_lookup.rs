@@ -70,8 +70,8 @@ impl Collections {
         }
     }
 
-    /// Looks up `keys`, in order, until the users have [`ANSWER_BYTES`]. Returns the number of finds,
-    /// too.
+    /// Looks up `keys`, in order, until the users have [`ANSWER_BYTES`]. Returns the number of
+    /// finds, too.
     pub async fn look_up(
         &self,
         keys: &[IdentityKey],
@@ -129,8 +129,8 @@ impl Collections {
         Ok(keys.iter().map(|key| owners.get(key.as_str()).cloned().unwrap_or(Ok(None))).collect())
     }
 
-    /// The users with these ids, in order, until they have [`ANSWER_BYTES`], and the number of finds.
-    /// A truncated reply means large users: fetch the rest in smaller batches.
+    /// The users with these ids, in order, until they have [`ANSWER_BYTES`], and the number of
+    /// finds. A truncated reply means large users: fetch the rest in smaller batches.
     pub async fn users(
         &self,
         ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,

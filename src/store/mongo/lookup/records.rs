@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::Collection;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
-use mongodb::options::{FindOptions, Hint, ReadConcern};
+use mongodb::options::{FindOptions, Hint};
 
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::{Hold, Record};
@@ -48,7 +46,7 @@ impl Collections {
 
     #[cfg(feature = "test-entity")]
     pub async fn counter(&self, name: &str) -> Result<u64, Fault> {
-        let meta = self.database.collection::<Document>(crate::store::mongo::schema::fields::META);
+        let meta = self.collection(crate::store::mongo::schema::fields::META);
         let counter = meta.find_one(doc! { ID: name }).await?;
         Ok(counter.map_or(0, |counter| counter.get_i64("n").unwrap_or_default() as u64))
     }
@@ -62,10 +60,8 @@ impl Collections {
     ) -> Result<Vec<TenantRecord>, Fault> {
         let filter =
             doc! { ID: { "$gt": after, "$gte": prefix, "$lt": format!("{prefix}{}", char::MAX) } };
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
-        let found = self
-            .find_documents(&self.tenants, filter, options.max_time(self.timeout).build())
-            .await?;
+        let options = self.find_options(doc! { ID: 1 }, limit);
+        let found = self.find_documents(&self.tenants, filter, options).await?;
         found.iter().map(|document| read_tenant(document)).collect()
     }
 
@@ -92,8 +88,8 @@ impl Collections {
         read_holds(&self.find_documents(&self.identities, filter, options).await?)
     }
 
-    /// Users of a tenant in the order of their ids. The server may read many users of other tenants,
-    /// so there is no time limit.
+    /// Users of a tenant in the order of their ids. The server may read many users of other
+    /// tenants, so there is no time limit.
     pub async fn scan(
         &self,
         tenant: &Tenant,
@@ -129,7 +125,8 @@ impl Collections {
 
         let (mut later, is_full) =
             self.find_expired(doc! { EXPIRES_AT: times }, EXPIRES_AT, remaining).await?;
-        // The index has no order within one time: the limit may have cut off users of the last time.
+        // The index has no order within one time: the limit may have cut off users of the last
+        // time.
         if let Some(last) = later.last().map(|user| user.time).filter(|_| is_full) {
             later.retain(|user| user.time < last);
             let rest = self.due_at(last, None, remaining - later.len()).await?;
@@ -163,32 +160,14 @@ impl Collections {
         order: &str,
         limit: usize,
     ) -> Result<(Vec<ExpiredUser>, bool), Fault> {
-        let options = FindOptions::builder().sort(doc! { order: 1 }).limit(limit as i64);
-        let options = options
-            .projection(doc! { TENANT: 1, EXPIRES_AT: 1 })
-            .hint(Hint::Keys(doc! { EXPIRES_AT: 1 }));
-        let found = self
-            .find_documents(&self.users, filter, options.max_time(self.timeout).build())
-            .await?;
+        let mut options = self.find_options(doc! { order: 1 }, limit);
+        options.projection = Some(doc! { TENANT: 1, EXPIRES_AT: 1 });
+        options.hint = Some(Hint::Keys(doc! { EXPIRES_AT: 1 }));
+        let found = self.find_documents(&self.users, filter, options).await?;
         Ok((
             found.iter().filter_map(|document| read_expired(document).ok()).collect(),
             found.len() == limit,
         ))
-    }
-
-    fn time_limit(&self) -> FindOptions {
-        FindOptions::builder().max_time(self.timeout).build()
-    }
-
-    /// All majority-committed documents that a filter matches.
-    pub async fn find_documents(
-        &self,
-        from: &Collection<RawDocumentBuf>,
-        filter: Document,
-        options: FindOptions,
-    ) -> Result<Vec<RawDocumentBuf>, Fault> {
-        let find = from.find(filter).with_options(options).read_concern(ReadConcern::majority());
-        Ok(find.await?.try_collect().await?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many mutations in one transaction: those that only add documents, and depend on no other reads.
-//! The others, and all if the transaction fails, have transactions of their own. Their requests make
-//! that safe, whatever the outcome of this transaction.
+//! The others, and all if the transaction fails, have transactions of their own. Their requests
+//! make that safe, whatever the outcome of this transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,13 +37,13 @@ impl Mongo {
         let mut done = self.mutate_together(mutations.clone()).await;
         done.resize_with(mutations.len(), || None);
         let each = Arc::unwrap_or_clone(mutations).into_iter().zip(done);
-        let each = each.map(|(mutation, done)| async {
+        let outcomes = each.map(|(mutation, done)| async {
             match done {
                 Some(outcome) => Ok(outcome),
                 None => self.mutate(mutation).await,
             }
         });
-        stream::iter(each.collect::<Vec<_>>()).buffered(MAX_CONCURRENT).collect().await
+        stream::iter(outcomes.collect::<Vec<_>>()).buffered(MAX_CONCURRENT).collect().await
     }
 
     /// The outcomes of the mutations that shared a transaction.
@@ -122,21 +122,20 @@ impl Collections {
         let tokens = names.as_deref().map(|names| AttributeTokens { names, policies });
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
         transaction.insert_users(&users, &events.collect(), tokens).await?;
-        let claims = written().flat_map(|write_set| &write_set.writes);
-        let claims = claims.filter_map(|write| match write {
-            Write::Claim(key, write) => Some((key, write)),
+        let claim = |write| match write {
+            &Write::Claim(ref key, ref write) => Some((key, write)),
             _ => None,
-        });
-        let claims: Vec<_> = claims.collect();
+        };
+        let writes = written().flat_map(|write_set| &write_set.writes);
+        let claims: Vec<_> = writes.filter_map(claim).collect();
         transaction.write_claims(&claims).await?;
         transaction.confirm_epoch().await?;
-        let new = mutations.iter().zip(&write_sets).zip(&repeated);
-        let new = new.filter(|(_, is_repeated)| !**is_repeated);
-        let new = new.filter_map(|((mutation, write_set), _)| {
-            let request = mutation.request.as_ref()?;
-            Some((request, write_set.as_ref()?.subject, mutation.time))
+        let each = mutations.iter().zip(&write_sets).zip(&repeated);
+        let requests = each.filter(|(_, is_repeated)| !**is_repeated).filter_map(|(new, _)| {
+            let (mutation, write_set) = new;
+            Some((mutation.request.as_ref()?, write_set.as_ref()?.subject, mutation.time))
         });
-        transaction.record_requests(new.collect()).await?;
+        transaction.record_requests(requests.collect()).await?;
 
         for (key, write) in claims {
             self.hints.learn_write(key, write);

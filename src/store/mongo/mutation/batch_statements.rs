@@ -27,12 +27,12 @@ impl Transaction<'_> {
         needs: &mut [ReadRequest],
         read_sets: &mut [ReadSet],
     ) -> Result<(), Fault> {
-        let claims = needs.iter().flat_map(|needs| &needs.claims).cloned();
-        let claims = self.find_claims(claims.collect()).await?;
-        let users = needs.iter().flat_map(|needs| &needs.users).map(|id| id_value(*id));
-        let users = self.find_all(&self.collections.users.clone(), users.collect()).await?;
-        let mut found = HashMap::with_capacity(users.len());
-        for document in users {
+        let keys = needs.iter().flat_map(|needs| &needs.claims).cloned();
+        let claims = self.find_claims(keys.collect()).await?;
+        let ids = needs.iter().flat_map(|needs| &needs.users).map(|id| id_value(*id));
+        let documents = self.find_all(&self.collections.users, ids.collect()).await?;
+        let mut found = HashMap::with_capacity(documents.len());
+        for document in documents {
             let stored = StoredUser::read(&document)?;
             found.insert(stored.id, self.collections.record(stored).await?);
         }
@@ -56,7 +56,7 @@ impl Transaction<'_> {
         requests: impl Iterator<Item = &'m IdempotencyKey>,
     ) -> Result<HashMap<LocalityId, StoredRequest>, Fault> {
         let ids = requests.map(request_id).collect();
-        let found = self.find_all(&self.collections.requests.clone(), ids).await?;
+        let found = self.find_all(&self.collections.requests, ids).await?;
         let read =
             |document: &RawDocumentBuf| Ok((id_of(document)?, StoredRequest::read(document)?));
         found.iter().map(read).collect()
@@ -71,11 +71,11 @@ impl Transaction<'_> {
             raw(&request_document(request, IdempotencyKey::stored_subject(*subject), *time))
         };
         let documents = requests.iter().map(document).collect::<Result<Vec<_>, _>>()?;
-        self.insert_all(&self.collections.requests.clone(), documents).await
+        self.insert_all(&self.collections.requests, documents).await
     }
 
-    /// Inserts new users with their first events. `tokens` has the names of all of their attributes,
-    /// if these are stored by tokens.
+    /// Inserts new users with their first events. `tokens` has the names of all of their
+    /// attributes, if these are stored by tokens.
     pub async fn insert_users(
         &mut self,
         users: &[&Record],
@@ -92,7 +92,7 @@ impl Transaction<'_> {
         };
         let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         self.is_in_epoch |= !documents.is_empty();
-        self.insert_all(&self.collections.users.clone(), documents).await
+        self.insert_all(&self.collections.users, documents).await
     }
 
     async fn insert_all(
@@ -115,13 +115,7 @@ impl Transaction<'_> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let size = ids.len() as u32 + 1;
-        let find = from.find(by_id(ids)).batch_size(size).max_time(self.collections.timeout);
-        let mut cursor = find.session(&mut self.session).await?;
-        let mut found = Vec::new();
-        while cursor.advance(&mut self.session).await? {
-            found.push(cursor.current().to_owned());
-        }
-        Ok(found)
+        let batch_size = ids.len() + 1;
+        self.find_documents(from, by_id(ids), Some(batch_size)).await
     }
 }

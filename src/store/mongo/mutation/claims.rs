@@ -37,12 +37,11 @@ impl Transaction<'_> {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
-        let find = self.collections.identities.find(by_id(keys.iter().map(key_value).collect()));
-        let find = find.batch_size(keys.len() as u32 + 1).max_time(self.collections.timeout);
-        let mut cursor = find.session(&mut self.session).await?;
+        let (from, filter) =
+            (&self.collections.identities, by_id(keys.iter().map(key_value).collect()));
         let mut claims = HashMap::with_capacity(keys.len());
-        while cursor.advance(&mut self.session).await? {
-            let (key, claim) = read_claim(cursor.current())?;
+        for document in self.find_documents(from, filter, Some(keys.len() + 1)).await? {
+            let (key, claim) = read_claim(&document)?;
             claims.insert(key.to_owned(), claim);
         }
 

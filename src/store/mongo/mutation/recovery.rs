@@ -104,12 +104,8 @@ impl Collections {
         subject: Option<LocalityId>,
     ) -> Result<bool, Fault> {
         let filter = doc! { ID: request_id(request) };
-        let find = self
-            .requests
-            .find_one(filter)
-            .read_concern(ReadConcern::majority())
-            .max_time(self.timeout);
-        let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
+        let document = self.find_document(&self.requests, filter, doc! {}).await?;
+        let record = document.map(|document| StoredRequest::read(&document)).transpose()?;
         let is_ours = |record: &StoredRequest| {
             record.subject == subject
                 && record.request_hash == request.request_hash
@@ -119,8 +115,8 @@ impl Collections {
         Ok(record.as_ref().is_some_and(is_ours))
     }
 
-    /// The answer to a mutation that was carried out before, unless its user is gone. Its commit may
-    /// become visible on one shard before another: linearizable reads wait for all.
+    /// The answer to a mutation that was carried out before, unless its user is gone. Its commit
+    /// may become visible on one shard before another: linearizable reads wait for all.
     async fn repeat(
         &self,
         mutation: &Mutation,
@@ -159,9 +155,8 @@ impl Collections {
     }
 
     async fn revision(&self, id: LocalityId) -> Result<Option<i64>, Fault> {
-        let user =
-            self.users.find_one(doc! { ID: id_value(id) }).read_concern(ReadConcern::majority());
-        let user = user.max_time(self.timeout).await?;
+        let by_id = doc! { ID: id_value(id) };
+        let user = self.find_document(&self.users, by_id, doc! {}).await?;
         user.map(|document| Ok(StoredUser::read(&document)?.revision)).transpose()
     }
 }

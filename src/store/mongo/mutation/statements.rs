@@ -71,8 +71,7 @@ impl Transaction<'_> {
 
     /// Whether a tenant has users. Reads from all shards.
     async fn has_members(&mut self, name: &str) -> Result<bool, Fault> {
-        let users = self.collections.users.clone();
-        Ok(self.find_one(&users, doc! { TENANT: name }).await?.is_some())
+        Ok(self.find_one(&self.collections.users, doc! { TENANT: name }).await?.is_some())
     }
 
     /// The record of a request.
@@ -139,7 +138,7 @@ impl Transaction<'_> {
 
     #[cfg(feature = "test-entity")]
     async fn count(&mut self, name: &str) -> Result<(), Fault> {
-        let meta = self.collections.database.collection::<Document>(META);
+        let meta = self.collections.collection(META);
         let change = meta.update_one(doc! { ID: name }, doc! { "$inc": { "n": 1_i64 } });
         change.upsert(true).session(&mut self.session).await?;
         Ok(())
@@ -161,13 +160,14 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Ensures that the writes succeed only in the current epoch. The validators of users and tenants
-    /// do so; if the transaction has written only claims, an update of the store's versions does.
+    /// Ensures that the writes succeed only in the current epoch. The validators of users and
+    /// tenants do so; if the transaction has written only claims, an update of the store's versions
+    /// does.
     pub async fn confirm_epoch(&mut self) -> Result<(), Fault> {
         if self.is_in_epoch || !self.needs_epoch {
             return Ok(());
         }
-        let meta = self.collections.database.collection::<Document>(META);
+        let meta = self.collections.collection(META);
         // Null matches an absent field.
         let epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
         let present = doc! { ID: SCHEMA, EPOCH: epoch };
@@ -179,8 +179,8 @@ impl Transaction<'_> {
         if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::EpochChanged) }
     }
 
-    /// Raises the revision of a user on which a write depends, so that the transaction conflicts with
-    /// a change of the user.
+    /// Raises the revision of a user on which a write depends, so that the transaction conflicts
+    /// with a change of the user.
     pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
         let mut change = doc! { "$inc": { REVISION: 1_i64 } };
         if self.epoch > 0 {

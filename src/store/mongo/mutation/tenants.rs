@@ -1,6 +1,6 @@
 //! The statements of a transaction on tenants and the names of their attributes.
 
-use mongodb::bson::{RawDocumentBuf, doc};
+use mongodb::bson::doc;
 
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -28,7 +28,8 @@ impl Transaction<'_> {
     }
 
     pub async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
-        let filter = doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|preserved| preserved.revision) };
+        let revision = self.tenant.as_ref().map(|preserved| preserved.revision);
+        let filter = doc! { ID: name.as_str(), REVISION: revision };
         self.needs_epoch = true;
         let tenants = &self.collections.tenants;
         let deleted = tenants.delete_one(filter).session(&mut self.session).await?;
@@ -39,7 +40,7 @@ impl Transaction<'_> {
     pub async fn delete_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
         let names = self.collections.names_to_delete(tenant.as_str()).await?;
         let Some((ids, tombstone)) = names else { return Ok(()) };
-        let collection = self.collections.database.collection::<RawDocumentBuf>(NAMES);
+        let collection = self.collections.collection(NAMES);
         if !ids.is_empty() {
             collection.delete_many(by_id(ids)).session(&mut self.session).await?;
         }

@@ -1,5 +1,5 @@
-//! The sessions of servers that died. Their transactions lock documents until MongoDB ends them after
-//! a minute. Every server ends the sessions of servers that have not renewed their documents.
+//! The sessions of servers that died. Their transactions lock documents until MongoDB ends them
+//! after a minute. Every server ends the sessions of servers that have not renewed their documents.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::store::mongo::presence::servers::{BEAT_INTERVAL, Presence, ServerDocu
 
 /// The age of a document, by the database's clock, at which its server counts as dead.
 const DEAD_AFTER: Duration = Duration::from_secs(8);
-/// The age at which a document is deleted. Until then every beat ends its sessions: a statement that
-/// was in flight when the server died may arrive late.
+/// The age at which a document is deleted. Until then every beat ends its sessions: a statement
+/// that was in flight when the server died may arrive late.
 const DELETE_AFTER: Duration = Duration::from_secs(20);
 /// The age at which a document is deleted even if its sessions could not be ended: by then MongoDB
 /// has ended them.

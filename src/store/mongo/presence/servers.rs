@@ -3,16 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc};
+use mongodb::bson::{Binary, Bson, DateTime, Document, RawDocumentBuf, Uuid, doc};
 use mongodb::error::Error as DriverError;
-use mongodb::options::{
-    Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
-};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use mongodb::{Collection, Database};
 
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::concern::majority;
+use crate::store::mongo::client::documents::collect;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::bson::number;
 use crate::store::mongo::schema::fields::{AHEAD, ID, SERVERS, SESSIONS, TIME};
@@ -27,7 +26,7 @@ pub type SessionId = [u8; 16];
 #[derive(Clone)]
 pub struct Presence {
     id: Bson,
-    servers: Collection<Document>,
+    servers: Collection<RawDocumentBuf>,
 }
 
 /// The document of a server.
@@ -106,7 +105,7 @@ impl Presence {
     pub async fn all(&self) -> Result<Vec<ServerDocument>, Fault> {
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
         let find = self.servers.find(doc! {}).read_concern(ReadConcern::majority());
-        let found: Vec<Document> = find.selection_criteria(primary).await?.try_collect().await?;
+        let found = collect(find.selection_criteria(primary).await?).await?;
         Ok(found.iter().filter_map(ServerDocument::read).collect())
     }
 
@@ -168,8 +167,4 @@ fn uuid(bytes: SessionId) -> Bson {
 
 fn uuids(ids: &[SessionId]) -> Vec<Bson> {
     ids.iter().copied().map(uuid).collect()
-}
-
-fn majority() -> WriteConcern {
-    WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build()
 }

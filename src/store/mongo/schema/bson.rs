@@ -31,6 +31,12 @@ pub fn bytes(bytes: Vec<u8>) -> Bson {
     Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
 }
 
+/// The id of any document.
+pub fn bson_id(document: &RawDocument) -> Result<Bson, Fault> {
+    let id = document.get(ID).map_err(Fault::damaged)?;
+    id.and_then(|id| Bson::try_from(id).ok()).ok_or_else(|| Fault::damaged("a document has no id"))
+}
+
 /// The filter for the documents with these ids.
 pub fn by_id(mut ids: Vec<Bson>) -> Document {
     match ids.len() {

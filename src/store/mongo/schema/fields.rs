@@ -13,7 +13,8 @@ pub const TENANTS: &str = "tenants";
 /// The names of attributes, by tenant and number of the document. Stores of older programs have no
 /// such collection.
 pub const NAMES: &str = "names";
-/// Parts of histories: [`EVENTS`], [`EXPIRES_AT`]. Stores of older programs have no such collection.
+/// Parts of histories: [`EVENTS`], [`EXPIRES_AT`]. Stores of older programs have no such
+/// collection.
 pub const JOURNAL: &str = "journal";
 /// Ended ownerships by their identity keys: [`OWNERSHIPS`], [`EXPIRES_AT`]. Stores of older
 /// programs have no such collection.
@@ -36,8 +37,8 @@ pub const ID: &str = "_id";
 /// Of a user or a tenant: a number that every write raises by a random step, so that two
 /// transactions that change the document conflict.
 pub const REVISION: &str = "r";
-/// Of a user or a tenant: the store's epoch when it was written. Of the schema: the current epoch. A
-/// store of schema version 2 has none.
+/// Of a user or a tenant: the store's epoch when it was written. Of the schema: the current epoch.
+/// A store of schema version 2 has none.
 pub const EPOCH: &str = "e";
 /// Of the schema: its version.
 pub const META_SCHEMA_VERSION: &str = "v";

@@ -1,5 +1,5 @@
-//! The end of a user's history, which is part of the user's document, so that most mutations need no
-//! further statement. When it is full, its events become a document of the journal.
+//! The end of a user's history, which is part of the user's document, so that most mutations need
+//! no further statement. When it is full, its events become a document of the journal.
 
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;

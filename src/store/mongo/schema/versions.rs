@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
@@ -174,9 +174,10 @@ impl Versions {
 
 async fn read(database: &Database) -> Result<Option<Document>, DriverError> {
     let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-    let meta = database.collection::<Document>(META);
-    let find = meta.find_one(doc! { ID: SCHEMA });
-    find.read_concern(ReadConcern::majority()).selection_criteria(primary).await
+    let meta = database.collection::<RawDocumentBuf>(META);
+    let find = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority());
+    let document = find.selection_criteria(primary).await?;
+    Ok(document.map(|document| Document::try_from(document.as_ref())).transpose()?)
 }
 
 /// The latest known versions of an open store. It stops writes of a program that does not support
@@ -210,7 +211,7 @@ impl VersionGuard {
     pub async fn refresh(&self, database: &Database) -> Result<bool, Fault> {
         let requested = Instant::now();
         let versions = read(database).await?.as_ref().and_then(Versions::of);
-        let versions = versions.ok_or_else(|| Fault::damaged("a store without its versions"))?;
+        let versions = versions.ok_or_else(|| Fault::damaged("the store has no versions"))?;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if requested < latest.1 {
             return Ok(false);

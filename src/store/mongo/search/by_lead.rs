@@ -119,8 +119,10 @@ impl Collections {
         hint: Hint,
         limit: usize,
     ) -> Result<usize, Fault> {
-        let options = FindOptions::builder().limit(limit as i64).projection(doc! { ID: 1 });
-        let options = options.hint(hint).max_time(self.timeout).build();
+        let mut options = self.time_limit();
+        options.limit = Some(limit as i64);
+        options.projection = Some(doc! { ID: 1 });
+        options.hint = Some(hint);
         Ok(self.find_documents(from, filter, options).await?.len())
     }
 
@@ -142,13 +144,13 @@ impl Collections {
         view: View,
     ) -> Result<Vec<SearchedUser>, Fault> {
         let filter = after_id(after, of_tenant(tenant, filter));
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
-        let options = options.hint(by_attributes()).max_time(self.timeout).build();
+        let mut options = self.find_options(doc! { ID: 1 }, limit);
+        options.hint = Some(by_attributes());
         self.found_users(filter, options, view).await
     }
 
-    /// All users of a tenant in the order of their ids. There is no hint: stores of older schemas lack
-    /// the index.
+    /// All users of a tenant in the order of their ids. There is no hint: stores of older schemas
+    /// lack the index.
     async fn users_of(
         &self,
         tenant: &Tenant,
@@ -157,8 +159,7 @@ impl Collections {
         view: View,
     ) -> Result<Vec<SearchedUser>, Fault> {
         let filter = after_id(after, of_tenant(tenant, doc! {}));
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
-        self.found_users(filter, options.max_time(self.timeout).build(), view).await
+        self.found_users(filter, self.find_options(doc! { ID: 1 }, limit), view).await
     }
 
     /// The users that a filter finds, with the fields that a search needs.
@@ -198,8 +199,8 @@ impl Collections {
             return Ok(Vec::new());
         }
         let filter = by_id(ids.iter().copied().map(id_value).collect());
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).max_time(self.timeout);
-        let mut users = self.found_users(filter, options.build(), view).await?;
+        let mut users =
+            self.found_users(filter, self.find_options(doc! { ID: 1 }, 0), view).await?;
         users.retain(|found| found.user.tenant == *tenant);
         Ok(users)
     }
@@ -224,8 +225,7 @@ impl Collections {
         filter: Document,
         limit: usize,
     ) -> Result<Vec<(String, Option<LocalityId>)>, Fault> {
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
-        let options = options.max_time(self.timeout).build();
+        let options = self.find_options(doc! { ID: 1 }, limit);
         let found = self.find_documents(&self.identities, filter, options).await?;
         let owner = |document| {
             let (key, claim) = read_claim(document)?;

@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use mongodb::options::{
-    Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
-};
+use mongodb::options::{FindOptions, ReadConcern, ReadPreference, SelectionCriteria};
 
 use crate::directory::error::Error;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{KnownNames, MOST_NAMES, Token};
+use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::bson::raw;
@@ -136,8 +135,8 @@ impl Collections {
         Err(Fault::TimedOut)
     }
 
-    /// Adds as many of these names as one document has room for, unless another server has added some
-    /// of them.
+    /// Adds as many of these names as one document has room for, unless another server has added
+    /// some of them.
     async fn add_names(
         &self,
         tenant: &str,
@@ -145,13 +144,11 @@ impl Collections {
         last: Option<&Page>,
         new: &[&str],
     ) -> Result<(), Fault> {
-        let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
         let created = mongodb::bson::DateTime::from_millis(since.as_millis());
         let newest = last.filter(|page| {
             page.since == Some(since.as_millis()) && page.names.len() < NAMES_PER_DOCUMENT
         });
-        let collection =
-            self.database.collection::<Document>(crate::store::mongo::schema::fields::NAMES);
+        let collection = self.collection(crate::store::mongo::schema::fields::NAMES);
         if let Some(page) = newest {
             let new = &new[..new.len().min(NAMES_PER_DOCUMENT - page.names.len())];
             let last_free = format!("{NAMES_FIELD}.{}", NAMES_PER_DOCUMENT - new.len());
@@ -162,7 +159,7 @@ impl Collections {
                 last_free: { "$exists": false },
             };
             let push = doc! { "$push": { NAMES_FIELD: { "$each": new } } };
-            collection.update_one(filter, push).write_concern(majority).await?;
+            collection.update_one(filter, push).write_concern(majority()).await?;
             return Ok(());
         }
 
@@ -174,7 +171,7 @@ impl Collections {
             FIRST: first as i32,
             NAMES_FIELD: &new[..new.len().min(NAMES_PER_DOCUMENT)],
         };
-        let inserted = collection.insert_one(document).write_concern(majority).await;
+        let inserted = collection.insert_one(raw(&document)?).write_concern(majority()).await;
         match inserted.map_err(Fault::from) {
             Err(fault) if !fault.is_duplicate() => Err(fault),
             _ => Ok(()),
@@ -230,7 +227,7 @@ impl Collections {
     /// The documents with the names of a tenant, in the order of their tokens.
     async fn pages(&self, tenant: &str) -> Result<Vec<Page>, Fault> {
         let collection: Collection<RawDocumentBuf> =
-            self.database.collection(crate::store::mongo::schema::fields::NAMES);
+            self.collection(crate::store::mongo::schema::fields::NAMES);
         // A comma comes right before the hyphen, which names may have.
         let own = doc! { ID: { "$gte": format!("{tenant},"), "$lt": format!("{tenant}-") } };
         let options = FindOptions::builder()

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use mongodb::Database;
-use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::Hint;
 use tokio::time::Instant;
 
 use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::client::documents::collect;
 use crate::store::mongo::schema::fields::ID;
 use crate::store::mongo::setup::presplit::Hashes;
 use crate::store::mongo::setup::validators::shard_key;
@@ -72,13 +72,14 @@ impl Cluster {
     /// The versions of the live routers.
     pub async fn router_versions(&self) -> Result<Vec<String>, DriverError> {
         let oldest = DateTime::from_millis(DateTime::now().timestamp_millis() - MAX_REPORT_AGE_MS);
-        let routers = self
-            .config
-            .collection::<Document>("mongos")
-            .find(doc! { "ping": { "$gte": oldest } })
-            .await?;
-        let version = |router: Document| Ok(router.get_str("mongoVersion").ok().map(str::to_owned));
-        routers.try_filter_map(|router| async { version(router) }).try_collect().await
+        let routers = self.find("mongos", doc! { "ping": { "$gte": oldest } }).await?;
+        let versions = routers.iter().filter_map(|router| router.get_str("mongoVersion").ok());
+        Ok(versions.map(str::to_owned).collect())
+    }
+
+    /// The documents of a collection of the config database that a filter matches.
+    async fn find(&self, collection: &str, filter: Document) -> Result<Vec<Document>, DriverError> {
+        collect(self.config.collection(collection).find(filter).await?).await
     }
 
     /// The shard key of `collection`, if it is sharded.
@@ -87,8 +88,8 @@ impl Cluster {
     }
 
     async fn entry(&self, collection: &str) -> Result<Option<Document>, DriverError> {
-        let entries = self.config.collection::<Document>("collections");
-        entries.find_one(doc! { ID: self.namespace(collection), "dropped": { "$ne": true } }).await
+        let filter = doc! { ID: self.namespace(collection), "dropped": { "$ne": true } };
+        Ok(self.find("collections", filter).await?.pop())
     }
 
     fn namespace(&self, collection: &str) -> String {
@@ -98,19 +99,18 @@ impl Cluster {
     /// The chunks of `collection`, in no order.
     pub async fn chunks(&self, collection: &str) -> Result<Vec<Chunk>, DriverError> {
         let Some(filter) = self.chunk_filter(collection).await? else { return Ok(Vec::new()) };
-        let chunks = self.config.collection::<Document>("chunks").find(filter).await?;
-        chunks.try_filter_map(|chunk| async move { Ok(Chunk::read(&chunk)) }).try_collect().await
+        Ok(self.find("chunks", filter).await?.iter().filter_map(Chunk::read).collect())
     }
 
     /// The chunk that begins at `start`.
     async fn chunk_at(&self, collection: &str, start: &Bson) -> Result<Option<Chunk>, DriverError> {
         let Some(mut filter) = self.chunk_filter(collection).await? else { return Ok(None) };
         filter.insert(format!("min.{ID}"), start.clone());
-        let chunk = self.config.collection::<Document>("chunks").find_one(filter).await?;
-        Ok(chunk.as_ref().and_then(Chunk::read))
+        Ok(self.find("chunks", filter).await?.first().and_then(Chunk::read))
     }
 
-    /// The filter for the chunks of a collection. Chunks have its UUID, and before MongoDB 5.0 its name.
+    /// The filter for the chunks of a collection. Chunks have its UUID, and before MongoDB 5.0 its
+    /// name.
     async fn chunk_filter(&self, collection: &str) -> Result<Option<Document>, DriverError> {
         let Some(entry) = self.entry(collection).await? else { return Ok(None) };
         let by_name = doc! { "ns": self.namespace(collection) };
@@ -162,8 +162,8 @@ impl Cluster {
         retry_step(split).await
     }
 
-    /// Moves the chunk that begins at `start` to `shard`, unless it has documents. Returns whether it
-    /// was moved.
+    /// Moves the chunk that begins at `start` to `shard`, unless it has documents. Returns whether
+    /// it was moved.
     pub async fn move_empty_chunk(
         &self,
         collection: &str,
@@ -194,7 +194,7 @@ impl Cluster {
     }
 
     async fn is_empty(&self, collection: &str, chunk: &Chunk) -> Result<bool, DriverError> {
-        let documents = self.database.collection::<Document>(collection);
+        let documents = self.database.collection::<RawDocumentBuf>(collection);
         let key = self.key_of(collection).await?.unwrap_or_else(|| shard_key(collection));
         let (min, max) = (chunk.min.clone(), chunk.max.clone());
         let first = documents.find_one(doc! {}).min(min).max(max).hint(Hint::Keys(key));

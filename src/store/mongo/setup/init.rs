@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
-use mongodb::options::{Acknowledgment, WriteConcern};
 
+use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::connect::{connect, disconnect};
 use crate::store::mongo::client::error::{Fault, OpenError};
 use crate::store::mongo::client::supported::Supported;
@@ -134,7 +134,7 @@ async fn create_missing(
 async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
     match Versions::supported_in(database, Supported::PRESENT).await {
         Err(OpenError::NotInitialised { database: name }) => {
-            match database.collection::<Document>(META).find_one(doc! {}).await? {
+            match database.collection::<RawDocumentBuf>(META).find_one(doc! {}).await? {
                 None => Ok(None),
                 Some(_) => Err(OpenError::Foreign {
                     database: name,
@@ -206,10 +206,10 @@ async fn create(database: &Database, name: &str, epoch: i32) -> Result<bool, Dri
     command.extend(validation_options(name, epoch));
     match database.run_command(command).await {
         Ok(_) => Ok(true),
-        Err(error) if matches!(&*error.kind, ErrorKind::Command(error) if error.code == NAMESPACE_EXISTS) => {
-            Ok(false)
-        }
-        Err(error) => Err(error),
+        Err(error) => match &*error.kind {
+            ErrorKind::Command(refused) if refused.code == NAMESPACE_EXISTS => Ok(false),
+            _ => Err(error),
+        },
     }
 }
 
@@ -345,11 +345,12 @@ async fn spread_ranges(
 
 /// Marks the database as a store.
 async fn finish(database: &Database, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
-    let meta = database.collection::<Document>(META);
-    let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+    let meta = database.collection::<RawDocumentBuf>(META);
     let name = database.name();
     let version = Versions::NEW.schema;
-    match meta.insert_one(Versions::NEW.document()).write_concern(majority).await {
+    let document =
+        RawDocumentBuf::try_from(&Versions::NEW.document()).map_err(DriverError::from)?;
+    match meta.insert_one(document).write_concern(majority()).await {
         Ok(_) => progress(&format!("database {name} is a store of schema version {version} now")),
         Err(error) if Fault::from(error.clone()).is_duplicate() => {
             progress(&format!("database {name} was a store of schema version {version} before"));

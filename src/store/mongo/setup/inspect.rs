@@ -1,7 +1,7 @@
 //! The inspection of a database: whether it is a store, and which parts are missing.
 
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 
 use crate::store::mongo::client::error::OpenError;
@@ -56,7 +56,7 @@ async fn inspect_collection(
         return Ok(found);
     }
 
-    let documents = database.collection::<Document>(name);
+    let documents = database.collection::<RawDocumentBuf>(name);
     found.is_used = documents.find_one(doc! {}).projection(doc! { ID: 1 }).await?.is_some();
     if let Some(cluster) = cluster {
         found.key = cluster.key_of(name).await?;

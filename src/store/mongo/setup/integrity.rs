@@ -1,5 +1,5 @@
-//! The store for `store verify`: walks over both collections, and reads and repairs candidates, each
-//! in a transaction. The store may be in use.
+//! The store for `store verify`: walks over both collections, and reads and repairs candidates,
+//! each in a transaction. The store may be in use.
 
 use std::collections::HashMap;
 
@@ -56,7 +56,7 @@ impl IntegritySession {
         Self::open_supporting(uri, Supported::PRESENT).await
     }
 
-    /// Opens it as a program does that supports other versions.
+    /// Opens the store as a program that supports these versions.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -91,8 +91,8 @@ impl IntegritySession {
         let mut found = Vec::with_capacity(ids.len());
         for ids in ids.chunks(BATCH) {
             let options = FindOptions::builder().batch_size(ids.len() as u32 + 1).build();
-            found
-                .extend(self.collections.find_documents(from, by_id(ids.to_vec()), options).await?);
+            let filter = by_id(ids.to_vec());
+            found.extend(self.collections.find_documents(from, filter, options).await?);
         }
         Ok(found)
     }
@@ -103,9 +103,9 @@ impl IntegritySession {
         collection: &Collection<RawDocumentBuf>,
         row: fn(&RawDocument) -> T,
     ) -> BoxStream<'_, Result<T, Error>> {
-        let find = collection.clone();
+        let collection = collection.clone();
         let cursor = async move {
-            let find = find.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
+            let find = collection.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
             let cursor = find.read_concern(ReadConcern::majority()).await.map_err(failure)?;
             Ok::<_, Error>(cursor.map_err(failure).map_ok(move |document| row(&document)))
         };
@@ -176,8 +176,8 @@ impl IntegritySession {
         Ok(Moment { claim, user, owner })
     }
 
-    /// Whether all attributes of a user have names. If not, the user is read again: it and its tenant
-    /// may have been deleted concurrently.
+    /// Whether all attributes of a user have names. If not, the user is read again: it and its
+    /// tenant may have been deleted concurrently.
     async fn is_named(&self, user: &StoredUser) -> Result<bool, Fault> {
         let known = self.collections.names_for(user).await;
         if !matches!(known, Err(Fault::Damaged(_))) {
@@ -228,13 +228,10 @@ impl CheckableStore for IntegritySession {
 
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
         self.walk(&self.collections.identities, |document| {
-            let claim = read_claim(document).ok();
-            let claim = claim
-                .and_then(|(key, claim)| Some((IdentityKey::from_stored(key.to_owned())?, claim)));
-            claim.map_or_else(
-                || ClaimRow::Unreadable(id_text(document)),
-                |(key, claim)| ClaimRow::Claim(key, claim),
-            )
+            let row = read_claim(document).ok().and_then(|(key, claim)| {
+                Some(ClaimRow::Claim(IdentityKey::from_stored(key.to_owned())?, claim))
+            });
+            row.unwrap_or_else(|| ClaimRow::Unreadable(id_text(document)))
         })
     }
 
@@ -283,7 +280,7 @@ impl CheckableStore for IntegritySession {
     }
 
     fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
-        let ended = self.walk(&self.collections.database.collection(ENDED), read_row);
+        let ended = self.walk(&self.collections.collection(ENDED), read_row);
         ended.map(|row| Ok(row??)).boxed()
     }
 

@@ -1,5 +1,5 @@
-//! The initial ranges of users and requests, and the shards of the initial hashes of claims, so that
-//! all shards work from the start. Pure: `cluster` executes it.
+//! The initial ranges of users and requests, and the shards of the initial hashes of claims, so
+//! that all shards work from the start. Pure: `cluster` executes it.
 
 use locality_uuid::{LocalityId, split_points};
 use mongodb::bson::Bson;
@@ -10,15 +10,16 @@ use crate::store::mongo::schema::tail::bucket_id;
 /// The ranges of ids for each shard: a shard that is added later gets whole ranges.
 const RANGES_OF_IDS: usize = 4;
 
-/// The first key of a range, and the index of its shard. Keys before the first range are on shard 0.
+/// The first key of a range, and the index of its shard. Keys before the first range are on shard
+/// 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     pub start: Bson,
     pub shard: usize,
 }
 
-/// The ranges of a collection whose ids are spread evenly. Neighbours are on different shards, so that
-/// MongoDB does not merge them.
+/// The ranges of a collection whose ids are spread evenly. Neighbours are on different shards, so
+/// that MongoDB does not merge them.
 pub fn of_ids(shards: usize) -> Vec<Range> {
     ranges(shards, id_value)
 }
@@ -53,8 +54,8 @@ pub enum Step {
     Move(Bson, usize),
 }
 
-/// The next step towards hashes on every shard; `None` if each has some. The shard with the most gives
-/// up its widest chunk, or half of its only one.
+/// The next step towards hashes on every shard; `None` if each has some. The shard with the most
+/// gives up its widest chunk, or half of its only one.
 pub fn next_step(chunks: &[Hashes], shards: usize) -> Option<Step> {
     let of = |shard| chunks.iter().filter(move |chunk| chunk.shard == shard);
     let empty = (0..shards).find(|shard| of(*shard).next().is_none())?;

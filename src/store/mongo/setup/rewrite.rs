@@ -3,18 +3,18 @@
 
 use std::collections::HashMap;
 
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use mongodb::options::{Acknowledgment, FindOptions, WriteConcern};
+use mongodb::bson::{Bson, Document, doc};
 
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::concern::{majority, majority_document};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::attributes::ATTRIBUTES;
-use crate::store::mongo::schema::bson::{id_value, raw};
+use crate::store::mongo::schema::bson::{bson_id, id_value, raw};
 use crate::store::mongo::schema::fields::{EPOCH, ID, REVISION, TENANTS, USERS};
 use crate::store::mongo::schema::preserved::{PreservedFields, with_epoch};
 use crate::store::mongo::schema::tail::Tail;
@@ -24,7 +24,7 @@ use crate::store::mongo::schema::versions::Versions;
 use crate::store::searched::AttributeTokens;
 
 /// The users of one step.
-const PAGE_SIZE: i64 = 500;
+const PAGE_SIZE: usize = 500;
 
 impl Collections {
     /// Rewrites the next users of an older schema after `after`. Returns the last of them and the
@@ -35,12 +35,10 @@ impl Collections {
         versions: Versions,
     ) -> Result<Option<(Bson, usize)>, Fault> {
         let old = doc! { ATTRIBUTES: { "$exists": false }, ID: { "$gt": after } };
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE);
-        let found =
-            self.find_documents(&self.users, old, options.max_time(self.timeout).build()).await?;
+        let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        let found = self.find_documents(&self.users, old, options).await?;
         let Some(last) = found.last() else { return Ok(None) };
-        let last = last.get(ID).map_err(Fault::damaged)?;
-        let last = last.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::MaxKey);
+        let last = bson_id(last)?;
         let (mut updates, mut created) = (Vec::new(), HashMap::new());
         for document in &found {
             // Skip damaged documents.
@@ -61,11 +59,8 @@ impl Collections {
 
         let count = updates.len();
         if count > 0 {
-            let majority =
-                WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
-            let concern = mongodb::bson::serialize_to_bson(&majority).map_err(Fault::damaged)?;
             let command = doc! {
-                "update": USERS, "updates": updates, "ordered": false, "writeConcern": concern,
+                "update": USERS, "updates": updates, "ordered": false, "writeConcern": majority_document(),
             };
             let reply = self.database.run_command(command).await?;
             if reply.contains_key("writeErrors") {
@@ -96,7 +91,7 @@ impl Collections {
     pub async fn begin_histories(&self, versions: Versions) -> Result<(), Fault> {
         let mut after = String::new();
         loop {
-            let tenants = self.tenants("", &after, PAGE_SIZE as usize).await?;
+            let tenants = self.tenants("", &after, PAGE_SIZE).await?;
             let Some(last) = tenants.last() else { return Ok(()) };
             after = last.name.as_str().to_owned();
             for tenant in tenants {
@@ -107,7 +102,7 @@ impl Collections {
 
     /// Records the begin of a tenant's history. Returns false if the tenant changed concurrently.
     async fn begin_history(&self, name: &Tenant, versions: Versions) -> Result<bool, Fault> {
-        let tenants = self.database.collection::<RawDocumentBuf>(TENANTS);
+        let tenants = self.collection(TENANTS);
         let id = doc! { ID: name.as_str() };
         let Some(found) = tenants.find_one(id.clone()).await? else { return Ok(true) };
         let (preserved, mut tenant) = (PreservedFields::of_tenant(&found)?, read_tenant(&found)?);
@@ -115,8 +110,7 @@ impl Collections {
         let document = tenant_document(&tenant, preserved.revision + 1);
         let document = raw(&with_epoch(document, versions.epoch, Some(&preserved)))?;
         let unchanged = doc! { ID: name.as_str(), REVISION: preserved.revision };
-        let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
-        let replaced = tenants.replace_one(unchanged, document).write_concern(majority).await?;
+        let replaced = tenants.replace_one(unchanged, document).write_concern(majority()).await?;
         Ok(replaced.matched_count == 1)
     }
 
@@ -128,8 +122,8 @@ impl Collections {
         let tenant = TenantRecord::new(name.clone(), Timestamp::now());
         let mut document = tenant_document(&tenant, 0);
         document.insert(EPOCH, Bson::Int32(versions.epoch));
-        let tenants = self.database.collection::<Document>(TENANTS);
-        let inserted = tenants.insert_one(document).await.map_err(Fault::from);
+        let tenants = self.collection(TENANTS);
+        let inserted = tenants.insert_one(raw(&document)?).await.map_err(Fault::from);
         match inserted {
             // A server has created it concurrently.
             Err(fault) if fault.is_duplicate() => {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::{Collection, Database};
 
 use crate::store::mongo::client::connect::{connect, disconnect};
+use crate::store::mongo::client::documents::collect;
 use crate::store::mongo::client::error::OpenError;
 use crate::store::mongo::client::supported::Supported;
 use crate::store::mongo::schema::bson::number;
@@ -223,9 +223,8 @@ async fn servers(
 
 /// The seconds by which servers' clocks are ahead of the database's, for those that differ.
 async fn clocks_ahead(database: &Database) -> Result<Vec<i64>, DriverError> {
-    let servers = database.collection::<Document>(SERVERS);
-    let differing = servers.find(doc! { AHEAD: { "$nin": [0_i64, Bson::Null] } });
-    let servers: Vec<Document> = differing.await?.try_collect().await?;
+    let differing = doc! { AHEAD: { "$nin": [0_i64, Bson::Null] } };
+    let servers = collect(database.collection(SERVERS).find(differing).await?).await?;
     Ok(servers.iter().filter_map(|server| server.get(AHEAD).and_then(number)).collect())
 }
 
@@ -235,7 +234,7 @@ async fn shards(
     name: &str,
 ) -> Result<Vec<ShardStatus>, DriverError> {
     let mut shards: BTreeMap<String, ShardStatus> = BTreeMap::new();
-    for stats in stats(&database.collection::<Document>(name)).await? {
+    for stats in stats(&database.collection(name)).await? {
         let status = read(&stats);
         shards.insert(status.shard.clone(), status);
     }
@@ -251,9 +250,9 @@ async fn shards(
 }
 
 /// The server's statistics of a collection, for each shard that has a part of it.
-async fn stats<T: Send + Sync>(collection: &Collection<T>) -> Result<Vec<Document>, DriverError> {
+async fn stats(collection: &Collection<RawDocumentBuf>) -> Result<Vec<Document>, DriverError> {
     let stage = doc! { "$collStats": { "storageStats": {} } };
-    collection.aggregate([stage]).await?.try_collect().await
+    collect(collection.aggregate([stage]).with_type().await?).await
 }
 
 fn read(stats: &Document) -> ShardStatus {

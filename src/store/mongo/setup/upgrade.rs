@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
-use mongodb::options::{Acknowledgment, WriteConcern};
+use mongodb::bson::{Bson, RawDocumentBuf, doc};
 use tokio::time::sleep;
 
 use crate::directory::service::moving::move_all;
 use crate::identifier::Rules;
+use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::connect::{connect, disconnect};
 use crate::store::mongo::client::error::OpenError;
 use crate::store::mongo::client::options::Options;
@@ -68,7 +68,8 @@ struct Upgrade<'u> {
 impl Upgrade<'_> {
     async fn run(&self) -> Result<(), OpenError> {
         let newest = self.supported.schema;
-        // First complete the store in its old versions: servers that support the new ones rely on it.
+        // First complete the store in its old versions: servers that support the new ones rely on
+        // it.
         let mut versions = self.complete().await?;
         for schema in [TOKENS.min(newest), JOURNALED.min(newest), newest] {
             if versions.schema >= schema {
@@ -107,8 +108,7 @@ impl Upgrade<'_> {
             Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
         let (mut users, mut after) = (0, Bson::MinKey);
         loop {
-            let rewritten = collections.rewrite_users(&after, versions).await;
-            let rewritten = rewritten.map_err(|fault| OpenError::Failed(fault.to_string()))?;
+            let rewritten = collections.rewrite_users(&after, versions).await.map_err(failed)?;
             let Some((last, count)) = rewritten else { return Ok(()) };
             (users, after) = (users + count, last);
             (self.progress)(&format!("{users} users have attributes that can be searched"));
@@ -120,16 +120,15 @@ impl Upgrade<'_> {
         let version_guard = VersionGuard::new(self.supported, versions);
         let collections =
             Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        let begun = collections.begin_histories(versions).await;
-        begun.map_err(|fault| OpenError::Failed(fault.to_string()))?;
+        collections.begin_histories(versions).await.map_err(failed)?;
         (self.progress)("the histories of all tenants begin now");
         Ok(())
     }
 
     /// Moves all identities to the new rules. Changes nothing if some cannot be moved.
     async fn move_identities(&self, mut versions: Versions) -> Result<Versions, OpenError> {
-        let store = Mongo::open_supporting(self.uri, Options::default(), self.supported).await?;
-        let store = Arc::new(store);
+        let store = Mongo::open_supporting(self.uri, Options::default(), self.supported);
+        let store = Arc::new(store.await?);
         let moved = async {
             if versions.moving.is_none() {
                 self.move_identities_of(&store, true).await?;
@@ -139,8 +138,8 @@ impl Upgrade<'_> {
             }
             versions = self.complete().await?;
             sleep(ANNOUNCEMENT_TIME).await;
-            // Identities that cannot be moved may have been added since the first dry run. From now on
-            // none are added.
+            // Identities that cannot be moved may have been added since the first dry run. From now
+            // on none are added.
             if let Err(error) = self.move_identities_of(&store, true).await {
                 self.set_versions(versions, Versions { moving: None, ..versions }).await?;
                 self.complete().await?;
@@ -154,18 +153,17 @@ impl Upgrade<'_> {
             .await?;
             self.complete().await
         };
-        let moved = moved.await;
+        let outcome = moved.await;
         store.close().await;
-
-        moved
+        outcome
     }
 
     async fn move_identities_of(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
         let what = if dry_run { "can be moved" } else { "were moved" };
         let report =
             |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
-        let problems = move_all(store.clone(), self.rules, dry_run, &report).await;
-        let problems = problems.map_err(|error| OpenError::Failed(error.to_string()))?;
+        let moved = move_all(store.clone(), self.rules, dry_run, &report).await;
+        let problems = moved.map_err(failed)?;
         for problem in &problems {
             (self.progress)(&problem.to_string());
         }
@@ -193,9 +191,12 @@ impl Upgrade<'_> {
             change.insert("$unset", doc! { META_NEXT_RULES_VERSION: true });
         }
 
-        let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
-        let meta = self.database.collection::<Document>(META);
-        meta.update_one(unchanged, change).write_concern(majority).await?;
+        let meta = self.database.collection::<RawDocumentBuf>(META);
+        meta.update_one(unchanged, change).write_concern(majority()).await?;
         Ok(())
     }
+}
+
+fn failed(error: impl ToString) -> OpenError {
+    OpenError::Failed(error.to_string())
 }

@@ -58,8 +58,8 @@ pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
     (epoch > 0 && has_epoch(collection)).then_some("strict")
 }
 
-/// The validator of a collection in this epoch. It rejects writes of programs of other versions, and
-/// errors of other programs. It allows unknown fields.
+/// The validator of a collection in this epoch. It rejects writes of programs of other versions,
+/// and errors of other programs. It allows unknown fields.
 pub fn validator(collection: &str, epoch: i32) -> Document {
     let (mut required, mut properties) = fields(collection);
     if epoch > 0 && has_epoch(collection) {
@@ -194,8 +194,9 @@ fn expiring() -> Document {
     doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "expireAfterSeconds": GRACE_SECONDS }
 }
 
-/// The indexes of a collection in this epoch, without that of `_id`. Those of expiries and holds are
-/// sparse, and cost other documents nothing. Stores without epochs do not list a tenant's users.
+/// The indexes of a collection in this epoch, without that of `_id`. Those of expiries and holds
+/// are sparse, and cost other documents nothing. Stores without epochs do not list a tenant's
+/// users.
 pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
     let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE_SECONDS;
     match collection {
