@@ -39,15 +39,6 @@ const INBOXES_PER_COMMAND: usize = 100;
 /// The limit of inboxes that are read or written concurrently.
 const MAX_CONCURRENT: usize = 8;
 
-/// The outcome of a delivery to one inbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivered {
-    /// The inbox has the notice.
-    Present,
-    /// The user was removed.
-    UserRemoved,
-}
-
 impl Collections {
     /// See [`InboxStore::begin_notice`](crate::directory::inbox::InboxStore::begin_notice).
     pub async fn begin_notice(
@@ -78,7 +69,7 @@ impl Collections {
     pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
         let Delivery { notice, users, limits, .. } = delivery;
         let deadline = Instant::now() + self.timeout;
-        let mut delivered: HashMap<LocalityId, Delivered> = HashMap::new();
+        let mut delivered: HashMap<LocalityId, bool> = HashMap::new();
         for users in users.chunks(INBOXES_PER_COMMAND) {
             let push_all = || {
                 let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
@@ -97,18 +88,19 @@ impl Collections {
             let outcomes = concurrent.buffer_unordered(MAX_CONCURRENT).try_collect::<Vec<_>>();
             delivered.extend(outcomes.await?);
         }
-        let is_present = |user| delivered.get(user).copied() != Some(Delivered::UserRemoved);
+        let is_present = |user| delivered.get(user).copied().unwrap_or(true);
         Ok(users.iter().map(is_present).collect())
     }
 
-    /// Delivers a notice to an inbox that is full or may have the notice, in a transaction.
+    /// Delivers a notice to an inbox that is full or may have the notice, in a transaction. Returns
+    /// whether the inbox has it: that of a removed user does not.
     async fn deliver_in_transaction(
         &self,
         user: LocalityId,
         notice: &Notice,
         limits: InboxLimits,
         deadline: Instant,
-    ) -> Result<Delivered, Fault> {
+    ) -> Result<bool, Fault> {
         let versions = self.version_guard.versions()?;
         let mut transaction =
             Transaction::begin(self, &Freshness::default()).await?.with_versions(versions);
@@ -215,32 +207,33 @@ impl Collections {
 }
 
 impl Transaction<'_> {
-    /// Adds a notice to the inbox of a user, unless the inbox has it.
+    /// Adds a notice to the inbox of a user, unless the inbox has it. Returns false if the user was
+    /// removed.
     pub async fn notify(
         &mut self,
         user: LocalityId,
         notice: &Notice,
         limits: InboxLimits,
-    ) -> Result<Delivered, Fault> {
+    ) -> Result<bool, Fault> {
         let inbox = self.collections.collection(INBOX);
         let document = self.find_one(&inbox, doc! { ID: open(user) }).await?;
         let found = document.as_deref().map(OpenBucket::read).transpose()?;
         let Some(found) = found else {
             let document = raw(&OpenBucket::first(user, notice, limits))?;
             inbox.insert_one(document).session(&mut self.session).await?;
-            return Ok(Delivered::Present);
+            return Ok(true);
         };
         if found.is_gone {
             return self.reopen(user, notice, limits).await;
         }
         if found.has(notice.id) {
-            return Ok(Delivered::Present);
+            return Ok(true);
         }
         if found.has_room() {
             let change = doc! { ID: open(user), FIRST: found.first as i64 };
             let update = inbox.update_one(change, addition(notice, limits));
             expect_matched(update.session(&mut self.session).await?.matched_count, 1)?;
-            return Ok(Delivered::Present);
+            return Ok(true);
         }
 
         let closed = found.closed(user);
@@ -253,7 +246,7 @@ impl Transaction<'_> {
         let replaced = replace.session(&mut self.session).await?.matched_count;
         expect_matched(replaced, 1)?;
         self.remove_older(user, found.next_position(), limits).await?;
-        Ok(Delivered::Present)
+        Ok(true)
     }
 
     /// Reopens the inbox of a user who was removed and imported again.
@@ -262,16 +255,16 @@ impl Transaction<'_> {
         user: LocalityId,
         notice: &Notice,
         limits: InboxLimits,
-    ) -> Result<Delivered, Fault> {
+    ) -> Result<bool, Fault> {
         let by_id = doc! { ID: id_value(user) };
         if self.find_one(&self.collections.users, by_id).await?.is_none() {
-            return Ok(Delivered::UserRemoved);
+            return Ok(false);
         }
         let inbox = self.collections.collection(INBOX);
         let first = raw(&OpenBucket::first(user, notice, limits))?;
         let replace = inbox.replace_one(doc! { ID: open(user) }, first);
         expect_matched(replace.session(&mut self.session).await?.matched_count, 1)?;
-        Ok(Delivered::Present)
+        Ok(true)
     }
 
     /// Removes the buckets without any of the latest notices.

@@ -38,10 +38,9 @@ impl Collections {
 
     /// The tenant with this name.
     pub async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Fault> {
-        let found = self
-            .find_documents(&self.tenants, doc! { ID: name.as_str() }, self.time_limit())
-            .await?;
-        found.first().map(|document| read_tenant(document)).transpose()
+        let by_id = doc! { ID: name.as_str() };
+        let document = self.find_document(&self.tenants, by_id, doc! {}).await?;
+        document.map(|document| read_tenant(&document)).transpose()
     }
 
     #[cfg(feature = "test-entity")]

@@ -122,12 +122,13 @@ impl Collections {
         let tokens = names.as_deref().map(|names| AttributeTokens { names, policies });
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
         transaction.insert_users(&users, &events.collect(), tokens).await?;
-        let claim = |write| match write {
-            &Write::Claim(ref key, ref write) => Some((key, write)),
-            _ => None,
-        };
         let writes = written().flat_map(|write_set| &write_set.writes);
-        let claims: Vec<_> = writes.filter_map(claim).collect();
+        let claims: Vec<_> = writes
+            .filter_map(|write| match write {
+                Write::Claim(key, write) => Some((key, write)),
+                _ => None,
+            })
+            .collect();
         transaction.write_claims(&claims).await?;
         transaction.confirm_epoch().await?;
         let each = mutations.iter().zip(&write_sets).zip(&repeated);

@@ -58,248 +58,292 @@ pub async fn init(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let database = connect(uri).await?;
-    let made = create_store(&database, options, progress).await;
+    let created = Init { database: &database, spread: options.spread, progress }.run().await;
     disconnect(&database).await;
-    made
+    created
 }
 
-async fn create_store(
-    database: &Database,
-    options: &InitOptions,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<(), OpenError> {
-    let cluster = Cluster::of(database).await?;
-    let found = inspect(database, cluster.as_ref()).await?;
-    // Read after the inspection: a concurrent run may have created the collections.
-    let versions = versions(database).await?;
-    if let Some(what) = obstacle(&found, versions.is_some()) {
-        return Err(OpenError::Foreign { database: database.name().to_owned(), what });
-    }
-
-    let epoch = versions.unwrap_or(Versions::NEW).epoch;
-    create_missing(database, cluster.as_ref(), &found, epoch, options, progress).await?;
-    match versions {
-        None => finish(database, progress).await,
-        Some(versions) => {
-            progress(&format!(
-                "database {} was a store of schema version {} before",
-                database.name(),
-                versions.schema
-            ));
-            if versions.schema < Versions::NEW.schema {
-                progress("`polynym store upgrade` takes it to the newest version");
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Creates the missing parts of a store of these versions.
+/// Creates the missing parts of a store of these versions, and leaves their spread to the balancer.
 ///
 /// # Errors
 /// [`OpenError`]. If a step fails, another run continues from there.
 pub async fn complete(
     database: &Database,
     versions: Versions,
-    options: &InitOptions,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let cluster = Cluster::of(database).await?;
     let found = inspect(database, cluster.as_ref()).await?;
-    if let Some(what) = obstacle(&found, true) {
-        return Err(OpenError::Foreign { database: database.name().to_owned(), what });
-    }
-    create_missing(database, cluster.as_ref(), &found, versions.epoch, options, progress).await
+    let init = Init { database, spread: false, progress };
+    init.create_missing(cluster.as_ref(), &found, Some(versions)).await
 }
 
-/// Creates the missing parts of collections.
-async fn create_missing(
-    database: &Database,
-    cluster: Option<&Cluster>,
-    found: &[CollectionState],
-    epoch: i32,
-    options: &InitOptions,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<(), OpenError> {
-    for found in found {
-        ensure_collection(database, found, epoch, progress).await?;
-    }
-    match cluster {
-        Some(cluster) => shard(cluster, found, options, progress).await,
-        None => Ok(()),
-    }
+/// A run of `store init` or a part of an upgrade.
+struct Init<'i> {
+    database: &'i Database,
+    spread: bool,
+    progress: &'i (dyn Fn(&str) + Sync),
 }
 
-/// The versions of the store in the database, if there is one.
-async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
-    match Versions::supported_in(database, Supported::PRESENT).await {
-        Err(OpenError::NotInitialised { database: name }) => {
-            match database.collection::<RawDocumentBuf>(META).find_one(doc! {}).await? {
-                None => Ok(None),
-                Some(_) => Err(OpenError::Foreign {
-                    database: name,
-                    what: format!("{META} with something else in it"),
-                }),
+impl Init<'_> {
+    async fn run(&self) -> Result<(), OpenError> {
+        let cluster = Cluster::of(self.database).await?;
+        let found = inspect(self.database, cluster.as_ref()).await?;
+        // Read after the inspection: a concurrent run may have created the collections.
+        let versions = self.versions().await?;
+        self.create_missing(cluster.as_ref(), &found, versions).await?;
+        let Some(Versions { schema, .. }) = versions else { return self.finish().await };
+        let name = self.database.name();
+        (self.progress)(&format!("database {name} was a store of schema version {schema} before"));
+        if schema < Versions::NEW.schema {
+            (self.progress)("`polynym store upgrade` takes it to the newest version");
+        }
+        Ok(())
+    }
+
+    /// Creates the missing parts of a store of these versions, or of a new store.
+    async fn create_missing(
+        &self,
+        cluster: Option<&Cluster>,
+        found: &[CollectionState],
+        versions: Option<Versions>,
+    ) -> Result<(), OpenError> {
+        if let Some(what) = obstacle(found, versions.is_some()) {
+            return Err(OpenError::Foreign { database: self.database.name().to_owned(), what });
+        }
+        let epoch = versions.unwrap_or(Versions::NEW).epoch;
+        for found in found {
+            self.ensure_collection(found, epoch).await?;
+        }
+        match cluster {
+            Some(cluster) => self.shard(cluster, found).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The versions of the store in the database, if there is one.
+    async fn versions(&self) -> Result<Option<Versions>, OpenError> {
+        match Versions::supported_in(self.database, Supported::PRESENT).await {
+            Err(OpenError::NotInitialised { database: name }) => {
+                match self.database.collection::<RawDocumentBuf>(META).find_one(doc! {}).await? {
+                    None => Ok(None),
+                    Some(_) => Err(OpenError::Foreign {
+                        database: name,
+                        what: format!("{META} with something else in it"),
+                    }),
+                }
+            }
+            found => found.map(Some),
+        }
+    }
+
+    /// Creates a collection, its validator and its indexes, if they are missing.
+    async fn ensure_collection(
+        &self,
+        found: &CollectionState,
+        epoch: i32,
+    ) -> Result<(), DriverError> {
+        let name = found.name;
+        let is_new = !found.exists() && self.create(name, epoch).await?;
+        let is_checked = found.is_checked(epoch);
+        if !is_new && !is_checked {
+            let mut command = doc! { "collMod": name, "maxTimeMS": VALIDATOR_WAIT_MS };
+            command.extend(validation_options(name, epoch));
+            retry_for(VALIDATOR_TIMEOUT, async || self.database.run_command(command.clone()).await)
+                .await?;
+        }
+
+        (self.progress)(&match (is_new, is_checked) {
+            (true, _) => format!("{name}: made"),
+            (false, true) => format!("{name}: was there"),
+            (false, false) => format!("{name}: was there; its validator was set"),
+        });
+        for index in found.missing_indexes(epoch) {
+            self.create_index(found, index).await?;
+            (self.progress)(&format!("{name}: its index was made"));
+        }
+
+        Ok(())
+    }
+
+    /// Creates an index, or changes its expiry.
+    async fn create_index(
+        &self,
+        found: &CollectionState,
+        index: Document,
+    ) -> Result<(), DriverError> {
+        let name = found.name;
+        let command = match found.index_on(&index) {
+            None => doc! { "createIndexes": name, "indexes": [index] },
+            Some(_) => {
+                let seconds = index.get("expireAfterSeconds").cloned();
+                let keys = index.get("key").cloned();
+                let index = doc! { "keyPattern": keys, "expireAfterSeconds": seconds };
+                doc! { "collMod": name, "index": index }
+            }
+        };
+        retry_step(async || self.database.run_command(command.clone()).await).await.map(drop)
+    }
+
+    /// Creates a collection. Returns whether it did not exist before.
+    async fn create(&self, name: &str, epoch: i32) -> Result<bool, DriverError> {
+        let mut command = doc! { "create": name };
+        command.extend(validation_options(name, epoch));
+        match self.database.run_command(command).await {
+            Ok(_) => Ok(true),
+            Err(error) => match &*error.kind {
+                ErrorKind::Command(refused) if refused.code == NAMESPACE_EXISTS => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Shards the collections and spreads them over all shards, if this was requested.
+    async fn shard(&self, cluster: &Cluster, found: &[CollectionState]) -> Result<(), OpenError> {
+        let shards = cluster.shards().await?;
+        if shards.is_empty() {
+            return Err(OpenError::Failed(
+                "the cluster has no shards: add one with sh.addShard()".to_owned(),
+            ));
+        }
+
+        cluster.enable().await?;
+        for found in found {
+            let name = found.name;
+            self.shard_one(cluster, found).await?;
+            if !self.spread {
+                continue;
+            }
+            match name {
+                IDENTITIES | ENDED => self.spread_hashes(cluster, found, &shards).await?,
+                // These have few documents.
+                TENANTS | NAMES | SERVERS => {}
+                JOURNAL | INBOX => {
+                    let ranges = presplit::of_buckets(shards.len());
+                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
+                }
+                _ => {
+                    let ranges = presplit::of_ids(shards.len());
+                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
+                }
             }
         }
-        found => found.map(Some),
-    }
-}
 
-/// Creates a collection, its validator and its indexes, if they are missing.
-async fn ensure_collection(
-    database: &Database,
-    found: &CollectionState,
-    epoch: i32,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<(), DriverError> {
-    let name = found.name;
-    let is_new = !found.exists() && create(database, name, epoch).await?;
-    let is_checked = found.is_checked(epoch);
-    if !is_new && !is_checked {
-        let mut command = doc! { "collMod": name, "maxTimeMS": VALIDATOR_WAIT_MS };
-        command.extend(validation_options(name, epoch));
-        retry_for(VALIDATOR_TIMEOUT, async || database.run_command(command.clone()).await).await?;
+        Ok(())
     }
 
-    progress(&match (is_new, is_checked) {
-        (true, _) => format!("{name}: made"),
-        (false, true) => format!("{name}: was there"),
-        (false, false) => format!("{name}: was there; its validator was set"),
-    });
-    for index in found.missing_indexes(epoch) {
-        create_index(database, found, index).await?;
-        progress(&format!("{name}: its index was made"));
-    }
-
-    Ok(())
-}
-
-/// Creates an index, or changes its expiry.
-async fn create_index(
-    database: &Database,
-    found: &CollectionState,
-    index: Document,
-) -> Result<(), DriverError> {
-    let name = found.name;
-    let command = match found.index_on(&index) {
-        None => doc! { "createIndexes": name, "indexes": [index] },
-        Some(_) => {
-            let seconds = index.get("expireAfterSeconds").cloned();
-            let keys = index.get("key").cloned();
-            let index = doc! { "keyPattern": keys, "expireAfterSeconds": seconds };
-            doc! { "collMod": name, "index": index }
+    /// Shards a collection. One from a replica set has documents and lacks the index of a hashed key.
+    async fn shard_one(
+        &self,
+        cluster: &Cluster,
+        found: &CollectionState,
+    ) -> Result<(), DriverError> {
+        let (name, key) = (found.name, shard_key(found.name));
+        if found.is_used && found.key.is_none() && key != by_order() {
+            cluster.create_index(name, &key).await?;
+            (self.progress)(&format!("{name}: has an index on {key}"));
         }
-    };
-    retry_step(async || database.run_command(command.clone()).await).await.map(drop)
+        let made = cluster.shard(name).await?;
+        let key = cluster.key_of(name).await?.unwrap_or(key);
+        (self.progress)(&format!(
+            "{name}: {} sharded on {key}",
+            if made { "is now" } else { "was" }
+        ));
+        Ok(())
+    }
+
+    /// Gives some hashes of an empty collection to every shard, as MongoDB does when it shards one. The
+    /// balancer spreads collections that are in use or sharded in ranges.
+    async fn spread_hashes(
+        &self,
+        cluster: &Cluster,
+        found: &CollectionState,
+        shards: &[String],
+    ) -> Result<(), DriverError> {
+        let name = found.name;
+        let is_hashed = cluster.key_of(name).await?.is_some_and(|key| key == shard_key(name));
+        // Another run may have done the step.
+        let mut idle_steps = 0;
+        while is_hashed && !found.is_used && idle_steps < 2 {
+            let Some(step) =
+                presplit::next_step(&cluster.hashes(name, shards).await?, shards.len())
+            else {
+                break;
+            };
+            let is_done = match step {
+                Step::Split(middle) => cluster.split(name, &middle.into()).await?,
+                Step::Move(start, shard) => {
+                    cluster.move_empty_chunk(name, &start, &shards[shard]).await?
+                }
+            };
+            idle_steps = if is_done { 0 } else { idle_steps + 1 };
+        }
+        (self.progress)(&format!(
+            "{name}: there are now chunks on {}",
+            chunk_counts(cluster, name, shards).await?
+        ));
+
+        Ok(())
+    }
+
+    /// Splits a collection into ranges, and moves empty chunks to their shards.
+    async fn spread_ranges(
+        &self,
+        cluster: &Cluster,
+        name: &str,
+        ranges: &[Range],
+        shards: &[String],
+    ) -> Result<(), DriverError> {
+        let (mut split, mut moved) = (0, 0);
+        for range in ranges {
+            split += usize::from(cluster.split(name, &range.start).await?);
+        }
+
+        (self.progress)(&format!(
+            "{name}: split at {split} of {} keys, the others were split before",
+            ranges.len()
+        ));
+        let first = Range { start: Bson::MinKey, shard: 0 };
+        for range in [&first].into_iter().chain(ranges) {
+            moved += usize::from(
+                cluster.move_empty_chunk(name, &range.start, &shards[range.shard]).await?,
+            );
+        }
+
+        let counts = chunk_counts(cluster, name, shards).await?;
+        (self.progress)(&format!(
+            "{name}: {moved} empty chunks moved; there are now chunks on {counts}"
+        ));
+        Ok(())
+    }
+
+    /// Marks the database as a store.
+    async fn finish(&self) -> Result<(), OpenError> {
+        let meta = self.database.collection::<RawDocumentBuf>(META);
+        let name = self.database.name();
+        let version = Versions::NEW.schema;
+        let document =
+            RawDocumentBuf::try_from(&Versions::NEW.document()).map_err(DriverError::from)?;
+        match meta.insert_one(document).write_concern(majority()).await {
+            Ok(_) => (self.progress)(&format!(
+                "database {name} is a store of schema version {version} now"
+            )),
+            Err(error) if Fault::from(error.clone()).is_duplicate() => {
+                (self.progress)(&format!(
+                    "database {name} was a store of schema version {version} before"
+                ));
+            }
+            Err(error) => return Err(error.into()),
+        }
+
+        Ok(())
+    }
 }
 
 /// The options of a collection by which the server validates writes.
 fn validation_options(name: &str, epoch: i32) -> Document {
     let level = level(name, epoch).unwrap_or("moderate");
     doc! { "validator": validator(name, epoch), "validationLevel": level }
-}
-
-/// Creates a collection. Returns whether it did not exist before.
-async fn create(database: &Database, name: &str, epoch: i32) -> Result<bool, DriverError> {
-    let mut command = doc! { "create": name };
-    command.extend(validation_options(name, epoch));
-    match database.run_command(command).await {
-        Ok(_) => Ok(true),
-        Err(error) => match &*error.kind {
-            ErrorKind::Command(refused) if refused.code == NAMESPACE_EXISTS => Ok(false),
-            _ => Err(error),
-        },
-    }
-}
-
-/// Shards the collections and spreads them over all shards, if `options` say so.
-async fn shard(
-    cluster: &Cluster,
-    found: &[CollectionState],
-    options: &InitOptions,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<(), OpenError> {
-    let shards = cluster.shards().await?;
-    if shards.is_empty() {
-        return Err(OpenError::Failed(
-            "the cluster has no shards: add one with sh.addShard()".to_owned(),
-        ));
-    }
-
-    cluster.enable().await?;
-    for found in found {
-        let name = found.name;
-        shard_one(cluster, found, progress).await?;
-        if !options.spread {
-            continue;
-        }
-        match name {
-            IDENTITIES | ENDED => spread_hashes(cluster, found, &shards, progress).await?,
-            // These have few documents.
-            TENANTS | NAMES | SERVERS => {}
-            JOURNAL | INBOX => {
-                let ranges = presplit::of_buckets(shards.len());
-                spread_ranges(cluster, name, &ranges, &shards, progress).await?;
-            }
-            _ => {
-                spread_ranges(cluster, name, &presplit::of_ids(shards.len()), &shards, progress)
-                    .await?
-            }
-        }
-    }
-
-    Ok(())
-}
-
-/// Shards a collection. One from a replica set has documents and lacks the index of a hashed key.
-async fn shard_one(
-    cluster: &Cluster,
-    found: &CollectionState,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<(), DriverError> {
-    let (name, key) = (found.name, shard_key(found.name));
-    if found.is_used && found.key.is_none() && key != by_order() {
-        cluster.create_index(name, &key).await?;
-        progress(&format!("{name}: has an index on {key}"));
-    }
-    let made = cluster.shard(name).await?;
-    let key = cluster.key_of(name).await?.unwrap_or(key);
-    progress(&format!("{name}: {} sharded on {key}", if made { "is now" } else { "was" }));
-    Ok(())
-}
-
-/// Gives some hashes of an empty collection to every shard, as MongoDB does when it shards one. The
-/// balancer spreads collections that are in use or sharded in ranges.
-async fn spread_hashes(
-    cluster: &Cluster,
-    found: &CollectionState,
-    shards: &[String],
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<(), DriverError> {
-    let name = found.name;
-    let is_hashed = cluster.key_of(name).await?.is_some_and(|key| key == shard_key(name));
-    // Another run may have done the step.
-    let mut idle_steps = 0;
-    while is_hashed && !found.is_used && idle_steps < 2 {
-        let Some(step) = presplit::next_step(&cluster.hashes(name, shards).await?, shards.len())
-        else {
-            break;
-        };
-        let is_done = match step {
-            Step::Split(middle) => cluster.split(name, &middle.into()).await?,
-            Step::Move(start, shard) => {
-                cluster.move_empty_chunk(name, &start, &shards[shard]).await?
-            }
-        };
-        idle_steps = if is_done { 0 } else { idle_steps + 1 };
-    }
-    progress(&format!(
-        "{name}: there are now chunks on {}",
-        chunk_counts(cluster, name, shards).await?
-    ));
-
-    Ok(())
 }
 
 /// The number of chunks of a collection on each shard, as text.
@@ -313,50 +357,4 @@ async fn chunk_counts(
         format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count())
     };
     Ok(shards.iter().map(count).collect::<Vec<_>>().join(", "))
-}
-
-/// Splits a collection into ranges, and moves empty chunks to their shards.
-async fn spread_ranges(
-    cluster: &Cluster,
-    name: &str,
-    ranges: &[Range],
-    shards: &[String],
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<(), DriverError> {
-    let (mut split, mut moved) = (0, 0);
-    for range in ranges {
-        split += usize::from(cluster.split(name, &range.start).await?);
-    }
-
-    progress(&format!(
-        "{name}: split at {split} of {} keys, the others were split before",
-        ranges.len()
-    ));
-    let first = Range { start: Bson::MinKey, shard: 0 };
-    for range in [&first].into_iter().chain(ranges) {
-        moved +=
-            usize::from(cluster.move_empty_chunk(name, &range.start, &shards[range.shard]).await?);
-    }
-
-    let counts = chunk_counts(cluster, name, shards).await?;
-    progress(&format!("{name}: {moved} empty chunks moved; there are now chunks on {counts}"));
-    Ok(())
-}
-
-/// Marks the database as a store.
-async fn finish(database: &Database, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
-    let meta = database.collection::<RawDocumentBuf>(META);
-    let name = database.name();
-    let version = Versions::NEW.schema;
-    let document =
-        RawDocumentBuf::try_from(&Versions::NEW.document()).map_err(DriverError::from)?;
-    match meta.insert_one(document).write_concern(majority()).await {
-        Ok(_) => progress(&format!("database {name} is a store of schema version {version} now")),
-        Err(error) if Fault::from(error.clone()).is_duplicate() => {
-            progress(&format!("database {name} was a store of schema version {version} before"));
-        }
-        Err(error) => return Err(error.into()),
-    }
-
-    Ok(())
 }

@@ -22,7 +22,7 @@ use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::operations::Mongo;
 use crate::store::mongo::schema::fields::{META, META_NEXT_RULES_VERSION};
 use crate::store::mongo::schema::versions::{LEASE, VersionGuard, Versions};
-use crate::store::mongo::setup::init::{InitOptions, complete};
+use crate::store::mongo::setup::init::complete;
 
 /// The delay between the announcement of new versions and their use: by then each server has read
 /// them, or reads them before it answers.
@@ -177,7 +177,7 @@ impl Upgrade<'_> {
     /// Creates the missing parts of the store in its versions, and returns these.
     async fn complete(&self) -> Result<Versions, OpenError> {
         let versions = Versions::supported_in(self.database, self.supported).await?;
-        complete(self.database, versions, &InitOptions { spread: false }, self.progress).await?;
+        complete(self.database, versions, self.progress).await?;
         Ok(versions)
     }
 
