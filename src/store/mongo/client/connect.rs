@@ -83,7 +83,7 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
 /// Whether the server is a router of a sharded cluster.
 ///
 /// # Errors
-/// What the server says.
+/// The server's.
 pub async fn is_routed(database: &Database) -> Result<bool, OpenError> {
     Ok(is_router(&database.run_command(doc! { "hello": 1 }).await?))
 }

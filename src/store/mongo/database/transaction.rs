@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, RawDocumentBuf};
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::{
     Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria,
     TransactionOptions, WriteConcern,
@@ -16,6 +16,9 @@ use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::freshness::{Freshness, Key};
 use crate::store::mongo::schema::preserved::PreservedFields;
 use crate::store::mongo::schema::versions::Versions;
+
+/// The limit of documents in a statement: a command has at most 48 MB.
+pub const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
 /// A transaction, and the documents that it has read.
 pub struct Transaction<'c> {
@@ -133,6 +136,22 @@ impl<'c> Transaction<'c> {
         let find = from.find(filter).with_options(options);
         let mut cursor = find.session(&mut self.session).await?;
         Ok(cursor.stream(&mut self.session).try_collect().await?)
+    }
+
+    /// Sends updates, each of which must match a document.
+    pub async fn update_many(
+        &mut self,
+        collection: &str,
+        updates: Vec<Document>,
+    ) -> Result<(), Fault> {
+        let database = &self.collections.database;
+        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
+            let command = doc! { "update": collection, "updates": updates.to_vec() };
+            let reply = database.run_command(command).session(&mut self.session).await?;
+            let found = reply.get_i32("n").unwrap_or_default();
+            expect_matched(found.try_into().unwrap_or_default(), updates.len())?;
+        }
+        Ok(())
     }
 
     /// Commits. A commit whose reply was lost can be sent again.

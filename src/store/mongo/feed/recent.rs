@@ -9,7 +9,7 @@ use crate::directory::feed::FeedPage;
 use crate::directory::model::event::Event;
 use crate::store::mongo::feed::changes::{ResumeToken, with_positions};
 
-/// The limit events that are window.
+/// The limit of events.
 const MAX_EVENTS: usize = 20_000;
 
 /// The recent changes, for all watchers of the server.

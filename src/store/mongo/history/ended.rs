@@ -11,16 +11,13 @@ use crate::directory::store::Consistency;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
-use crate::store::mongo::database::transaction::{Transaction, expect_matched};
+use crate::store::mongo::database::transaction::{MAX_STATEMENT_DOCUMENTS, Transaction};
 use crate::store::mongo::lookup::find::documents;
 use crate::store::mongo::schema::bson::{
     by_id, bytes, date, id_value, key_of, read_fields, required,
 };
 use crate::store::mongo::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
 use crate::wire::event::{decode_ownership, encode_ownership};
-
-/// The limit of documents in a statement: a command has at most 48 MB.
-const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
 impl Collections {
     /// The ended ownerships of keys, in their order.
@@ -108,22 +105,6 @@ impl Transaction<'_> {
             collection.delete_many(by_id(keys.to_vec())).session(&mut self.session).await?;
         }
         self.update_many(ENDED, changed).await
-    }
-
-    /// Sends updates, each of which must match a document.
-    pub async fn update_many(
-        &mut self,
-        collection: &str,
-        updates: Vec<Document>,
-    ) -> Result<(), Fault> {
-        let database = &self.collections.database;
-        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
-            let command = doc! { "update": collection, "updates": updates.to_vec() };
-            let reply = database.run_command(command).session(&mut self.session).await?;
-            let found = reply.get_i32("n").unwrap_or_default();
-            expect_matched(found.try_into().unwrap_or_default(), updates.len())?;
-        }
-        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::store::mongo::client::concern::{majority, majority_document};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::transaction::MAX_STATEMENT_DOCUMENTS;
 use crate::store::mongo::history::ended::read_row;
 use crate::store::mongo::history::tenant_journal::{journal_id, time_of_number};
 use crate::store::mongo::schema::bson::{
@@ -25,8 +26,6 @@ use crate::wire::event::time_of;
 
 /// The users or ended ownerships of one page.
 const PAGE_SIZE: usize = 500;
-/// The limit of documents in a statement.
-const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
 /// The position of a page.
 enum Cursor {

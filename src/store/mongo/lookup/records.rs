@@ -40,7 +40,7 @@ impl Collections {
     pub async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Fault> {
         let by_id = doc! { ID: name.as_str() };
         let document = self.find_document(&self.tenants, by_id, doc! {}).await?;
-        document.map(|document| read_tenant(&document)).transpose()
+        document.as_deref().map(read_tenant).transpose()
     }
 
     #[cfg(feature = "test-entity")]

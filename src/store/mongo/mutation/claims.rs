@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::directory::model::claim::{Claim, ClaimWrite};
@@ -59,15 +59,14 @@ impl Transaction<'_> {
         for (key, write) in claims {
             match *write {
                 ClaimWrite::Delete => deleted.push(key_value(key)),
-                ClaimWrite::Update(claim) => {
-                    updated.push((key_value(key), claim_change(key, claim)))
-                }
+                ClaimWrite::Update(claim) => updated
+                    .push(doc! { "q": { ID: key_value(key) }, "u": claim_change(key, claim) }),
                 ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
             }
         }
 
         self.delete_claims(deleted).await?;
-        self.update_claims(updated).await?;
+        self.update_many(IDENTITIES, updated).await?;
         if inserted.is_empty() {
             return Ok(());
         }
@@ -91,20 +90,6 @@ impl Transaction<'_> {
         let deleted =
             self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
         expect_matched(deleted.deleted_count, count)
-    }
-
-    /// Updates many claims in one statement: the driver has no call for that.
-    async fn update_claims(&mut self, claims: Vec<(Bson, Document)>) -> Result<(), Fault> {
-        if claims.is_empty() {
-            return Ok(());
-        }
-        let count = claims.len();
-        let update = |(key, change): (Bson, Document)| doc! { "q": { ID: key }, "u": change };
-        let updates: Vec<Document> = claims.into_iter().map(update).collect();
-        let command = doc! { "update": IDENTITIES, "updates": updates };
-        let reply =
-            self.collections.database.run_command(command).session(&mut self.session).await?;
-        expect_matched(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
     }
 }
 

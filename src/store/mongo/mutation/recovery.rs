@@ -105,7 +105,7 @@ impl Collections {
     ) -> Result<bool, Fault> {
         let filter = doc! { ID: request_id(request) };
         let document = self.find_document(&self.requests, filter, doc! {}).await?;
-        let record = document.map(|document| StoredRequest::read(&document)).transpose()?;
+        let record = document.as_deref().map(StoredRequest::read).transpose()?;
         let is_ours = |record: &StoredRequest| {
             record.subject == subject
                 && record.request_hash == request.request_hash
@@ -134,7 +134,7 @@ impl Collections {
             }
             if needs.tenant {
                 let tenant = self.latest(&self.tenants, mutation.tenant.as_str().into()).await?;
-                read_set.set_tenant(tenant.map(|tenant| read_tenant(&tenant)).transpose()?);
+                read_set.set_tenant(tenant.as_deref().map(read_tenant).transpose()?);
             }
             match mutation.decide_again(subject, &read_set) {
                 Ok(Decision::Ready(write_set)) => return Ok(Some(write_set.into_outcome())),

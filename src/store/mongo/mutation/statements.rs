@@ -4,7 +4,7 @@
 use std::iter;
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::bson::{Document, doc};
 
 use crate::directory::inbox::InboxLimits;
 use crate::directory::model::record::Record;
@@ -34,12 +34,10 @@ impl Transaction<'_> {
         for id in needs.users {
             let document =
                 self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
-            if let Some(document) = &document {
-                self.users.insert(id, PreservedFields::of_user(document)?);
-            }
-            let record = match document {
+            let record = match &document {
                 Some(document) => {
-                    Some(self.collections.record(StoredUser::read(&document)?).await?)
+                    self.users.insert(id, PreservedFields::of_user(document)?);
+                    Some(self.collections.record(StoredUser::read(document)?).await?)
                 }
                 None => None,
             };
@@ -55,23 +53,18 @@ impl Transaction<'_> {
         if needs.tenant {
             let name = mutation.tenant.as_str();
             let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
-            self.tenant = document
-                .as_ref()
-                .map(|document| PreservedFields::of_tenant(document))
-                .transpose()?;
-            read_set.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
+            self.tenant = document.as_deref().map(PreservedFields::of_tenant).transpose()?;
+            read_set.set_tenant(document.as_deref().map(read_tenant).transpose()?);
             self.record_reads(iter::once(Key::Tenant));
         }
 
         if needs.members {
-            read_set.set_members(self.has_members(mutation.tenant.as_str()).await?);
+            // Reads from all shards.
+            let members = doc! { TENANT: mutation.tenant.as_str() };
+            let member = self.find_one(&self.collections.users, members).await?;
+            read_set.set_members(member.is_some());
         }
         Ok(())
-    }
-
-    /// Whether a tenant has users. Reads from all shards.
-    async fn has_members(&mut self, name: &str) -> Result<bool, Fault> {
-        Ok(self.find_one(&self.collections.users, doc! { TENANT: name }).await?.is_some())
     }
 
     /// The record of a request.
@@ -82,7 +75,7 @@ impl Transaction<'_> {
         let document =
             self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
         self.record_reads(iter::once(Key::Request));
-        document.map(|document| StoredRequest::read(&document)).transpose()
+        document.as_deref().map(StoredRequest::read).transpose()
     }
 
     /// Writes the write set of a mutation. `tokens` has the names of all attributes
@@ -153,8 +146,15 @@ impl Transaction<'_> {
         let document = user_document(record, tokens, tail, self.written_revision(record.id()));
         let document = raw(&with_epoch(document, self.epoch, self.users.get(&record.id())))?;
         match self.users.get(&record.id()).map(|preserved| preserved.revision) {
-            None => self.insert_user(document).await?,
-            Some(revision) => self.replace_user(record.id(), document, revision).await?,
+            None => {
+                self.collections.users.insert_one(document).session(&mut self.session).await?;
+            }
+            Some(revision) => {
+                let filter = doc! { ID: id_value(record.id()), REVISION: revision };
+                let replace = self.collections.users.replace_one(filter, document);
+                let replaced = replace.session(&mut self.session).await?;
+                expect_matched(replaced.matched_count, 1)?;
+            }
         }
         self.is_in_epoch = true;
         Ok(())
@@ -187,23 +187,6 @@ impl Transaction<'_> {
             change.insert("$set", doc! { EPOCH: self.epoch });
         }
         self.update_user(doc! { ID: id_value(id) }, change).await
-    }
-
-    async fn insert_user(&mut self, document: RawDocumentBuf) -> Result<(), Fault> {
-        self.collections.users.insert_one(document).session(&mut self.session).await?;
-        Ok(())
-    }
-
-    async fn replace_user(
-        &mut self,
-        id: LocalityId,
-        document: RawDocumentBuf,
-        revision: i64,
-    ) -> Result<(), Fault> {
-        let filter = doc! { ID: id_value(id), REVISION: revision };
-        let replaced =
-            self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
-        expect_matched(replaced.matched_count, 1)
     }
 
     async fn delete_user(&mut self, id: LocalityId, now: Timestamp) -> Result<(), Fault> {
