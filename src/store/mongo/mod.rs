@@ -37,7 +37,7 @@ pub use setup::upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::search::Lead;
-use crate::directory::store::Store;
+use crate::directory::stores::Store;
 use crate::store::lookup_cache::LookupCache;
 use crate::store::mongo::client::connect;
 use crate::store::mongo::database::collections::Collections;

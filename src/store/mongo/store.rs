@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -17,20 +18,19 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::store::{
+use crate::directory::stores::export_snapshot::UserScan;
+use crate::directory::stores::stored_rules::StoredRules;
+use crate::directory::stores::{
     Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
-use crate::directory::stored_rules::StoredRules;
-use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::commit::MIN_COMMIT_WAIT;
 use crate::store::mongo::database::operations::{Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
 use crate::store::mongo::lookup::export::Snapshot;
 use crate::store::mongo::mutation::commit_gate::CommitGate;
-use crate::wire::encoded_user::EncodedUser;
 
 #[async_trait]
 impl Store for Mongo {

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::usage::{
+use crate::directory::stores::usage::{
     Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
 };
 use crate::store::mongo::client::error::Fault;

@@ -9,7 +9,7 @@ use mongodb::options::{FindOptions, ReadConcern};
 use mongodb::{Client, Collection, Database};
 
 use crate::directory::model::user::User;
-use crate::directory::read_set::Write;
+use crate::directory::mutation::read_set::Write;
 use crate::store::attribute_names::AttributeNames;
 use crate::store::lookup_cache::{LookupCache, PendingWrite};
 use crate::store::mongo::client::error::Fault;

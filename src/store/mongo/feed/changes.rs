@@ -9,16 +9,16 @@ use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken as DriverToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
+use crate::directory::encoded::event::decode_event;
 use crate::directory::error::Error;
-use crate::directory::feed::{Place, foreign_place};
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::stores::feed::{Place, foreign_place};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::bson::{as_id, read_fields, required};
 use crate::store::mongo::schema::fields::{ID, TAIL, TENANT};
 use crate::store::mongo::schema::tail::Tail;
-use crate::wire::event::decode_event;
 
 /// The text of a resume token, in hexadecimal digits. MongoDB guarantees that later ones are
 /// greater, byte by byte.

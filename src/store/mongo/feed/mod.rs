@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::directory::error::Error;
-use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::feed::{EventFeed, FeedPage, Place, foreign_place};
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::operations::Mongo;
 use crate::store::mongo::feed::changes::{Changes, ResumeToken, with_positions};

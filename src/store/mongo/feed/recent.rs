@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use crate::directory::feed::FeedPage;
 use crate::directory::model::event::Event;
+use crate::directory::stores::feed::FeedPage;
 use crate::store::mongo::feed::changes::{ResumeToken, with_positions};
 
 /// The limit of events.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
+use crate::directory::encoded::event::{decode_ownership, encode_ownership};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::mutation::Mutation;
-use crate::directory::store::Consistency;
+use crate::directory::stores::Consistency;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
@@ -17,7 +18,6 @@ use crate::store::mongo::schema::bson::{
     by_id, bytes, date, id_value, key_of, read_fields, required,
 };
 use crate::store::mongo::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
-use crate::wire::event::{decode_ownership, encode_ownership};
 
 impl Collections {
     /// The ended ownerships of keys, in their order.

@@ -4,6 +4,7 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawBsonRef, doc};
 use prost::Message;
 
+use crate::directory::encoded::event::{decode_event, encode_event, sequence_of};
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
@@ -13,7 +14,6 @@ use crate::store::mongo::database::transaction::Transaction;
 use crate::store::mongo::schema::bson::{bytes, id_value, raw, read_fields, required};
 use crate::store::mongo::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};
 use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
-use crate::wire::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
     /// Adds the event of a user, if there is one, to its history. Returns the history's tail.
@@ -27,7 +27,7 @@ impl Transaction<'_> {
         let mut tail =
             self.users.get(&id).map(|preserved| preserved.tail.clone()).unwrap_or_default();
         // Older buckets are gone by then: a history has no gaps.
-        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.in_doubt {
+        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.clock_uncertain {
             tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
         }
         let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));

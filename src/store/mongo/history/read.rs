@@ -3,9 +3,11 @@
 use locality_uuid::LocalityId;
 use mongodb::bson::{RawBsonRef, doc};
 
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::encoded::event::decode_event;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::History;
+use crate::directory::stores::History;
 use crate::store::integrity::Past;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
@@ -13,14 +15,12 @@ use crate::store::mongo::schema::bson::{id_value, read_fields, required};
 use crate::store::mongo::schema::fields::{ID, JOURNAL, TAIL, WIRE};
 use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
 use crate::store::mongo::schema::user::StoredUser;
-use crate::wire::encoded_user::EncodedUser;
-use crate::wire::event::decode_event;
 
 /// The limit of a page with all events.
 const ALL: usize = u32::MAX as usize;
 
 impl Collections {
-    /// See [`Store::history`](crate::directory::store::Store::history). `next` is the sequence
+    /// See [`Store::history`](crate::directory::stores::Store::history). `next` is the sequence
     /// number of the next event.
     pub async fn history(
         &self,

@@ -6,6 +6,7 @@
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocument, doc};
 
+use crate::directory::encoded::event::time_of;
 use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
@@ -22,7 +23,6 @@ use crate::store::mongo::schema::fields::{
     ENDED, EXPIRES_AT, ID, JOURNAL, OWNERSHIPS, TAIL, TENANT,
 };
 use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
-use crate::wire::event::time_of;
 
 /// The users or ended ownerships of one page.
 const PAGE_SIZE: usize = 500;
@@ -54,7 +54,7 @@ impl Cursor {
 }
 
 impl Collections {
-    /// See [`Store::shorten_history`](crate::directory::store::Store::shorten_history).
+    /// See [`Store::shorten_history`](crate::directory::stores::Store::shorten_history).
     pub async fn shorten_history(
         &self,
         tenant: &Tenant,

@@ -8,6 +8,7 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{RawBsonRef, RawDocument, doc};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::directory::encoded::tenant_event::{decode_tenant_event, encode_tenant_event};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
@@ -17,7 +18,6 @@ use crate::store::mongo::database::transaction::Transaction;
 use crate::store::mongo::schema::bson::{date, raw, read_fields, required};
 use crate::store::mongo::schema::fields::{EVENTS, EXPIRES_AT, ID, JOURNAL};
 use crate::store::mongo::schema::tail::{Bucket, bucket_id, encode_bucket};
-use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
 
 /// The random low bits of an event's number. The others are its time in milliseconds.
 const RANDOM_BITS: u32 = 20;
@@ -47,7 +47,7 @@ impl Transaction<'_> {
 }
 
 impl Collections {
-    /// See [`Store::tenant_history`](crate::directory::store::Store::tenant_history).
+    /// See [`Store::tenant_history`](crate::directory::stores::Store::tenant_history).
     pub async fn tenant_history(
         &self,
         tenant: &Tenant,

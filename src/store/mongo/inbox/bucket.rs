@@ -5,14 +5,14 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
-use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits};
+use crate::directory::encoded::notice::{decode_content, encode_content};
 use crate::directory::model::notice::{Notice, NoticeContent};
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::stores::inboxes::{InboxChange, InboxEntry, InboxLimits};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::bson::{as_id, bytes, date, id_value, read_fields, required};
 use crate::store::mongo::schema::fields::{EXPIRES_AT, ID};
 use crate::store::mongo::schema::tail::bucket_id;
-use crate::wire::notice::{decode_content, encode_content};
 
 /// Of a bucket: its notices, in order of arrival.
 pub const NOTICES: &str = "m";

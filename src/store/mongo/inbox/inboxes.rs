@@ -12,11 +12,11 @@ use mongodb::options::ReadConcern;
 use tokio::time::Instant;
 
 use crate::directory::error::Error;
-use crate::directory::inbox::{Delivery, InboxChange, InboxLimits, InboxPart};
 use crate::directory::model::notice::Notice;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::inboxes::{Delivery, InboxChange, InboxLimits, InboxPart};
 use crate::store::mongo::client::backoff::Backoff;
 use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::error::Fault;
@@ -40,7 +40,7 @@ const INBOXES_PER_COMMAND: usize = 100;
 const MAX_CONCURRENT: usize = 8;
 
 impl Collections {
-    /// See [`InboxStore::begin_notice`](crate::directory::inbox::InboxStore::begin_notice).
+    /// See [`InboxStore::begin_notice`](crate::directory::stores::inboxes::InboxStore::begin_notice).
     pub async fn begin_notice(
         &self,
         request: &IdempotencyKey,
@@ -113,7 +113,7 @@ impl Collections {
         }
     }
 
-    /// See [`InboxStore::holders`](crate::directory::inbox::InboxStore::holders).
+    /// See [`InboxStore::holders`](crate::directory::stores::inboxes::InboxStore::holders).
     pub async fn holders(
         &self,
         notice: LocalityId,
@@ -134,7 +134,7 @@ impl Collections {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// See [`InboxStore::inboxes`](crate::directory::inbox::InboxStore::inboxes).
+    /// See [`InboxStore::inboxes`](crate::directory::stores::inboxes::InboxStore::inboxes).
     pub async fn inboxes(
         &self,
         tenant: &Tenant,
@@ -149,7 +149,7 @@ impl Collections {
         Ok(is_own.then(|| [vec![user], record.private.merged].concat()))
     }
 
-    /// See [`InboxStore::inbox`](crate::directory::inbox::InboxStore::inbox).
+    /// See [`InboxStore::inbox`](crate::directory::stores::inboxes::InboxStore::inbox).
     pub async fn inbox(
         &self,
         user: LocalityId,
@@ -189,7 +189,7 @@ impl Collections {
         }
     }
 
-    /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). Repeats
+    /// See [`InboxStore::change_inbox`](crate::directory::stores::inboxes::InboxStore::change_inbox). Repeats
     /// the update while buckets that were closed concurrently still have such notices.
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
         let (update, remaining) = update_of(user, change);

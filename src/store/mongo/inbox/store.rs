@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use crate::directory::error::Error;
-use crate::directory::inbox::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::inboxes::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::store::mongo::database::operations::Mongo;
 
 #[async_trait]

@@ -11,11 +11,12 @@ use mongodb::options::FindOptions;
 use mongodb::{ClientSession, Collection};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::user_scan::UserScan;
+use crate::directory::stores::export_snapshot::UserScan;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
@@ -24,7 +25,6 @@ use crate::store::mongo::lookup::records::{ownerless_holds_of, read_holds, users
 use crate::store::mongo::schema::fields::ID;
 use crate::store::mongo::schema::tenant::read_tenant;
 use crate::store::mongo::schema::user::StoredUser;
-use crate::wire::exported_user::ExportedUser;
 
 /// The store at the time of the session's first find.
 pub struct Snapshot {

@@ -4,12 +4,12 @@
 use futures_util::future::try_join;
 use locality_uuid::LocalityId;
 
-use crate::directory::store::{ANSWER_BYTES, Consistency, View};
+use crate::directory::encoded::encoded_user::Found;
+use crate::directory::stores::{ANSWER_BYTES, Consistency, View};
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::lookup::key_lookup::KeyLookup;
-use crate::wire::encoded_user::Found;
 
 /// The keys of a look-up with hints, by index, their hinted owners, and the keys without.
 #[derive(Default)]

@@ -7,8 +7,9 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocument, doc};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::ItemError;
-use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, View};
+use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
@@ -19,7 +20,6 @@ use crate::store::mongo::schema::bson::{id_of, id_value, key_of};
 use crate::store::mongo::schema::claim::read_claim;
 use crate::store::mongo::schema::fields::{REVISION, WIRE};
 use crate::store::mongo::schema::user::StoredUser;
-use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// The result of one key: its claim and the user that the claim names.
 #[derive(Clone)]

@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
+use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::snapshot_read::SnapshotRead;
 use crate::store::mongo::lookup::find::ReadMode;
 use crate::store::mongo::lookup::key_lookup::KeyLookup;
-use crate::wire::encoded_user::EncodedUser;
 
 /// The limit of concurrent linearizable look-ups of a batch: each needs a find of its own.
 const MAX_LINEARIZABLE: usize = 16;

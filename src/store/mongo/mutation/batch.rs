@@ -12,8 +12,10 @@ use tokio::time::Instant;
 use crate::directory::error::Error;
 use crate::directory::model::claim::ClaimWrite;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
-use crate::directory::store::Store;
+use crate::directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
+use crate::directory::stores::Store;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;

@@ -10,7 +10,7 @@ use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::read_set::{ReadRequest, ReadSet};
+use crate::directory::mutation::read_set::{ReadRequest, ReadSet};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::transaction::Transaction;
 use crate::store::mongo::schema::bson::{by_id, id_of, id_value, raw};

@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::directory::model::claim::{Claim, ClaimWrite};
-use crate::directory::read_set::ReadSet;
+use crate::directory::mutation::read_set::ReadSet;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::freshness::Key;

@@ -4,8 +4,10 @@
 use locality_uuid::LocalityId;
 
 use crate::directory::error::Error;
+use crate::directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::store::mongo::client::backoff::Backoff;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;

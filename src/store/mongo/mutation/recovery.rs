@@ -6,8 +6,10 @@ use mongodb::bson::{Bson, RawDocumentBuf, doc};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
 use crate::directory::error::Error;
+use crate::directory::mutation::read_set::{
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet,
+};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet};
 use crate::store::lookup_cache::PendingWrite;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;

@@ -6,11 +6,11 @@ use std::iter;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Document, doc};
 
-use crate::directory::inbox::InboxLimits;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
+use crate::directory::stores::inboxes::InboxLimits;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::freshness::Key;
 use crate::store::mongo::database::transaction::{Transaction, expect_matched};

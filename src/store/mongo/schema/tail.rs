@@ -6,15 +6,15 @@ use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, RawBsonRef, RawDocument, doc};
 use prost::Message;
 
-use crate::directory::journal::beginning;
+use crate::directory::encoded::event::{encode_event, time_of};
 use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
+use crate::directory::mutation::journal::beginning;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::bson::{bytes, date, read_fields, required};
 use crate::store::mongo::schema::fields::{EVENTS, EXPIRES_AT, ID};
-use crate::wire::event::{encode_event, time_of};
 
 /// The limits of a tail. The newest event may exceed the bytes.
 const MAX_EVENTS: usize = 8;

@@ -5,12 +5,14 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 use prost::Message;
 
+use crate::directory::encoded::attributes::encode_value;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::ItemError;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::ExpiredUser;
+use crate::directory::stores::ExpiredUser;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::attributes::{ATTRIBUTES, attribute_array, read_attributes};
@@ -18,8 +20,6 @@ use crate::store::mongo::schema::bson::{as_id, bytes, date, id_value, read_field
 use crate::store::mongo::schema::fields::{EXPIRES_AT, ID, PRIVATE, REVISION, TAIL, TENANT, WIRE};
 use crate::store::mongo::schema::tail::Tail;
 use crate::store::searched::AttributeTokens;
-use crate::wire::attributes::encode_value;
-use crate::wire::encoded_user::EncodedUser;
 
 /// A user as it is stored.
 pub struct StoredUser {

@@ -8,7 +8,7 @@ use mongodb::options::{FindOptions, Hint};
 
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::{Identifier, Kind};
 use crate::store::attribute_names::Token;
 use crate::store::mongo::client::error::Fault;

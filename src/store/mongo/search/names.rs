@@ -9,6 +9,7 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, ReadConcern, ReadPreference, SelectionCriteria};
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
@@ -20,7 +21,6 @@ use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::bson::raw;
 use crate::store::mongo::schema::fields::ID;
 use crate::store::mongo::schema::user::StoredUser;
-use crate::wire::encoded_user::EncodedUser;
 
 /// Of a document of names: when its tenant was created; absent if the tenant was deleted.
 pub const SINCE: &str = "s";

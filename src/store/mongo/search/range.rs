@@ -9,7 +9,7 @@ use mongodb::options::FindOptions;
 
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Class, Lead, Position, Range, Scalar, SearchedUser};
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::store::attribute_names::Token;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;

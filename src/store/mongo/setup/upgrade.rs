@@ -11,7 +11,7 @@ use mongodb::Database;
 use mongodb::bson::{Bson, RawDocumentBuf, doc};
 use tokio::time::sleep;
 
-use crate::directory::service::moving::move_all;
+use crate::directory::service::renormalization::move_all::move_all;
 use crate::identifier::Rules;
 use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::connect::{connect, disconnect};
