@@ -1,7 +1,39 @@
-//! Identifiers: what a caller typed, parsed once into a type that can only hold a canonical form.
+//! Identifiers of people: email addresses, handles, phone numbers, social accounts and profile URLs,
+//! parsed into canonical forms, so that two spellings of one identifier are equal.
 //!
-//! Here live the five kinds, their rules, the identity key and the look-alike guard. Who owns an
-//! identifier, and whether a tenant wants guards at all, is decided elsewhere.
+//! | kind | typed | canonical | by |
+//! |---|---|---|---|
+//! | email | `Joe.Smith@Exämple.COM` | `joe.smith@xn--exmple-cua.com` | RFC 5321, RFC 6531, UTS 46 |
+//! | handle | `@Joe` | `joe` | PRECIS (RFC 8265), UTS 39 |
+//! | phone | `(415) 555-2300` in `US` | `+14155552300` | E.164, libphonenumber |
+//! | social | `GitHub`, `583231` | `github/583231` | OpenID Connect |
+//! | url | `http://twitter.com/Joe/` | `https://x.com/joe` | WHATWG, RFC 3986 |
+//!
+//! ```
+//! use polynym::identifier::{Identifier, RawIdentifier};
+//!
+//! let typed = Identifier::parse(RawIdentifier::Phone { number: "(415) 555-2300", region: "US" })?;
+//! let stored = Identifier::parse(RawIdentifier::from_text("phone:+1 415 555 2300")?)?;
+//! assert_eq!(typed, stored);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A value that breaks a rule is rejected with the rule, its position and advice, never the value:
+//!
+//! ```
+//! use polynym::identifier::{Identifier, RawIdentifier};
+//!
+//! let rejection = Identifier::parse(RawIdentifier::Email("joe smith@example.com")).unwrap_err();
+//! assert_eq!(rejection.rule().as_str(), "email-character");
+//! assert_eq!(rejection.position(), Some(3));
+//! ```
+//!
+//! [`Identifier::normalize`] shows the effect of each rule. [`Guard`] protects handles against
+//! look-alikes. [`IdentityKey`] combines a tenant and an identifier in a key for stores. [`Rules`]
+//! selects a version of the rules, for stores written by an older one.
+//!
+//! Canonical forms never change within a version. Parsing takes at most half a millisecond for any
+//! input. Debug output of all types hides values, which are personal data.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,20 +65,20 @@ pub use rejection::{Rejection, Rule};
 pub use rules::{Parse, Rules};
 pub use text::TextError;
 pub use trace::Change;
-pub(crate) use unicode::{character_issue, is_mark};
+pub use unicode::{CharacterIssue, character_issue, is_mark};
 
 use rejection::BrokenRule;
 use trace::Trace;
 
-/// The version of the rules that this build applies. It is kept beside each stored identifier,
-/// never in its key, so that identifiers written under older rules can be found and redone.
+/// The current version of the rules. Stores keep it with each identifier, not in its key, to find
+/// identifiers of older versions.
 pub const RULES_VERSION: u32 = 2;
 
-/// The longest input in bytes that is looked at. Every canonical form is far shorter; the bound
-/// keeps the cost of a hostile value small.
+/// The maximum input in bytes, which bounds the cost of a hostile value. Canonical forms are far
+/// shorter.
 pub const MAX_INPUT_BYTES: usize = 4096;
 
-/// The kind of an identifier. The order is that of the kinds' words, and so of keys.
+/// The kind of an identifier. Kinds order like their words, and so like keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// An email address.
@@ -87,12 +119,11 @@ impl FromStr for Kind {
     type Err = TextError;
 
     fn from_str(word: &str) -> Result<Self, TextError> {
-        let named = |kind: &Kind| kind.as_str() == word;
-        Kind::ALL.into_iter().find(named).ok_or(TextError::UnknownKind)
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(TextError::UnknownKind)
     }
 }
 
-/// An identifier as a caller typed it, unchecked.
+/// An unchecked identifier, as typed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RawIdentifier<'a> {
     /// An email address.
@@ -103,15 +134,15 @@ pub enum RawIdentifier<'a> {
     Phone {
         /// The number, in any usual notation.
         number: &'a str,
-        /// ISO 3166 alpha-2 code of the country in which a national number is dialled; may be
-        /// empty for a number in international form.
+        /// The ISO 3166 alpha-2 code of the country of a national number; may be empty for a number
+        /// in international form.
         region: &'a str,
     },
     /// An account at another provider.
     Social {
         /// The provider's short name, or the URL of its issuer, which may be percent-encoded.
         provider: &'a str,
-        /// The account's id, as the provider gives it.
+        /// The account's id at the provider.
         subject: &'a str,
     },
     /// The address of a profile page.
@@ -119,7 +150,7 @@ pub enum RawIdentifier<'a> {
 }
 
 impl RawIdentifier<'_> {
-    /// The kind that the caller chose.
+    /// The kind.
     pub const fn kind(&self) -> Kind {
         match self {
             RawIdentifier::Email(_) => Kind::Email,
@@ -130,7 +161,7 @@ impl RawIdentifier<'_> {
         }
     }
 
-    /// The part that a person would recognise, as typed: for a social account the subject.
+    /// The recognisable part, as typed: for a social account the subject.
     pub const fn typed(&self) -> &str {
         match self {
             RawIdentifier::Email(v) | RawIdentifier::Handle(v) | RawIdentifier::Url(v) => v,
@@ -148,7 +179,7 @@ impl RawIdentifier<'_> {
     }
 }
 
-/// An identifier in its canonical form. Two identifiers are the same exactly when they are equal.
+/// An identifier in its canonical form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identifier {
     kind: Kind,
@@ -156,10 +187,10 @@ pub struct Identifier {
 }
 
 impl Identifier {
-    /// Parses what a caller typed into its canonical form.
+    /// Parses typed text into its canonical form.
     ///
     /// # Errors
-    /// A [`Rejection`] that names the rule that was broken.
+    /// The text breaks a rule.
     ///
     /// ```
     /// use polynym::identifier::{Identifier, RawIdentifier};
@@ -180,24 +211,32 @@ impl Identifier {
         }
     }
 
-    /// Parses what a caller typed by the first version of the rules, which older stores have.
+    /// Parses by the first version of the rules, for older stores.
     ///
     /// # Errors
-    /// A [`Rejection`] that names the rule that was broken.
+    /// The text breaks a rule.
     pub fn parse_first(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
         Identifier::of(raw, first_form(raw, &mut ()))
     }
 
-    /// Wraps a canonical form that was read back from a store. It is trusted, not checked: for
-    /// what a caller typed there is [`Identifier::parse`].
+    /// Wraps a stored canonical form without checks. For typed text use [`Identifier::parse`].
     pub const fn from_canonical(kind: Kind, canonical: String) -> Self {
         Identifier { kind, canonical }
     }
 
-    /// Parses like [`Identifier::parse`] and reports what each rule changed: the dry run.
+    /// Parses like [`Identifier::parse`], and reports the changes of each rule.
     ///
     /// # Errors
-    /// The same as those of [`Identifier::parse`].
+    /// The text breaks a rule.
+    ///
+    /// ```
+    /// use polynym::identifier::{Identifier, RawIdentifier};
+    ///
+    /// let run = Identifier::normalize(RawIdentifier::Url("http://X.y/%7ejoe/"))?;
+    /// let rules: Vec<_> = run.changes.iter().map(|change| change.rule).collect();
+    /// assert_eq!(rules, ["whatwg", "https", "escapes", "trailing-slashes"]);
+    /// # Ok::<(), polynym::identifier::Rejection>(())
+    /// ```
     pub fn normalize(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         let mut changes = Vec::new();
         let identifier = Identifier::of(raw, canonical_form(raw, &mut changes))?;
@@ -207,7 +246,7 @@ impl Identifier {
     /// The same by the first version of the rules.
     ///
     /// # Errors
-    /// The same as those of [`Identifier::parse_first`].
+    /// The text breaks a rule.
     pub fn normalize_first(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         let mut changes = Vec::new();
         let identifier = Identifier::of(raw, first_form(raw, &mut changes))?;
@@ -219,7 +258,7 @@ impl Identifier {
         canonical: Result<String, BrokenRule>,
     ) -> Result<Self, Rejection> {
         let kind = raw.kind();
-        canonical.map(|canonical| Identifier { kind, canonical }).map_err(|fault| fault.of(kind))
+        canonical.map(|canonical| Identifier { kind, canonical }).map_err(|broken| broken.of(kind))
     }
 
     /// The kind.
@@ -232,13 +271,12 @@ impl Identifier {
         &self.canonical
     }
 
-    /// A social identifier of a provider and a subject that were read back from a store. They are
-    /// trusted, not checked.
+    /// Wraps a stored provider and subject without checks.
     pub fn of_account(provider: &str, subject: &str) -> Self {
         Identifier::from_canonical(Kind::Social, format!("{}/{subject}", social::encode(provider)))
     }
 
-    /// Provider and subject, where this is a social identifier.
+    /// Provider and subject of a social identifier.
     pub fn social_parts(&self) -> Option<(Cow<'_, str>, &str)> {
         let (provider, subject) = self.encoded_social_parts()?;
         Some((social::decode(provider), subject))
@@ -252,8 +290,8 @@ impl Identifier {
         }
     }
 
-    /// The key that this identifier reserves beside its own so that nothing that looks like it
-    /// can exist; none for an ASCII handle, and for the other kinds.
+    /// The guard against look-alikes that this identifier reserves; none for ASCII handles and other
+    /// kinds.
     pub fn guard(&self) -> Option<Guard> {
         match self.kind {
             Kind::Handle => Guard::of_handle(&self.canonical),
@@ -262,33 +300,32 @@ impl Identifier {
     }
 }
 
-/// Shows the kind alone: values are personal data.
+/// Shows only the kind: values are personal data.
 impl fmt::Debug for Identifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Identifier({}, …)", self.kind)
     }
 }
 
-/// Shows the kind alone: values are personal data.
+/// Shows only the kind: values are personal data.
 impl fmt::Debug for RawIdentifier<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RawIdentifier({}, …)", self.kind())
     }
 }
 
-/// The result of a dry run of the rules.
+/// An identifier and the changes that led to it.
 #[derive(Clone, Debug)]
 pub struct Normalization {
     /// The identifier in its canonical form.
     pub identifier: Identifier,
-    /// The guard that it reserves against look-alikes.
+    /// Its guard against look-alikes.
     pub guard: Option<Guard>,
-    /// The changes, in the order of the rules; a rule that changed nothing is absent.
+    /// The changes, in the order of the rules. A rule without a change is absent.
     pub changes: Vec<Change>,
 }
 
-/// Loads what the rules build on first use, so that no caller waits for it. Takes about a tenth
-/// of a second the first time.
+/// Loads the data that the rules otherwise load on first use. Takes about a tenth of a second.
 pub fn warm_up() {
     phone_parse::warm_up();
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use polynym::proto::v1::admin_service_client::AdminServiceClient;
-use polynym::proto::v1::directory_service_client::DirectoryServiceClient;
-use polynym::proto::v1::inbox_service_client::InboxServiceClient;
-use polynym::proto::v1::registry_service_client::RegistryServiceClient;
+use polynym::client::admin_service_client::AdminServiceClient;
+use polynym::client::directory_service_client::DirectoryServiceClient;
+use polynym::client::inbox_service_client::InboxServiceClient;
+use polynym::client::registry_service_client::RegistryServiceClient;
 use polynym::proto::v1::{self, identifier::Kind};
 use tonic::Status;
 use tonic::transport::Channel;

@@ -1,4 +1,4 @@
-//! The checks of a request before it counts as a call: the HTTP side of gRPC (gRPC over HTTP/2,
+//! Checks of a request before it counts as a call: the HTTP side of gRPC (gRPC over HTTP/2,
 //! "Requests").
 
 use std::time::Duration;
@@ -8,20 +8,20 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::protocol;
+use crate::transport::protocol;
 
 /// The largest list of headers, in bytes as HTTP/2 counts them.
-pub const HEADER_BYTES: usize = 8 << 10;
-/// The overhead of a header beside its name and value (RFC 9113, section 6.5.2).
-const HEADER_EXTRA: usize = 32;
+pub const MAX_HEADER_BYTES: usize = 8 << 10;
+/// The overhead of a header besides its name and value (RFC 9113, section 6.5.2).
+const HEADER_OVERHEAD: usize = 32;
 
-/// Why a request is no call.
+/// Why a request is not a call.
 pub enum RequestRejection {
-    /// Another method than POST.
+    /// The method is not POST.
     Method,
-    /// Another type of content than gRPC's: a browser sends others to any site without asking.
+    /// The content type is not gRPC's. Browsers send others to any site without asking.
     ContentType,
-    /// A call that breaks the protocol.
+    /// The call breaks the protocol.
     Call(Status),
 }
 
@@ -43,7 +43,7 @@ impl From<RequestRejection> for Response<Body> {
     }
 }
 
-/// The time that the caller gives a call, if it gives one.
+/// Returns the caller's timeout, if it sets one.
 pub fn validate<B>(request: &Request<B>) -> Result<Option<Duration>, RequestRejection> {
     let headers = request.headers();
     if request.method() != Method::POST {
@@ -54,14 +54,15 @@ pub fn validate<B>(request: &Request<B>) -> Result<Option<Duration>, RequestReje
         return Err(RequestRejection::ContentType);
     }
     let size = header_bytes(request);
-    if size > HEADER_BYTES {
-        return Err(RequestRejection::Call(protocol::headers_too_large(HEADER_BYTES, size)));
+    if size > MAX_HEADER_BYTES {
+        return Err(RequestRejection::Call(protocol::headers_too_large(MAX_HEADER_BYTES, size)));
     }
 
-    caller_timeout(headers).map_err(|Malformed| RequestRejection::Call(protocol::timeout_invalid()))
+    caller_timeout(headers)
+        .map_err(|MalformedTimeout| RequestRejection::Call(protocol::timeout_invalid()))
 }
 
-/// Whether this is gRPC with protocol buffers; parameters do not matter.
+/// Whether this is gRPC with protocol buffers, with any parameters.
 fn is_grpc(content_type: &[u8]) -> bool {
     let essence = content_type.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
     essence.eq_ignore_ascii_case(b"application/grpc")
@@ -75,17 +76,17 @@ fn header_bytes<B>(request: &Request<B>) -> usize {
 
 /// The size of headers in bytes, as HTTP/2 counts them.
 pub fn size(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_EXTRA).sum()
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum()
 }
 
-struct Malformed;
+struct MalformedTimeout;
 
 /// At most eight digits and a unit (gRPC over HTTP/2, "Timeout").
-fn caller_timeout(headers: &HeaderMap) -> Result<Option<Duration>, Malformed> {
+fn caller_timeout(headers: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
     let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
-    let (unit, digits) = value.as_bytes().split_last().ok_or(Malformed)?;
+    let (unit, digits) = value.as_bytes().split_last().ok_or(MalformedTimeout)?;
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Malformed);
+        return Err(MalformedTimeout);
     }
 
     let number = digits.iter().fold(0, |number, digit| 10 * number + u64::from(digit - b'0'));
@@ -96,7 +97,7 @@ fn caller_timeout(headers: &HeaderMap) -> Result<Option<Duration>, Malformed> {
         b'm' => Duration::from_millis(number),
         b'u' => Duration::from_micros(number),
         b'n' => Duration::from_nanos(number),
-        _ => return Err(Malformed),
+        _ => return Err(MalformedTimeout),
     }))
 }
 
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_of_the_specification() {
+    fn specified_timeouts_are_accepted() {
         assert!(matches!(caller_timeout(&HeaderMap::new()), Ok(None)));
         assert_eq!(timeout("100m"), Some(Some(Duration::from_millis(100))));
         assert_eq!(timeout("99999999H"), Some(Some(Duration::from_secs(99_999_999 * 3_600))));
@@ -121,21 +122,21 @@ mod tests {
     }
 
     #[test]
-    fn other_timeouts_are_malformed() {
+    fn other_timeouts_are_rejected() {
         for text in ["", "m", "100", "1x", "-1S", "+1S", "1.5S", "abc", "123456789S", "1 S"] {
             assert_eq!(timeout(text), None, "{text}");
         }
     }
 
     #[test]
-    fn types_of_content() {
-        for taken in [
+    fn only_grpc_content_types_are_accepted() {
+        for accepted in [
             "application/grpc",
             "application/grpc+proto",
             "Application/gRPC",
             "application/grpc;x=y",
         ] {
-            assert!(is_grpc(taken.as_bytes()), "{taken}");
+            assert!(is_grpc(accepted.as_bytes()), "{accepted}");
         }
         for other in [
             "",

@@ -1,4 +1,4 @@
-//! A batch of lines of an import: lines that have arrived are imported together, up to a bound.
+//! Imports a batch of lines together.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::import_line::raw_user;
-use super::status::status;
+use super::line::raw_user;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::importing::{Import, Line, LineOutcome};
+use crate::grpc::status::status;
 use crate::proto::v1;
 use crate::transport::rich_status::internal;
 
 /// The number of a line and its outcome, or the error that ends the import.
 pub type LineResult = Result<(i64, LineOutcome), Status>;
 
-/// A line on its way.
+/// A line in flight.
 pub struct PendingLine {
     pub number: i64,
     pub work: Work,
@@ -27,7 +27,7 @@ pub struct PendingLine {
 pub enum Work {
     /// A user to import.
     User(Box<UserLine>),
-    /// The outcome of a line that is done already.
+    /// The outcome of a line that is already imported or rejected.
     Done(LineOutcome),
 }
 
@@ -35,11 +35,11 @@ pub struct UserLine {
     pub tenant: Tenant,
     pub user: v1::User,
     pub internals: Option<v1::UserInternals>,
-    pub _room: OwnedSemaphorePermit,
+    pub _permit: OwnedSemaphorePermit,
 }
 
-/// Carries out a batch, in a task of its own: what has begun is finished though the caller leaves.
-pub async fn carry_out(
+/// Imports a batch in a task of its own, so that it finishes even if the caller leaves.
+pub async fn import_batch(
     import: Arc<Import>,
     lines: Vec<Result<PendingLine, Status>>,
 ) -> Vec<LineResult> {
@@ -51,8 +51,8 @@ pub async fn carry_out(
         }
     }
 
-    let done = tokio::spawn(async move { results(&import, pending).await });
-    let results = match done.await.map_err(|_| internal()) {
+    let task = tokio::spawn(async move { results(&import, pending).await });
+    let results = match task.await.map_err(|_| internal()) {
         Ok(Ok(results)) => results,
         Ok(Err(error)) => return vec![Err(status(error))],
         Err(panicked) => return vec![Err(panicked)],
@@ -73,26 +73,26 @@ async fn results(
         }
     }
 
-    let (mut lines, mut places) = (Vec::with_capacity(users.len()), Vec::new());
+    let (mut lines, mut positions) = (Vec::with_capacity(users.len()), Vec::new());
     for (n, line) in &mut users {
-        match line.read() {
+        match line.parse() {
             Ok(line) => {
                 lines.push(line);
-                places.push(*n);
+                positions.push(*n);
             }
             Err(error) => results[*n].1 = LineOutcome::rejected(error),
         }
     }
-    for (n, outcome) in places.into_iter().zip(import.users(&lines).await?) {
+    for (n, outcome) in positions.into_iter().zip(import.users(&lines).await?) {
         results[n].1 = outcome;
     }
     Ok(results)
 }
 
 impl UserLine {
-    /// The line as the directory takes it. Neither the etag nor the tenant, which may be that of
-    /// the whole import, is part of what it says.
-    fn read(&mut self) -> Result<Line<'_>, Error> {
+    /// Parses the line. Its content hash ignores the etag and the tenant, which may be that of the
+    /// whole import.
+    fn parse(&mut self) -> Result<Line<'_>, Error> {
         self.user.etag.clear();
         self.user.tenant.clear();
         let mut content = self.user.encode_to_vec();

@@ -1,4 +1,4 @@
-//! FindDuplicates: a stream of progress and pairs. The search goes on as the caller takes answers.
+//! FindDuplicates: a stream of progress and pairs. The search continues as the caller reads them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 use tonic::Status;
 
-use super::status::status;
 use crate::directory::duplicates::evidence::{Evidence, Reason};
 use crate::directory::duplicates::pairs::DuplicatePair;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
 use crate::directory::service::duplicates::{DuplicateEvent, DuplicateOptions, DuplicateProgress};
+use crate::grpc::status::status;
 use crate::identifier::Kind;
 use crate::proto::v1;
 use v1::FindDuplicatesResponse as Message;
@@ -28,7 +28,7 @@ pub async fn find(
     let options = DuplicateOptions { min_score: request.min_score, max_pairs: request.max_pairs };
     let search = directory.find_duplicates(tenant, options).await.map_err(status)?;
     let messages = stream::try_unfold(search, |mut search| async move {
-        // Messages that are ready at once would be sent together.
+        // Without a yield, messages that are ready at once are sent together.
         tokio::task::yield_now().await;
         let event = search.next().await.map_err(status)?;
         Ok(event.map(|event| (message(&event), search)))

@@ -1,4 +1,4 @@
-//! The body of a response: counts as held by the server until the connection has taken it.
+//! The body of a response. It counts against the memory budget until the connection has sent it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,29 +10,29 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Bytes;
 
-use super::memory_budget::{OpenStream, Reservation};
-use super::protocol;
+use crate::transport::memory_budget::{OpenStream, Reservation};
+use crate::transport::protocol;
 
-/// A response's body, and what it is charged to.
+/// The body of a response, and the budget that it is charged to.
 pub struct ResponseBody {
     body: Body,
-    payer: Payer,
+    charge: Charge,
 }
 
-enum Payer {
-    /// A call has one message, which takes the call along.
+enum Charge {
+    /// A call has one message, and ends with it.
     Call(Option<Reservation>),
-    /// A stream is charged while it waits for its client to take more.
+    /// A stream is charged while its client does not read.
     Stream(OpenStream, Option<Reservation>, Revoked),
 }
 
-/// Returns the status that ends a stream, once its caller may not have it any more.
+/// Returns the status that ends a stream, once its caller has lost the right to it.
 pub type Revoked = Pin<Box<dyn Future<Output = Status> + Send>>;
 
 impl ResponseBody {
     /// The answer to a call.
     pub fn call(response: Response<Body>, reservation: Reservation) -> Response<Self> {
-        response.map(|body| Self { body, payer: Payer::Call(Some(reservation)) })
+        response.map(|body| Self { body, charge: Charge::Call(Some(reservation)) })
     }
 
     /// The answer to a call that opened a stream.
@@ -42,51 +42,50 @@ impl ResponseBody {
         revoked: Revoked,
     ) -> Response<Self> {
         response.map(|body| {
-            let pause = Some(stream.pause());
-            Self { body, payer: Payer::Stream(stream, pause, revoked) }
+            let client_wait = Some(stream.wait_for_client());
+            Self { body, charge: Charge::Stream(stream, client_wait, revoked) }
         })
     }
 
-    /// The message to send; in its place the end, with a status, where the server would have to
-    /// hold too much.
-    fn piece(&mut self, bytes: Bytes) -> Frame<Piece> {
-        let reservation = match &mut self.payer {
-            Payer::Call(reservation) => reservation.take(),
-            Payer::Stream(stream, pause, _) => {
-                *pause = Some(stream.pause());
-                Some(stream.message())
+    /// Returns the message to send, or ends the body with a status if the budget is exceeded.
+    fn chunk(&mut self, bytes: Bytes) -> Frame<Chunk> {
+        let reservation = match &mut self.charge {
+            Charge::Call(reservation) => reservation.take(),
+            Charge::Stream(stream, client_wait, _) => {
+                *client_wait = Some(stream.wait_for_client());
+                Some(stream.reserve_message())
             }
         };
-        let mut piece = Piece { bytes, reservation };
-        let size = piece.bytes.len();
-        if piece.reservation.as_mut().is_none_or(|reservation| reservation.replace(size)) {
-            return Frame::data(piece);
+        let mut chunk = Chunk { bytes, reservation };
+        let size = chunk.bytes.len();
+        if chunk.reservation.as_mut().is_none_or(|reservation| reservation.resize(size)) {
+            return Frame::data(chunk);
         }
 
-        self.end(&protocol::unread())
+        self.end(&protocol::answers_unread())
     }
 
-    /// The end with a status.
-    fn end(&mut self, status: &Status) -> Frame<Piece> {
+    /// Ends the body with a status.
+    fn end(&mut self, status: &Status) -> Frame<Chunk> {
         self.body = Body::empty();
         let mut trailers = HeaderMap::new();
-        // A status of this program has no character that a header cannot have.
+        // Every status of this program is a valid header.
         let _ = status.add_header(&mut trailers);
         Frame::trailers(trailers)
     }
 }
 
 impl HttpBody for ResponseBody {
-    type Data = Piece;
+    type Data = Chunk;
     type Error = Status;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Status>>> {
+    ) -> Poll<Option<Result<Frame<Chunk>, Status>>> {
         let has_ended = self.body.is_end_stream();
-        if let Payer::Stream(_, pause, revoked) = &mut self.payer {
-            *pause = None;
+        if let Charge::Stream(_, client_wait, revoked) = &mut self.charge {
+            *client_wait = None;
             if !has_ended && let Poll::Ready(status) = revoked.as_mut().poll(cx) {
                 return Poll::Ready(Some(Ok(self.end(&status))));
             }
@@ -96,7 +95,7 @@ impl HttpBody for ResponseBody {
         };
 
         Poll::Ready(Some(Ok(match frame.into_data() {
-            Ok(bytes) => self.piece(bytes),
+            Ok(bytes) => self.chunk(bytes),
             Err(frame) => Frame::trailers(frame.into_trailers().unwrap_or_default()),
         })))
     }
@@ -110,13 +109,13 @@ impl HttpBody for ResponseBody {
     }
 }
 
-/// Bytes on their way to the connection, which drops them once it has written them.
-pub struct Piece {
+/// Bytes that the connection drops once it has written them.
+pub struct Chunk {
     bytes: Bytes,
     reservation: Option<Reservation>,
 }
 
-impl Buf for Piece {
+impl Buf for Chunk {
     fn remaining(&self) -> usize {
         self.bytes.len()
     }

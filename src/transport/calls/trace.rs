@@ -1,8 +1,7 @@
-//! The traces that calls belong to (W3C Trace Context): their ids in the log lines of a call, and a
-//! span of each call for a collector, if there is one.
+//! Traces of calls (W3C Trace Context): their ids in log lines, and a span of each call for a
+//! collector, if one is configured.
 
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use http::HeaderMap;
 use opentelemetry::trace::{
@@ -15,7 +14,7 @@ use tonic::Code;
 
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
-/// Gives the spans of all calls from now on to `tracer`. Only the first call counts.
+/// Sends the spans of all calls from now on to `tracer`. Only the first tracer is used.
 pub fn export_to(tracer: SdkTracer) {
     let _ = TRACER.set(tracer);
 }
@@ -28,7 +27,7 @@ pub struct CallTrace {
 }
 
 impl CallTrace {
-    /// The trace that the headers name, or where spans are exported a new one.
+    /// Continues the trace of the headers. Starts one if they have none and spans are exported.
     pub fn begin(method: &'static str, headers: &HeaderMap) -> Self {
         let parent = headers.get("traceparent").and_then(|value| parse(value.to_str().ok()?));
         let Some(tracer) = TRACER.get() else {
@@ -46,7 +45,7 @@ impl CallTrace {
         Self { id: Some(span.span_context().trace_id()), span: Some(span) }
     }
 
-    /// The span in which log lines name the trace.
+    /// The span that adds the trace id to log lines.
     pub fn log_span(&self) -> tracing::Span {
         match self.id {
             Some(id) => tracing::info_span!("call", trace_id = %id),
@@ -85,11 +84,6 @@ fn parse(text: &str) -> Option<SpanContext> {
     context.is_valid().then_some(context)
 }
 
-/// The milliseconds since a moment.
-pub fn milliseconds(begun: Instant) -> f64 {
-    begun.elapsed().as_secs_f64() * 1e3
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,7 +91,7 @@ mod tests {
     const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn parents_of_the_specification_are_read() {
+    fn valid_parents_are_parsed() {
         let context = parse(GOOD).unwrap();
         assert_eq!(context.trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
         assert!(context.is_sampled() && context.is_remote());
@@ -106,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_none() {
+    fn other_parents_are_ignored() {
         for wrong in [
             "",
             "00",

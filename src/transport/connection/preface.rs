@@ -1,4 +1,4 @@
-//! The check of a connection's first bytes: only connections that speak HTTP/2 go on.
+//! Checks the first bytes of a connection: only HTTP/2 is served.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,12 +7,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The first bytes of every HTTP/2 connection (RFC 9113, section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The number of connections of another protocol.
+/// Checks prefaces, and counts the connections of other protocols.
 #[derive(Default)]
 pub struct PrefaceCheck(AtomicU64);
 
 impl PrefaceCheck {
-    /// Reads the preface. Returns whether it was one.
+    /// Reads the preface. Returns whether it is valid.
     pub async fn is_http2(&self, stream: &mut (impl AsyncRead + Unpin)) -> bool {
         let mut start = [0; PREFACE.len()];
         let mut length = 0;
@@ -29,22 +29,21 @@ impl PrefaceCheck {
         true
     }
 
-    /// A client that is set up wrongly reconnects again and again: each line counts twice as many
-    /// as the one before.
+    /// Logs at powers of two only: a misconfigured client reconnects again and again.
     fn log(&self, start: &[u8]) {
         let count = self.0.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
             tracing::info!(
                 count,
-                spoken = spoken(start),
-                "a connection is closed: gRPC over HTTP/2 is expected"
+                protocol = guessed_protocol(start),
+                "closed a connection: expected gRPC over HTTP/2"
             );
         }
     }
 }
 
 /// The protocol that the first bytes of a connection suggest.
-fn spoken(start: &[u8]) -> &'static str {
+fn guessed_protocol(start: &[u8]) -> &'static str {
     // A handshake record of TLS (RFC 8446, section 5.1).
     if start.starts_with(&[22, 3]) {
         return "TLS";
@@ -58,12 +57,12 @@ fn spoken(start: &[u8]) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::spoken;
+    use super::guessed_protocol;
 
     #[test]
-    fn what_strangers_speak() {
-        assert_eq!(spoken(b"GET / HTTP/1.1\r\nHost: x\r\n"), "HTTP/1");
-        assert_eq!(spoken(&[22, 3, 1, 1, 95, 1]), "TLS");
-        assert_eq!(spoken(b"SSH-2.0-OpenSSH_9\r\n"), "something else");
+    fn protocols_are_guessed() {
+        assert_eq!(guessed_protocol(b"GET / HTTP/1.1\r\nHost: x\r\n"), "HTTP/1");
+        assert_eq!(guessed_protocol(&[22, 3, 1, 1, 95, 1]), "TLS");
+        assert_eq!(guessed_protocol(b"SSH-2.0-OpenSSH_9\r\n"), "something else");
     }
 }

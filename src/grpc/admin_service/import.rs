@@ -1,5 +1,5 @@
-//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Lines are worked on in
-//! batches, several at once, and answered in their order; how many bytes of them wait is bounded.
+//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Several batches of lines
+//! run at once and are answered in order. The bytes of waiting lines are bounded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,12 +9,7 @@ use prost::Message;
 use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
 
-use super::authorization::permitted_tenant;
-use super::convert::optional_timestamp;
-use super::import_batch::{self, LineResult, PendingLine, UserLine, Work};
-use super::import_line::raw_hold;
 use super::policies;
-use super::status::{reason, status};
 use crate::access::{Call, Metric};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::imported_user::OnConflict;
@@ -22,96 +17,106 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::ImportedTenant;
 use crate::directory::service::Directory;
 use crate::directory::service::importing::{Import, ImportOptions, LineOutcome};
+use crate::grpc::authorization::permitted_tenant;
+use crate::grpc::convert::optional_timestamp;
+use crate::grpc::status::{reason, status};
 use crate::proto::v1;
+use crate::transport::rich_status::internal;
 use v1::ImportUsersRequest as Line;
 use v1::import_users_request::Options;
 use v1::import_users_response::{Progress, Reject};
 use v1::user_internals::Hold;
 
-/// The bytes of lines that one import may have under way.
-const BYTES: usize = 8 << 20;
-/// Lines that are worked on and answered together, at most: fewer where no more have come.
-const BATCH: usize = 256;
-/// Batches that are worked on at once.
-const BATCHES: usize = 8;
+mod batch;
+mod line;
+
+use batch::{LineResult, PendingLine, UserLine, Work};
+use line::raw_hold;
+
+/// The maximum bytes of the lines of an import in flight.
+const MAX_BYTES: usize = 8 << 20;
+/// The maximum number of lines of a batch: fewer if no more have arrived.
+const MAX_BATCH_LINES: usize = 256;
+/// The maximum number of batches in flight.
+const MAX_BATCHES: usize = 8;
+
+const OPTIONS_RULE: &str = "must be in the first message only";
 
 pub type Responses = Pin<Box<dyn Stream<Item = Result<v1::ImportUsersResponse, Status>> + Send>>;
 
-/// Imports what the caller sends.
-pub fn import(
-    directory: Arc<Directory>,
-    caller: Arc<Call>,
-    requests: Streaming<Line>,
-) -> Responses {
-    Box::pin(stream::once(open(directory, caller, requests)).try_flatten())
+/// Imports the lines that the caller sends.
+pub fn import(directory: Arc<Directory>, call: Arc<Call>, requests: Streaming<Line>) -> Responses {
+    Box::pin(stream::once(open(directory, call, requests)).try_flatten())
 }
 
-/// Reads the options, and returns the answers to the lines that follow.
+/// Reads the options, and returns the responses to the lines that follow.
 async fn open(
     directory: Arc<Directory>,
-    caller: Arc<Call>,
+    call: Arc<Call>,
     mut requests: Streaming<Line>,
 ) -> Result<Responses, Status> {
-    let first = requests.message().await?;
-    let missing = || fault("options", "must be in the first message, and there alone");
-    let message = first.and_then(|first| first.options).ok_or_else(missing)?;
-    let options = options(&caller, &message)?;
-    let import = directory.begin_import(&caller.name, options).map_err(status)?;
+    let message = requests
+        .message()
+        .await?
+        .and_then(|first| first.options)
+        .ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
+    let options = import_options(&call, &message)?;
+    let import = directory.begin_import(&call.name, options).map_err(status)?;
     // The call was counted before its tenant was known.
-    caller.count(Metric::Call { method: "ImportUsers", code: "OK" }, 1);
-    let log = SummaryLog { caller: caller.name.clone(), tenant: message.tenant, done: None };
+    call.count(Metric::Call { method: call.method(), code: "OK" }, 1);
+    let log = SummaryLog { caller: call.name.clone(), tenant: message.tenant, progress: None };
 
-    let lines = LineReader {
+    let reader = LineReader {
         import: Arc::new(import),
-        caller,
+        call,
         requests,
-        room: Arc::new(Semaphore::new(BYTES)),
-        last: i64::MIN,
+        byte_permits: Arc::new(Semaphore::new(MAX_BYTES)),
+        last_line: i64::MIN,
     };
-    let import = lines.import.clone();
-    let lines = stream::try_unfold(lines, |mut lines| async move {
-        Ok(lines.next().await?.map(|line| (line, lines)))
+    let import = reader.import.clone();
+    let lines = stream::try_unfold(reader, |mut reader| async move {
+        Ok(reader.next().await?.map(|line| (line, reader)))
     });
     let results = lines
-        .ready_chunks(BATCH)
-        .map(move |lines| import_batch::carry_out(import.clone(), lines))
-        .buffered(BATCHES);
+        .ready_chunks(MAX_BATCH_LINES)
+        .map(move |lines| batch::import_batch(import.clone(), lines))
+        .buffered(MAX_BATCHES);
 
     let mut summary = (Progress::default(), log);
-    let responses = results.flat_map(move |results| stream::iter(answers(&mut summary, results)));
-    // What follows an error is not answered.
+    let responses = results.flat_map(move |results| stream::iter(responses(&mut summary, results)));
+    // Nothing follows an error.
     let mut has_failed = false;
-    Ok(Box::pin(responses.take_while(move |answer| {
-        future::ready(!std::mem::replace(&mut has_failed, answer.is_err()))
+    Ok(Box::pin(responses.take_while(move |response| {
+        future::ready(!std::mem::replace(&mut has_failed, response.is_err()))
     })))
 }
 
-fn options(caller: &Call, message: &Options) -> Result<ImportOptions, Status> {
+fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Status> {
     let on_conflict = match v1::OnConflict::try_from(message.on_conflict) {
         Ok(v1::OnConflict::Unspecified | v1::OnConflict::Reject) => OnConflict::Reject,
         Ok(v1::OnConflict::SkipIdentity) => OnConflict::SkipIdentity,
-        Err(_) => return Err(fault("options.on_conflict", "is none of the known ways")),
+        Err(_) => return Err(invalid_field("options.on_conflict", "is unknown")),
     };
     let tenant = Some(&message.tenant).filter(|tenant| !tenant.is_empty());
     Ok(ImportOptions {
-        tenant: tenant.map(|tenant| permitted_tenant(caller, tenant)).transpose()?,
+        tenant: tenant.map(|tenant| permitted_tenant(call, tenant)).transpose()?,
         on_conflict,
         dry_run: message.validate_only,
         sequential_ids: message.sequential_ids,
     })
 }
 
-fn fault(field: &str, message: &str) -> Status {
+fn invalid_field(field: &str, message: &str) -> Status {
     status(Error::invalid(Invalid::Field, field, message))
 }
 
-/// The lines as they come.
+/// Reads lines as they arrive.
 struct LineReader {
     import: Arc<Import>,
-    caller: Arc<Call>,
+    call: Arc<Call>,
     requests: Streaming<Line>,
-    room: Arc<Semaphore>,
-    last: i64,
+    byte_permits: Arc<Semaphore>,
+    last_line: i64,
 }
 
 impl LineReader {
@@ -124,31 +129,32 @@ impl LineReader {
                 || message.ownerless_hold.is_some();
             if !has_content {
                 if message.options.is_some() {
-                    return Err(fault("options", "must be in the first message, and there alone"));
+                    return Err(invalid_field("options", OPTIONS_RULE));
                 }
                 continue;
             }
-            if message.line <= self.last {
-                return Err(fault("line", "must be higher than that of the line before"));
+            if message.line <= self.last_line {
+                return Err(invalid_field("line", "must be higher than the previous line's"));
             }
-            self.last = message.line;
+            self.last_line = message.line;
             return self.line(message).await.map(Some);
         }
     }
 
     async fn line(&mut self, message: Line) -> Result<PendingLine, Status> {
-        let bytes = message.encoded_len().clamp(1, BYTES);
+        let bytes = message.encoded_len().clamp(1, MAX_BYTES);
         let number = message.line;
-        let own = message.user.as_ref().map(|user| &user.tenant);
-        let own = own.or(message.tenant_record.as_ref().map(|tenant| &tenant.tenant));
-        let own = own.or(message.ownerless_hold.as_ref().map(|hold| &hold.tenant));
-        let tenant = match self.import.tenant(own.map_or("", String::as_str)) {
+        let tenant_name = None
+            .or(message.user.as_ref().map(|user| &user.tenant))
+            .or(message.tenant_record.as_ref().map(|tenant| &tenant.tenant))
+            .or(message.ownerless_hold.as_ref().map(|hold| &hold.tenant));
+        let tenant = match self.import.tenant(tenant_name.map_or("", String::as_str)) {
             Ok(tenant) => tenant,
             Err(error) => {
                 return Ok(PendingLine { number, work: Work::Done(LineOutcome::rejected(error)) });
             }
         };
-        permitted_tenant(&self.caller, tenant.as_str())?;
+        permitted_tenant(&self.call, tenant.as_str())?;
         if let Some(hold) = message.ownerless_hold {
             let outcome = self.hold(tenant, hold.hold.unwrap_or_default()).await?;
             return Ok(PendingLine { number, work: Work::Done(outcome) });
@@ -159,9 +165,13 @@ impl LineReader {
             return Ok(PendingLine { number, work: Work::Done(outcome) });
         };
 
-        let room = self.room.clone().acquire_many_owned(bytes as u32).await;
-        let room = room.map_err(|_| crate::transport::rich_status::internal())?;
-        let line = UserLine { tenant, user, internals: message.internals, _room: room };
+        let permit = self
+            .byte_permits
+            .clone()
+            .acquire_many_owned(bytes as u32)
+            .await
+            .map_err(|_| internal())?;
+        let line = UserLine { tenant, user, internals: message.internals, _permit: permit };
         Ok(PendingLine { number, work: Work::User(Box::new(line)) })
     }
 
@@ -172,7 +182,7 @@ impl LineReader {
         }
     }
 
-    /// Imports a tenant before the lines that follow are read.
+    /// Imports a tenant before the next lines are read.
     async fn tenant(&self, tenant: Tenant, record: &v1::Tenant) -> Result<LineOutcome, Status> {
         match imported_tenant(record) {
             Ok(imported) => self.import.tenant_record(tenant, imported).await.map_err(status),
@@ -191,10 +201,13 @@ fn imported_tenant(record: &v1::Tenant) -> Result<ImportedTenant, Error> {
     })
 }
 
-type Answer = Result<v1::ImportUsersResponse, Status>;
+type Response = Result<v1::ImportUsersResponse, Status>;
 
-/// The message for results that have come, and the error that ends the import if there is one.
-fn answers((progress, log): &mut (Progress, SummaryLog), results: Vec<LineResult>) -> Vec<Answer> {
+/// The message for some results, and the error that ends the import, if any.
+fn responses(
+    (progress, log): &mut (Progress, SummaryLog),
+    results: Vec<LineResult>,
+) -> Vec<Response> {
     let (mut rejects, mut error) = (Vec::new(), None);
     for result in results {
         match result {
@@ -206,7 +219,7 @@ fn answers((progress, log): &mut (Progress, SummaryLog), results: Vec<LineResult
         }
     }
 
-    log.done = Some(*progress);
+    log.progress = Some(*progress);
     let response = v1::ImportUsersResponse { progress: Some(*progress), rejects };
     std::iter::once(Ok(response)).chain(error).collect()
 }
@@ -231,16 +244,16 @@ fn count(progress: &mut Progress, line: i64, outcome: LineOutcome, rejects: &mut
     }));
 }
 
-/// Logs an import once it has ended, whatever ended it.
+/// Logs a summary of an import when it is dropped.
 struct SummaryLog {
     caller: String,
     tenant: String,
-    done: Option<Progress>,
+    progress: Option<Progress>,
 }
 
 impl Drop for SummaryLog {
     fn drop(&mut self) {
-        let Progress { lines, created, existing, rejected, .. } = self.done.unwrap_or_default();
+        let Progress { lines, created, existing, rejected, .. } = self.progress.unwrap_or_default();
         tracing::info!(
             caller = self.caller,
             tenant = self.tenant,

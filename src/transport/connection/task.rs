@@ -1,9 +1,8 @@
 //! A connection and its calls.
 //!
-//! The HTTP/2 library wants a task for every call, which hands it to whichever thread is free. That
-//! is right for calls that work. Calls that wait for others are better off on the connection's own
-//! task: those that arrive together are taken on together, nobody is woken on another thread, and
-//! answers that are there together leave in one write.
+//! The HTTP/2 library wants a task for every call, which runs on any free thread. That suits calls
+//! that compute. Calls that wait for a database run better on the connection's own task: calls that
+//! arrive together start together, no other thread wakes up, and their answers leave in one write.
 
 use std::mem::take;
 use std::pin::Pin;
@@ -16,7 +15,7 @@ use hyper::rt::Executor;
 
 type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Begins the calls of a connection.
+/// Starts the calls of a connection.
 #[derive(Clone)]
 pub struct CallExecutor {
     task_per_call: bool,
@@ -24,7 +23,7 @@ pub struct CallExecutor {
 }
 
 impl CallExecutor {
-    /// Whether each call gets a task of its own.
+    /// Creates an executor. `task_per_call` spawns a task for each call.
     pub fn new(task_per_call: bool) -> Self {
         Self { task_per_call, started: Arc::default() }
     }
@@ -44,9 +43,8 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for CallExecutor {
     }
 }
 
-/// A connection, and those of its calls that have no task of their own.
+/// A connection, and its calls without a task of their own.
 pub struct ConnectionTask<C> {
-    /// The connection alone.
     pub connection: Pin<Box<C>>,
     executor: CallExecutor,
     calls: FuturesUnordered<Call>,
@@ -80,7 +78,7 @@ impl<C: Future> Future for ConnectionTask<C> {
     }
 }
 
-/// A call that was never taken on holds what holds it.
+/// Drops the calls that have not started: they hold the executor, which holds them.
 impl<C> Drop for ConnectionTask<C> {
     fn drop(&mut self) {
         drop(take(&mut *self.executor.started()));
@@ -97,15 +95,15 @@ mod tests {
 
     use super::*;
 
-    /// A connection that never ends, and what begins its calls.
+    /// A connection that never ends, and its executor.
     fn connection(task_per_call: bool) -> (ConnectionTask<impl Future<Output = ()>>, CallExecutor) {
         let executor = CallExecutor::new(task_per_call);
         (ConnectionTask::new(pending(), executor.clone()), executor)
     }
 
     #[tokio::test]
-    async fn calls_go_on_with_their_connection_and_may_begin_others() {
-        let (together, executor) = connection(false);
+    async fn calls_run_with_their_connection_and_may_start_others() {
+        let (task, executor) = connection(false);
         let (done, outcome) = oneshot::channel();
         let others = executor.clone();
         executor.execute(async move {
@@ -113,31 +111,31 @@ mod tests {
             others.execute(async { done.send(()).unwrap() });
         });
         tokio::select! {
-            () = together => panic!("the connection has ended"),
+            () = task => panic!("the connection has ended"),
             outcome = outcome => outcome.unwrap(),
         }
     }
 
     #[tokio::test]
     async fn calls_end_with_their_connection() {
-        let (mut together, executor) = connection(false);
-        let (taken_on, waited_for) = oneshot::channel::<()>();
+        let (mut task, executor) = connection(false);
+        let (sender, started_call) = oneshot::channel::<()>();
         executor.execute(async { drop((pending::<()>().await, taken_on)) });
-        assert!(timeout(Duration::ZERO, &mut together).await.is_err());
+        assert!(timeout(Duration::ZERO, &mut task).await.is_err());
         let (never_taken_on, never_begun) = oneshot::channel::<()>();
         let own = executor.clone();
         executor.execute(async { drop((own, never_taken_on)) });
-        drop((together, executor));
+        drop((task, executor));
         assert!(waited_for.await.is_err());
         assert!(never_begun.await.is_err());
     }
 
     #[tokio::test]
-    async fn calls_that_are_spread_go_on_by_themselves() {
-        let (together, executor) = connection(true);
+    async fn spawned_calls_run_by_themselves() {
+        let (task, executor) = connection(true);
         let (done, outcome) = oneshot::channel();
         executor.execute(async { done.send(()).unwrap() });
         outcome.await.unwrap();
-        drop(together);
+        drop(task);
     }
 }

@@ -1,5 +1,4 @@
-//! ExportUsers: a stream of a tenant and its users. It is read page by page as the caller takes
-//! what was sent.
+//! ExportUsers: a stream of a tenant and its users, read page by page as the caller receives them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,13 +6,13 @@ use std::sync::Arc;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use tonic::Status;
 
-use super::raw_response::Exported as Message;
-use super::status::status;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
 use crate::directory::service::exporting::Export;
+use crate::grpc::raw_response::Exported as Message;
+use crate::grpc::status::status;
 use crate::proto::v1;
 use crate::wire::encode::time_message;
 use crate::wire::exported_user::ExportedUser;
@@ -21,8 +20,8 @@ use crate::wire::internals::hold_message;
 use crate::wire::tenant::tenant_message;
 use v1::export_users_response::{End, Start};
 
-/// The bytes of users after which a message has no further one.
-const MESSAGE_BYTES: usize = 256 << 10;
+/// The bytes of users after which a message is complete.
+const FULL_MESSAGE_BYTES: usize = 256 << 10;
 
 pub type Responses = Pin<Box<dyn Stream<Item = Result<Message, Status>> + Send>>;
 
@@ -33,14 +32,16 @@ pub async fn export(
     request: &v1::ExportUsersRequest,
 ) -> Result<Responses, Status> {
     if request.read_time.is_some() {
-        let message = "only the present can be exported: leave it out";
+        let message = "must be absent: only the present can be exported";
         return Err(status(Error::invalid(Invalid::Field, "read_time", message)));
     }
     let read_time = Some(time_message(directory.now().time));
     let (export, record) = directory.begin_export(tenant).await.map_err(status)?;
-    let start = Start { exact: export.stays_exact(), read_time };
-    let start = Message { start: Some(start), ..Message::default() };
-    let tenant = record.map(|record| Message {
+    let start = Message {
+        start: Some(Start { exact: export.stays_exact(), read_time }),
+        ..Message::default()
+    };
+    let tenant_record = record.map(|record| Message {
         tenant_record: Some(tenant_message(&record)),
         ..Message::default()
     });
@@ -54,51 +55,51 @@ pub async fn export(
     let pages = stream::try_unfold(Some(export), move |export| async move {
         let Some(mut export) = export else { return Ok(None) };
         let page = next_page(&mut export, page_size).await.map_err(status)?;
-        let (page, export) = match page.is_empty() {
-            true => (vec![end(&export)], None),
+        let (messages, rest) = match page.is_empty() {
+            true => (vec![end_message(&export)], None),
             false => (page, Some(export)),
         };
-        Ok::<_, Status>(Some((stream::iter(page.into_iter().map(Ok)), export)))
+        Ok::<_, Status>(Some((stream::iter(messages.into_iter().map(Ok)), rest)))
     });
-    let first = std::iter::once(start).chain(tenant).map(Ok);
+    let first = std::iter::once(start).chain(tenant_record).map(Ok);
     Ok(Box::pin(stream::iter(first).chain(pages.try_flatten())))
 }
 
-/// The next messages: users, and after the last of them holds. None at the end.
+/// The next messages: users, then holds. None at the end.
 async fn next_page(export: &mut Export, page_size: Option<usize>) -> Result<Vec<Message>, Error> {
     let users = export.page().await?;
     if users.is_empty() {
-        return Ok(export.holds().await?.iter().filter_map(message_of_hold).collect());
+        return Ok(export.holds().await?.iter().filter_map(hold_line).collect());
     }
     Ok(match page_size {
-        None => users.into_iter().map(message_of_one).collect(),
-        Some(size) => messages(users, size),
+        None => users.into_iter().map(user_line).collect(),
+        Some(size) => user_messages(users, size),
     })
 }
 
-fn end(export: &Export) -> Message {
+fn end_message(export: &Export) -> Message {
     Message { end: Some(End { exact: export.is_exact() }), ..Message::default() }
 }
 
-fn message_of_hold(hold: &Hold) -> Option<Message> {
+fn hold_line(hold: &Hold) -> Option<Message> {
     let tenant = hold.key.parts().0.to_owned();
     let ownerless_hold = Some(v1::OwnerlessHold { tenant, hold: Some(hold_message(hold)?) });
     Some(Message { ownerless_hold, ..Message::default() })
 }
 
-fn message_of_one(exported: ExportedUser) -> Message {
+fn user_line(exported: ExportedUser) -> Message {
     let ExportedUser { user, internals, .. } = exported;
     Message { user: user.into_bytes(), internals, ..Message::default() }
 }
 
 /// Messages of at most `size` users.
-fn messages(page: Vec<ExportedUser>, size: usize) -> Vec<Message> {
+fn user_messages(page: Vec<ExportedUser>, size: usize) -> Vec<Message> {
     let mut messages = Vec::new();
     let (mut message, mut bytes) = (Message::default(), 0);
     for exported in page {
         bytes += exported.user.as_bytes().len() + exported.internals.len();
         message.users.push(exported.into());
-        if message.users.len() >= size || bytes >= MESSAGE_BYTES {
+        if message.users.len() >= size || bytes >= FULL_MESSAGE_BYTES {
             messages.push(std::mem::take(&mut message));
             bytes = 0;
         }

@@ -1,10 +1,9 @@
-//! From the messages of an import to the directory's types.
+//! Converts the messages of an import to the directory's types.
 
 use std::collections::BTreeMap;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
-use super::convert;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
@@ -13,6 +12,7 @@ use crate::directory::service::importing::raw::{
     RawHold, RawImportedIdentity, RawInternals, RawNotRestored, RawState, RawUndo, RawUser,
 };
 use crate::directory::service::write::RawIdentity;
+use crate::grpc::convert;
 use crate::proto::v1;
 use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::AttributeChange;
@@ -45,11 +45,11 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawImportedIdentity<
         return Err(Error::invalid(Invalid::Field, field("verified_by"), "needs a verify_time"));
     }
 
-    let by = || message.verified_by.clone();
     let raw = RawIdentity {
         identifier: convert::raw(message.identifier.as_ref()),
         display: &message.display,
-        verification: verify_time.map(|time| Verification { time, by: by() }),
+        verification: verify_time
+            .map(|time| Verification { time, by: message.verified_by.clone() }),
         primary: message.primary,
     };
     let link_time = convert::optional_timestamp(&field("link_time"), message.link_time.as_ref())?;
@@ -59,7 +59,7 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawImportedIdentity<
 fn raw_state(user: &v1::User) -> Result<RawState<'_>, Error> {
     let time = |field, time| convert::optional_timestamp(field, time);
     let state = v1::State::try_from(user.state)
-        .map_err(|_| Error::invalid(Invalid::Field, "user.state", "is none of the known states"))?;
+        .map_err(|_| Error::invalid(Invalid::Field, "user.state", "is unknown"))?;
     Ok(match state {
         v1::State::Unspecified | v1::State::Active => RawState::Active,
         v1::State::Disabled => RawState::Disabled,
@@ -72,13 +72,12 @@ fn raw_state(user: &v1::User) -> Result<RawState<'_>, Error> {
 }
 
 fn raw_internals(message: &v1::UserInternals) -> Result<RawInternals<'_>, Error> {
-    let undo = message.undo.as_deref().map(|undo| raw_undo(undo).map(Box::new));
     Ok(RawInternals {
         disabled: message.disabled,
         guarded_handles: message.guarded_handles.iter().map(String::as_str).collect(),
         holds: message.holds.iter().map(raw_hold).collect::<Result<_, _>>()?,
         merged: message.merged_user_ids.iter().map(String::as_str).collect(),
-        undo: undo.transpose()?,
+        undo: message.undo.as_deref().map(raw_undo).transpose()?.map(Box::new),
         not_restored: message.not_restored.iter().map(raw_loss).collect::<Result<_, _>>()?,
     })
 }
@@ -94,8 +93,7 @@ pub fn raw_hold(hold: &Hold) -> Result<RawHold<'_>, Error> {
 }
 
 fn raw_undo(undo: &MergeUndo) -> Result<RawUndo<'_>, Error> {
-    let user = undo.user.as_ref();
-    let user = user.ok_or_else(|| missing("internals.undo", "needs the user"))?;
+    let user = undo.user.as_ref().ok_or_else(|| missing("internals.undo", "needs the user"))?;
     let unmarked = undo.unmarked.iter().map(|identifier| {
         convert::raw(Some(identifier)).ok_or_else(|| missing("internals.undo", "lacks a value"))
     });
@@ -127,7 +125,7 @@ fn changed_attributes(messages: &BTreeMap<String, AttributeChange>) -> Result<Ch
 }
 
 fn raw_loss(message: &NotRestored) -> Result<RawNotRestored<'_>, Error> {
-    let fault = || missing("internals.not_restored", "names none of the known fields");
+    let fault = || missing("internals.not_restored", "names an unknown field");
     match message.field.as_str() {
         "identities" => {
             let raw = convert::raw(message.identifier.as_ref());

@@ -1,4 +1,4 @@
-//! The fields of users that a read answers with (AIP-157, AIP-161).
+//! Read masks: the fields of users that a read returns (AIP-157, AIP-161).
 
 use bytes::Bytes;
 use prost_types::FieldMask;
@@ -25,7 +25,7 @@ const FIELDS: [(&str, u32); 12] = [
 ];
 const ATTRIBUTES: u32 = 6;
 
-/// The fields of a user to answer with.
+/// The fields of a user to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMask {
     All,
@@ -34,17 +34,19 @@ pub enum ReadMask {
 }
 
 impl ReadMask {
-    /// Reads a mask; an absent or empty one stands for all fields.
+    /// Parses a mask. An absent or empty one means all fields.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where it names anything but a field of a user.
+    /// [`Error::Invalid`] if a path is not a field of a user.
     pub fn parse(mask: Option<&FieldMask>) -> Result<Self, Error> {
         let paths = mask.map_or(&[][..], |mask| &mask.paths);
         if paths.is_empty() || paths.iter().any(|path| path == "*") {
             return Ok(Self::All);
         }
-        let with = |mask: Self, (n, path): (usize, &String)| Ok(mask.with(number(n, path)?));
-        paths.iter().enumerate().try_fold(Self::Some(0), with)
+        paths
+            .iter()
+            .enumerate()
+            .try_fold(Self::Some(0), |mask, (n, path)| Ok(mask.with(field_number(n, path)?)))
     }
 
     const fn with(self, number: u32) -> Self {
@@ -54,7 +56,7 @@ impl ReadMask {
         }
     }
 
-    /// Whether it has the field with this number.
+    /// Whether the mask has the field with this number.
     const fn has(self, number: u32) -> bool {
         match self {
             Self::All => true,
@@ -62,12 +64,12 @@ impl ReadMask {
         }
     }
 
-    /// The part of users that has to be read.
+    /// The part of users to read.
     pub const fn view(self) -> View {
         if self.has(ATTRIBUTES) { View::Full } else { View::Basic }
     }
 
-    /// The user with these fields alone.
+    /// The user with only these fields.
     pub fn apply(self, user: EncodedUser) -> EncodedUser {
         match self {
             Self::All => user,
@@ -75,30 +77,28 @@ impl ReadMask {
         }
     }
 
-    /// The user with these fields alone, as an answer has it.
+    /// The encoded user with only these fields.
     pub fn encode(self, user: EncodedUser) -> Bytes {
         self.apply(user).into_bytes()
     }
 
-    /// What was found, with these fields of the user alone.
+    /// A found user with only these fields.
     pub fn apply_to_found(self, found: Found) -> Found {
         Found { user: self.apply(found.user), ..found }
     }
 
-    /// What was read, with these fields of the user alone.
+    /// A read user with only these fields.
     pub fn apply_to_got(self, got: Got) -> Got {
         Got { user: self.apply(got.user), ..got }
     }
 }
 
-fn number(n: usize, path: &str) -> Result<u32, Error> {
+fn field_number(n: usize, path: &str) -> Result<u32, Error> {
     let field = FIELDS.iter().find(|(name, _)| *name == path);
-    let names = || FIELDS.map(|(name, _)| name).join(", ");
-    let fault = || {
-        let message = format!("is one of {}, or *", names());
+    field.map(|(_, number)| *number).ok_or_else(|| {
+        let message = format!("must be one of {}, or *", FIELDS.map(|(name, _)| name).join(", "));
         Error::invalid(Invalid::Field, format!("read_mask.paths[{n}]"), message)
-    };
-    field.map(|(_, number)| *number).ok_or_else(fault)
+    })
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_are_those_of_the_message() {
+    fn the_table_has_the_fields_of_the_message() {
         let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
         let user = pool.get_message_by_name("polynym.v1.User").unwrap();
         let fields = user.fields().map(|field| (field.name().to_owned(), field.number()));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_read_where_they_are_named() {
+    fn attributes_are_read_only_if_the_mask_has_them() {
         assert_eq!(ReadMask::parse(None).unwrap().view(), View::Full);
         assert_eq!(mask(&[]).unwrap().view(), View::Full);
         assert_eq!(mask(&["user_id", "*"]).unwrap(), ReadMask::All);

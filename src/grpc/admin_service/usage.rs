@@ -1,16 +1,16 @@
-//! The request and the answer of `GetUsage`.
+//! Converts the request and the response of GetUsage.
 
-use super::convert::{optional_timestamp, time_message};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::usage::{UsageReport, UsageRequest};
 use crate::directory::usage::Resolution;
+use crate::grpc::convert::{optional_timestamp, time_message};
 use crate::proto::v1;
 
 /// The request for counters.
-pub fn usage(request: &v1::GetUsageRequest) -> Result<UsageRequest<'_>, Error> {
+pub fn usage_request(request: &v1::GetUsageRequest) -> Result<UsageRequest<'_>, Error> {
     let resolution = match request.resolution() {
         v1::UsageResolution::Unspecified if request.resolution != 0 => {
-            let message = "is not known to this server";
+            let message = "is unknown";
             return Err(Error::invalid(Invalid::Field, "resolution", message));
         }
         v1::UsageResolution::Unspecified => None,
@@ -27,8 +27,8 @@ pub fn usage(request: &v1::GetUsageRequest) -> Result<UsageRequest<'_>, Error> {
     })
 }
 
-/// The answer with counters.
-pub fn usage_message(report: UsageReport) -> v1::GetUsageResponse {
+/// The response with counters.
+pub fn usage_response(report: UsageReport) -> v1::GetUsageResponse {
     let mut series: Vec<v1::UsageSeries> = Vec::new();
     for point in report.points {
         let message =

@@ -1,9 +1,8 @@
-//! A connection whose small writes are gathered.
+//! A connection whose small writes are joined.
 //!
-//! The HTTP/2 library hands each message of 256 bytes or more to the kernel by itself where the
-//! connection takes several buffers at once, which costs a system call for every answer. Where it
-//! takes one buffer, messages below 1 KiB are copied together, and the answers to many calls leave
-//! in one write.
+//! With vectored writes, the HTTP/2 library writes each message of 256 bytes or more by itself: a
+//! system call for every answer. Without them it copies messages below 1 KiB together, and the
+//! answers to many calls leave in one write.
 
 use std::io;
 use std::pin::Pin;
@@ -17,12 +16,12 @@ use super::preface::PREFACE;
 
 pub struct UnvectoredIo<S> {
     stream: TokioIo<S>,
-    /// The part of the preface that the HTTP/2 library has not read.
+    /// The part of the preface that the HTTP/2 library has not read yet.
     preface: &'static [u8],
 }
 
 impl<S> UnvectoredIo<S> {
-    /// A connection whose preface was read: the HTTP/2 library reads it again.
+    /// Wraps a connection whose preface was read: the HTTP/2 library reads it again.
     pub fn after_preface(stream: S) -> Self {
         Self { stream: TokioIo::new(stream), preface: PREFACE }
     }

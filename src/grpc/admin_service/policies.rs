@@ -1,4 +1,4 @@
-//! A tenant's policies from messages, by a mask (AIP-134, AIP-161).
+//! Converts updates of a tenant's policies, by a mask (AIP-134, AIP-161).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::identifier::Kind;
 use crate::proto::v1;
 use crate::wire::definition::read_definition;
 
-/// The update that sets the fields in `mask` to those of `policies`; without a mask, all fields
-/// that are set.
+/// The update that sets the fields in `mask` to those of `policies`. Without a mask, sets all fields
+/// that are present.
 pub fn update(
     policies: Option<&v1::Policies>,
     mask: Option<&[String]>,
 ) -> Result<PolicyUpdate, Error> {
-    let empty = v1::Policies::default();
-    let policies = policies.unwrap_or(&empty);
+    let default = v1::Policies::default();
+    let policies = policies.unwrap_or(&default);
     let mut update = PolicyUpdate::default();
     match mask.filter(|paths| !paths.is_empty()) {
         Some(paths) => paths.iter().try_for_each(|path| set(&mut update, policies, path))?,
@@ -75,14 +75,16 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
         return Ok(());
     }
     if let Some((window, time)) = window(update, policies, path) {
-        *window = Some(span(time, path)?);
+        *window = Some(duration(time, path)?);
         return Ok(());
     }
     match path {
         "*" => {
-            let all = ["holds", "inbox_limit", "reserved_handles", "attribute_definitions"];
-            let all = all.iter().chain(&SWITCHES).chain(&WINDOWS);
-            all.copied().try_for_each(|path| set(update, policies, path))?;
+            ["holds", "inbox_limit", "reserved_handles", "attribute_definitions"]
+                .iter()
+                .chain(&SWITCHES)
+                .chain(&WINDOWS)
+                .try_for_each(|path| set(update, policies, path))?;
         }
         "holds" => {
             Kind::ALL.iter().try_for_each(|kind| set(update, policies, &format!("holds.{kind}")))?
@@ -98,25 +100,27 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
                 DefinitionUpdate { replace: true, definitions: definitions(policies)? };
         }
         _ => {
-            let kind = path.strip_prefix("holds.").and_then(|kind| kind.parse::<Kind>().ok());
-            let rule = "a mask may name the policies, holds.KIND, and * for all of them";
-            let kind =
-                kind.ok_or_else(|| Error::invalid(Invalid::UpdateMask, "update_mask", rule))?;
-            update.holds.insert(kind, span(hold_of(policies, kind), path)?);
+            let rule = "a mask may name policies, holds.KIND and *";
+            let kind = path
+                .strip_prefix("holds.")
+                .and_then(|kind| kind.parse::<Kind>().ok())
+                .ok_or_else(|| Error::invalid(Invalid::UpdateMask, "update_mask", rule))?;
+            update.holds.insert(kind, duration(hold_of(policies, kind), path)?);
         }
     }
 
     Ok(())
 }
 
-/// The definitions of a message, none of which is one of a change under way.
+/// The definitions of a message, without index changes in progress.
 fn definitions(policies: &v1::Policies) -> Result<BTreeMap<String, AttributeDefinition>, Error> {
     let rule = |rule: &str| Error::invalid(Invalid::Policy, "policies.attribute_definitions", rule);
     let mut definitions = BTreeMap::new();
     for message in &policies.attribute_definitions {
-        let definition =
-            read_definition(message).ok_or_else(|| rule("a type is none of the known types"))?;
-        let definition = AttributeDefinition { index_change: None, ..definition };
+        let definition = AttributeDefinition {
+            index_change: None,
+            ..read_definition(message).ok_or_else(|| rule("a type is unknown"))?
+        };
         if definitions.insert(message.name.clone(), definition).is_some() {
             return Err(rule("an attribute is defined twice"));
         }
@@ -124,12 +128,13 @@ fn definitions(policies: &v1::Policies) -> Result<BTreeMap<String, AttributeDefi
     Ok(definitions)
 }
 
-/// The number of notices; the default where none is given. A negative one is refused later, as 0.
+/// The limit of notices, or the default if it is absent. A negative limit becomes 0, which is
+/// rejected later.
 fn inbox_limit(count: i32) -> u32 {
     if count == 0 { INBOX_LIMIT } else { count.try_into().unwrap_or_default() }
 }
 
-/// The part of the update that sets a switch.
+/// The field of the update for a switch.
 fn switch<'u>(update: &'u mut PolicyUpdate, name: &str) -> Option<&'u mut Option<bool>> {
     Some(match name {
         "hide_unverified" => &mut update.hide_unverified,
@@ -142,7 +147,7 @@ fn switch<'u>(update: &'u mut PolicyUpdate, name: &str) -> Option<&'u mut Option
     })
 }
 
-/// The part of the update that sets a length of time, and that time.
+/// The field of the update for a duration, and the duration.
 fn window<'u>(
     update: &'u mut PolicyUpdate,
     policies: &v1::Policies,
@@ -179,16 +184,12 @@ fn hold_of(policies: &v1::Policies, kind: Kind) -> Option<ProtoDuration> {
     }
 }
 
-/// A length of time; none where there is none. Unchanged to the millisecond, as all times are.
-fn span(message: Option<ProtoDuration>, path: &str) -> Result<Duration, Error> {
+/// A duration in whole milliseconds; zero if it is absent.
+fn duration(message: Option<ProtoDuration>, path: &str) -> Result<Duration, Error> {
     let Some(message) = message else { return Ok(Duration::ZERO) };
-    let fault = |_| {
-        Error::invalid(
-            Invalid::Policy,
-            format!("policies.{path}"),
-            "must be a time, and not negative",
-        )
-    };
-    let time = Duration::try_from(message).map_err(fault)?;
-    Ok(Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+    let exact = Duration::try_from(message).map_err(|_| {
+        let message = "must be a duration, and not negative";
+        Error::invalid(Invalid::Policy, format!("policies.{path}"), message)
+    })?;
+    Ok(Duration::from_millis(u64::try_from(exact.as_millis()).unwrap_or(u64::MAX)))
 }

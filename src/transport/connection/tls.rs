@@ -1,4 +1,4 @@
-//! TLS on the server's side: TLS 1.2 and 1.3, and one protocol alone.
+//! TLS of the server: versions 1.2 and 1.3, with one application protocol.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,9 +25,9 @@ use crate::reload::{self, Content};
 /// The protocol over TLS (ALPN, RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// That of gRPC, which clients must offer.
+    /// For gRPC. Clients must offer it.
     Http2,
-    /// That of operators' pages.
+    /// For operators' pages.
     Http1,
 }
 
@@ -40,26 +40,26 @@ impl Protocol {
     }
 }
 
-/// The gauge of a certificate that cannot be used: its name, and what it shows.
+/// The gauge of invalid TLS files.
 pub const CERTIFICATE_BROKEN: (&str, &str) = (
     "polynym_certificate_broken",
-    "1 while the certificate's files cannot be used, and the certificate of before counts",
+    "1 while the TLS files are invalid and the previous certificate stays in use",
 );
 
-/// The gauge of the certificate's age.
+/// The gauge of the certificate's remaining days.
 pub const CERTIFICATE_DAYS_LEFT: (&str, &str) =
     ("polynym_certificate_days_left", "Days until the server's certificate expires");
 
-/// The files of a server's TLS: PEM.
+/// The TLS files of a server, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, with those that lead to its authority.
+    /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The private key.
     pub key: PathBuf,
-    /// The authorities of clients' certificates, if these are asked for.
+    /// The authorities of client certificates, if they are requested.
     pub client_authorities: Option<PathBuf>,
-    /// Whether clients need a certificate.
+    /// Whether clients must have a certificate.
     pub client_required: bool,
     /// The protocol of the connections.
     pub protocol: Protocol,
@@ -75,16 +75,16 @@ impl TlsFiles {
     }
 }
 
-/// The server's end of encrypted connections.
+/// The TLS configuration of a server, reloaded when its files change.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
-    /// The contents of the files at the start.
-    first: Vec<Content>,
+    /// The contents of the files when they were first read.
+    initial: Vec<Content>,
     config: Arc<ArcSwap<ServerConfig>>,
-    /// The content of the file of clients' authorities.
+    /// The content of the file of client authorities.
     authorities: watch::Sender<Option<Content>>,
-    /// The time at which the server's certificate expires, in seconds since 1970.
+    /// The expiry time of the server's certificate, in seconds since 1970.
     expires: Arc<AtomicU64>,
 }
 
@@ -92,41 +92,43 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file cannot be read or is malformed, or the key is not the certificate's.
+    /// A file is unreadable or malformed, or the key does not match the certificate.
     pub fn from_files(files: TlsFiles) -> Result<Self, String> {
-        let first = files.contents();
-        let config = config(&files, &first)?;
-        let expires = Arc::new(AtomicU64::new(expiry(&first)));
-        let authorities = watch::Sender::new(first.get(2).cloned());
-        let config = Arc::new(ArcSwap::from_pointee(config));
-        Ok(Self { files, first, config, authorities, expires })
+        let initial = files.contents();
+        Ok(Self {
+            config: Arc::new(ArcSwap::from_pointee(server_config(&files, &initial)?)),
+            authorities: watch::Sender::new(initial.get(2).cloned()),
+            expires: Arc::new(AtomicU64::new(expiry(&initial))),
+            files,
+            initial,
+        })
     }
 
-    /// Reads the files again in a loop. New connections get the new certificate; a certificate
-    /// whose key has not come yet changes nothing.
+    /// Reloads the files in a loop. New connections get the new certificate; one without its key
+    /// changes nothing.
     pub async fn reload(&self) -> Infallible {
         let files = self.files.clone();
-        reload::watch(self.first.clone(), move || files.contents(), |now| self.take(now)).await
+        reload::watch(self.initial.clone(), move || files.contents(), |now| self.apply(now)).await
     }
 
-    fn take(&self, contents: &[Content]) {
-        let config = config(&self.files, contents);
+    fn apply(&self, contents: &[Content]) {
+        let config = server_config(&self.files, contents);
         metrics::gauge!(CERTIFICATE_BROKEN.0).set(u8::from(config.is_err()));
         match config {
             Ok(config) => {
-                tracing::info!("new TLS files are used");
+                tracing::info!("reloaded the TLS files");
                 self.config.store(Arc::new(config));
                 self.expires.store(expiry(contents), Ordering::Relaxed);
                 let authorities = contents.get(2).cloned();
-                self.authorities.send_if_modified(|known| {
-                    let is_new = *known != authorities;
-                    *known = authorities;
+                self.authorities.send_if_modified(|current| {
+                    let is_new = *current != authorities;
+                    *current = authorities;
                     is_new
                 });
             }
             Err(fault) => tracing::error!(
                 fault,
-                "the TLS files cannot be used: the certificate of before counts on"
+                "the TLS files are invalid: the previous certificate stays in use"
             ),
         }
     }
@@ -137,7 +139,7 @@ impl Tls {
         self.expires.load(Ordering::Relaxed) as f64 - now.as_secs_f64()
     }
 
-    /// Shakes hands with a client. Also returns the changes of clients' authorities from now on.
+    /// Performs the handshake. Also returns a receiver of changes of the client authorities.
     ///
     /// # Errors
     /// The client does not speak TLS, does not offer HTTP/2, or lacks a certificate.
@@ -145,13 +147,15 @@ impl Tls {
         let authorities = self.authorities.subscribe();
         let stream = TlsAcceptor::from(self.config.load_full()).accept(stream).await?;
         let session = stream.get_ref().1;
-        // A client that offers no protocol at all is not refused by the handshake.
+        // The handshake accepts a client that offers no protocol at all.
         let is_http2 = session.alpn_protocol() == Some(Protocol::Http2.name());
         if self.files.protocol == Protocol::Http2 && !is_http2 {
             return Err(io::Error::other("the client does not offer h2"));
         }
-        let certificate = session.peer_certificates().and_then(|chain| chain.first());
-        let certificate = certificate.and_then(|der| ClientCertificate::parse(der));
+        let certificate = session
+            .peer_certificates()
+            .and_then(|chain| chain.first())
+            .and_then(|der| ClientCertificate::parse(der));
         Ok(Accepted { stream, certificate, authorities })
     }
 }
@@ -160,45 +164,51 @@ impl Tls {
 pub struct Accepted {
     pub stream: TlsStream<TcpStream>,
     pub certificate: Option<ClientCertificate>,
-    /// Changes where clients are to be of other authorities.
+    /// Receives changes of the client authorities.
     pub authorities: watch::Receiver<Option<Content>>,
 }
 
-fn config(files: &TlsFiles, contents: &[Content]) -> Result<ServerConfig, String> {
-    let read = |(path, content): (&PathBuf, &Content)| -> Result<_, String> {
-        let pem = content.clone().map_err(|error| fault(path, &error))?;
-        Ok((path.clone(), pem))
-    };
-    let all: Vec<_> = files.paths().zip(contents).map(read).collect::<Result<_, _>>()?;
-    let [(path, certificate), (key_path, key), authorities @ ..] = &all[..] else {
+fn server_config(files: &TlsFiles, contents: &[Content]) -> Result<ServerConfig, String> {
+    let pems: Vec<_> = files
+        .paths()
+        .zip(contents)
+        .map(|(path, content)| match content {
+            Ok(pem) => Ok((path, pem)),
+            Err(error) => Err(file_error(path, error)),
+        })
+        .collect::<Result<_, _>>()?;
+    let [(path, certificate), (key_path, key), authorities @ ..] = &pems[..] else {
         return Err("a file is missing".to_owned());
     };
     let chain = certificates(path, certificate)?;
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| fault(key_path, &error))?;
+    let private_key =
+        PrivateKeyDer::from_pem_slice(key).map_err(|error| file_error(key_path, &error))?;
 
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(DEFAULT_VERSIONS)
         .map_err(|error| error.to_string())?;
-    let builder = match authorities {
+    let with_client_auth = match authorities {
         [(path, pem), ..] => {
-            let verifier = verifier(path, pem, provider, files.client_required)?;
+            let verifier = client_verifier(path, pem, provider, files.client_required)?;
             builder.with_client_cert_verifier(verifier)
         }
         [] => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(|error| fault(path, &error))?;
+    let mut config = with_client_auth
+        .with_single_cert(chain, private_key)
+        .map_err(|error| file_error(path, &error))?;
     config.alpn_protocols = vec![files.protocol.name().to_vec()];
     if !authorities.is_empty() {
-        // A resumed session would keep a certificate that counts no longer.
+        // A resumed session would keep a certificate that is no longer valid.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
     Ok(config)
 }
 
-/// The check of clients' certificates.
-fn verifier(
+/// Verifies client certificates.
+fn client_verifier(
     path: &Path,
     pem: &[u8],
     provider: Arc<CryptoProvider>,
@@ -206,32 +216,31 @@ fn verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path, pem)? {
-        roots.add(certificate).map_err(|error| fault(path, &error))?;
+        roots.add(certificate).map_err(|error| file_error(path, &error))?;
     }
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    let builder = if required { builder } else { builder.allow_unauthenticated() };
-    builder.build().map_err(|error| fault(path, &error))
+    let strict = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = if required { strict } else { strict.allow_unauthenticated() };
+    builder.build().map_err(|error| file_error(path, &error))
 }
 
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match chain {
-        Ok(chain) if chain.is_empty() => Err(fault(path, &"there is no certificate in it")),
-        chain => chain.map_err(|error| fault(path, &error)),
+        Ok(chain) if chain.is_empty() => Err(file_error(path, &"contains no certificate")),
+        chain => chain.map_err(|error| file_error(path, &error)),
     }
 }
 
-fn fault(path: &Path, error: &dyn ToString) -> String {
+fn file_error(path: &Path, error: &dyn ToString) -> String {
     format!("{}: {}", path.display(), error.to_string())
 }
 
-/// The time at which the first certificate of the first file expires, in seconds since 1970.
+/// The expiry time of the first certificate of the first file, in seconds since 1970.
 fn expiry(contents: &[Content]) -> u64 {
-    let expiry = || {
-        let pem = contents.first()?.as_ref().ok()?;
-        let der = CertificateDer::from_pem_slice(pem).ok()?;
-        let expires = ClientCertificate::parse(&der)?.expires;
-        Some(expires.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs())
-    };
-    expiry().unwrap_or_default()
+    contents
+        .first()
+        .and_then(|content| CertificateDer::from_pem_slice(content.as_ref().ok()?).ok())
+        .and_then(|der| ClientCertificate::parse(&der))
+        .and_then(|certificate| certificate.expires.duration_since(SystemTime::UNIX_EPOCH).ok())
+        .map_or(0, |expires| expires.as_secs())
 }

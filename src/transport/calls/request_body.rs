@@ -1,5 +1,5 @@
-//! The body of a request. A call that has one message is worked on once that message is there as a
-//! whole: until then it takes nobody's place.
+//! The body of a request. A call with one message starts once its whole message has arrived, and
+//! takes a permit only then.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,39 +13,40 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 
-use super::memory_budget::Reservation;
-use super::{protocol, request_check};
+use super::request_check;
+use crate::transport::memory_budget::Reservation;
+use crate::transport::protocol;
 
 /// The bytes in front of a message: a flag and the message's length (gRPC over HTTP/2,
 /// "Length-Prefixed-Message").
 pub const PREFIX: usize = 5;
 
-/// The bytes of a refused call that are dropped as they come, and the time for that.
-const DISCARDED: usize = 1 << 20;
-const DISCARD_TIME: Duration = Duration::from_millis(100);
+/// The limits on the message of a refused call that is read and dropped.
+const MAX_DISCARDED_BYTES: usize = 1 << 20;
+const DISCARD_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A request's body, as the services take it.
+/// The body of a request, for the services.
 pub enum RequestBody {
-    /// All of it.
-    Whole(Bytes),
-    /// As it comes.
-    Open(MessageStream),
+    /// The whole body.
+    Complete(Bytes),
+    /// The body as it arrives.
+    Streaming(MessageStream),
 }
 
-/// The messages of a stream, which ends where the next one does not come in time.
+/// The messages of a stream. It ends if the next one is late.
 pub struct MessageStream {
     body: Incoming,
     send_timeout: Duration,
     idle: Pin<Box<Sleep>>,
-    /// Whether the service waits for more. The time that it takes for itself does not count.
+    /// Whether the service waits for more. Its own working time does not count.
     is_waiting: bool,
 }
 
 impl RequestBody {
-    /// The body of a stream, as it comes, while each message comes within `send_timeout`.
-    pub fn open(body: Incoming, send_timeout: Duration) -> Self {
+    /// Returns a body whose messages must each arrive within `send_timeout`.
+    pub fn streaming(body: Incoming, send_timeout: Duration) -> Self {
         let idle = Box::pin(sleep(send_timeout));
-        Self::Open(MessageStream { body, send_timeout, idle, is_waiting: false })
+        Self::Streaming(MessageStream { body, send_timeout, idle, is_waiting: false })
     }
 }
 
@@ -75,80 +76,81 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         match &mut *self {
-            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Open(questions) => questions.poll_frame(cx),
+            Self::Complete(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Complete(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Streaming(stream) => stream.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(bytes) => bytes.is_empty(),
-            Self::Open(questions) => questions.body.is_end_stream(),
+            Self::Complete(bytes) => bytes.is_empty(),
+            Self::Streaming(stream) => stream.body.is_end_stream(),
         }
     }
 }
 
-/// Waits for the one message of a call, which has at most `limit` bytes.
+/// Waits for the message of a call, of at most `limit` bytes.
 pub async fn read_message(
     request: Request<Incoming>,
     limit: usize,
     reservation: &mut Reservation,
 ) -> Result<Request<RequestBody>, Status> {
     let (parts, body) = request.into_parts();
-    let message = message(body, &parts.headers, limit, reservation).await?;
-    Ok(Request::from_parts(parts, RequestBody::Whole(message)))
+    let message = collect_message(body, &parts.headers, limit, reservation).await?;
+    Ok(Request::from_parts(parts, RequestBody::Complete(message)))
 }
 
-/// Drops the message of a refused call as it comes, within bounds. What came after the answer would
-/// meet a closed stream, and HTTP/2 ends a connection on which that happens a thousand times.
+/// Reads and drops the message of a refused call, within limits. Data for a closed stream, a
+/// thousand times, makes HTTP/2 end the connection.
 pub async fn discard(mut body: Incoming) {
-    let all = async {
-        let mut left = DISCARDED;
-        while let Ok(Some(bytes)) = next(&mut body).await {
+    let drain = async {
+        let mut left = MAX_DISCARDED_BYTES;
+        while let Ok(Some(bytes)) = next_chunk(&mut body).await {
             match left.checked_sub(bytes.len()) {
                 Some(rest) => left = rest,
                 None => return,
             }
         }
     };
-    // A refusal does not wait for a message that is late.
-    let _ = tokio::time::timeout(DISCARD_TIME, all).await;
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, drain).await;
 }
 
-/// Nearly every message comes in one frame, which is passed on as it is.
-async fn message(
+/// Joins the frames of a message. Nearly every message has one frame, which is not copied.
+async fn collect_message(
     mut body: impl Body<Data = Bytes> + Unpin,
     headers: &HeaderMap,
     limit: usize,
     reservation: &mut Reservation,
 ) -> Result<Bytes, Status> {
-    hold(reservation, request_check::size(headers))?;
-    let first = next(&mut body).await?.unwrap_or_default();
+    reserve(reservation, request_check::size(headers))?;
+    let first = next_chunk(&mut body).await?.unwrap_or_default();
     is_complete(&first, headers, limit)?;
     if !body.is_end_stream() {
-        hold(reservation, first.len())?;
+        reserve(reservation, first.len())?;
     }
 
-    let Some(mut more) = next(&mut body).await? else { return complete(first, headers, limit) };
+    let Some(mut more) = next_chunk(&mut body).await? else {
+        return complete(first, headers, limit);
+    };
     let mut all = BytesMut::from(first);
     loop {
-        hold(reservation, more.len())?;
+        reserve(reservation, more.len())?;
         all.extend_from_slice(&more);
         is_complete(&all, headers, limit)?;
-        match next(&mut body).await? {
+        match next_chunk(&mut body).await? {
             Some(next) => more = next,
             None => return complete(all.freeze(), headers, limit),
         }
     }
 }
 
-fn hold(reservation: &mut Reservation, bytes: usize) -> Result<(), Status> {
-    if reservation.hold(bytes) { Ok(()) } else { Err(protocol::overloaded()) }
+fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(), Status> {
+    if reservation.reserve(bytes) { Ok(()) } else { Err(protocol::overloaded()) }
 }
 
-/// The next bytes; none at the end.
-async fn next(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Bytes>, Status> {
+/// Returns the next bytes; none at the end.
+async fn next_chunk(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Bytes>, Status> {
     loop {
         match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await.transpose() {
             Ok(None) => return Ok(None),
@@ -162,7 +164,7 @@ async fn next(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Byt
     }
 }
 
-/// Whether the message is complete. Refuses one that is too large as soon as its length is known.
+/// Whether the message is complete. Rejects a large one as soon as its length is known.
 fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, Status> {
     let Some((&[flag, ref length @ ..], message)) = bytes.split_first_chunk::<PREFIX>() else {
         return Ok(false);
@@ -172,7 +174,7 @@ fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, 
         1 if is_encoded(headers) => return Err(protocol::compressed()),
         1 => {
             return Err(protocol::message_invalid(
-                "it is marked as compressed, and no grpc-encoding says how",
+                "it is marked as compressed, but has no grpc-encoding",
             ));
         }
         _ => return Err(protocol::message_invalid("its first byte must be 0")),
@@ -184,7 +186,7 @@ fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, 
     }
 
     if message.len() > length {
-        return Err(protocol::message_invalid("there is more than one"));
+        return Err(protocol::message_invalid("the call has more than one"));
     }
     Ok(message.len() == length)
 }
@@ -192,8 +194,8 @@ fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, 
 fn complete(bytes: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes, Status> {
     match is_complete(&bytes, headers, limit)? {
         true => Ok(bytes),
-        false if bytes.is_empty() => Err(protocol::message_invalid("there is none")),
-        false => Err(protocol::message_invalid("it ends before its length")),
+        false if bytes.is_empty() => Err(protocol::message_invalid("the call has none")),
+        false => Err(protocol::message_invalid("it is shorter than its declared length")),
     }
 }
 
@@ -208,15 +210,15 @@ mod tests {
 
     use futures_util::FutureExt;
 
-    use super::super::memory_budget::{ConnectionBudget, GlobalBudget};
     use super::*;
+    use crate::transport::memory_budget::{ConnectionBudget, GlobalBudget};
 
     const LIMIT: usize = 8 << 20;
 
-    /// A message of which some frames came, and the rest does not.
-    struct Begun(Vec<Bytes>);
+    /// A message whose last frames never arrive.
+    struct StalledBody(Vec<Bytes>);
 
-    impl Body for Begun {
+    impl Body for StalledBody {
         type Data = Bytes;
         type Error = Infallible;
 
@@ -231,13 +233,13 @@ mod tests {
         }
     }
 
-    fn frames(sizes: &[usize]) -> Begun {
+    fn frames(sizes: &[usize]) -> StalledBody {
         let mut frames: Vec<_> = sizes.iter().map(|size| Bytes::from(vec![0; *size])).collect();
-        // A message that is as long as a call may send.
+        // The largest message that a call may send.
         let first = [&[0][..], &(LIMIT as u32).to_be_bytes(), &vec![0; sizes[0] - PREFIX]].concat();
         frames[0] = first.into();
         frames.reverse();
-        Begun(frames)
+        StalledBody(frames)
     }
 
     fn headers() -> HeaderMap {
@@ -245,31 +247,31 @@ mod tests {
         HeaderMap::from_iter([(http::HeaderName::from_static("more"), value)])
     }
 
-    /// The bytes held for a message that is incomplete.
-    fn held(body: Begun) -> usize {
+    /// The bytes reserved for an incomplete message.
+    fn reserved(body: StalledBody) -> usize {
         let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
-        let mut reservation = Reservation::call(&budget);
+        let mut reservation = Reservation::for_call(&budget);
         let headers = headers();
-        assert!(message(body, &headers, LIMIT, &mut reservation).now_or_never().is_none());
+        assert!(collect_message(body, &headers, LIMIT, &mut reservation).now_or_never().is_none());
         reservation.bytes()
     }
 
     #[test]
-    fn headers_and_all_that_came_of_a_message_are_charged() {
+    fn headers_and_arrived_frames_are_reserved() {
         let headers = request_check::size(&headers());
         assert!(headers > 1_000);
-        assert_eq!(held(Begun(Vec::new())), headers);
-        assert_eq!(held(frames(&[16_384])), headers + 16_384, "the first frame");
-        assert_eq!(held(frames(&[16_384, 100, 7])), headers + 16_491);
+        assert_eq!(reserved(StalledBody(Vec::new())), headers);
+        assert_eq!(reserved(frames(&[16_384])), headers + 16_384, "the first frame");
+        assert_eq!(reserved(frames(&[16_384, 100, 7])), headers + 16_491);
     }
 
     #[test]
-    fn what_is_too_much_to_hold_is_refused() {
+    fn a_message_beyond_the_budget_is_refused() {
         let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
         let headers = headers();
-        let mut reservations: Vec<_> = (0..5).map(|_| Reservation::call(&budget)).collect();
+        let mut reservations: Vec<_> = (0..5).map(|_| Reservation::for_call(&budget)).collect();
         let mut outcomes = reservations.iter_mut().map(|reservation| {
-            message(frames(&[LIMIT]), &headers, LIMIT, reservation).now_or_never()
+            collect_message(frames(&[LIMIT]), &headers, LIMIT, reservation).now_or_never()
         });
         assert!(outcomes.by_ref().take(1).all(|outcome| outcome.is_none()));
         let refused = outcomes.next().flatten().expect("an answer").expect_err("16 MiB and more");

@@ -1,4 +1,4 @@
-//! The count of calls, by method, code and caller, and the time that they take.
+//! Counts calls by method, code and caller, and measures their time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,29 +10,29 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use tracing::Span;
 
-use super::routes::Target;
-use super::trace::{CallTrace, milliseconds};
+use super::trace::CallTrace;
 use crate::access::{Call, Metric};
+use crate::transport::routes::Target;
 
 /// The counter of calls.
 pub const CALLS: (&str, &str) = ("polynym_calls_total", "Calls, by method, code and caller");
 /// The histogram of the time that calls take.
 pub const SECONDS: (&str, &str) = (
     "polynym_call_seconds",
-    "Time from a call's headers to its answer, by method; streams until they are open",
+    "Time from a call's headers to its response, by method; for streams until they are open",
 );
-/// The counter of calls that were turned away.
+/// The counter of rejected calls.
 pub const REJECTED: (&str, &str) = (
     "polynym_rejected_total",
-    "Calls turned away by a bound, a right or an outage; the cause is the error's reason",
+    "Calls rejected by a limit, a missing right or an outage; the cause is the error's reason",
 );
-/// The name of callers that are not known. No caller's name can be that.
-const UNKNOWN: &str = "-";
+/// The name of unknown callers. It is not a valid name of a caller.
+const UNKNOWN_CALLER: &str = "-";
 
-/// Of how many calls one has a line in the log, where a sample has.
-const SAMPLE: u64 = 100;
+/// One call in this many is logged, if calls are sampled.
+const SAMPLE_INTERVAL: u64 = 100;
 
-/// The calls that have a line in the log.
+/// The calls that are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogCalls {
     /// None.
@@ -45,32 +45,32 @@ pub enum LogCalls {
 }
 
 impl LogCalls {
-    fn is_due(self) -> bool {
+    fn should_log(self) -> bool {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         match self {
             Self::None => false,
-            Self::Sampled => COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE),
+            Self::Sampled => COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE_INTERVAL),
             Self::All => true,
         }
     }
 }
 
-/// One call, which is counted once: as cancelled where its client leaves.
+/// One call. It is counted once: as cancelled if its client leaves.
 pub struct CallCount {
     method: &'static str,
     index: usize,
-    begun: Instant,
+    started: Instant,
     call: Option<Arc<Call>>,
     trace: CallTrace,
     log: LogCalls,
-    is_due: bool,
+    is_open: bool,
 }
 
 impl CallCount {
     pub fn begin(target: impl Target, headers: &HeaderMap, log: LogCalls) -> Self {
         let (method, index) = (target.name(), target.index());
         let trace = CallTrace::begin(method, headers);
-        Self { method, index, begun: Instant::now(), call: None, trace, log, is_due: true }
+        Self { method, index, started: Instant::now(), call: None, trace, log, is_open: true }
     }
 
     /// The span in which log lines name the call's trace.
@@ -78,20 +78,20 @@ impl CallCount {
         self.trace.log_span()
     }
 
-    /// The call is this one of a caller.
-    pub fn call(&mut self, call: Option<Arc<Call>>) {
+    /// Sets the call, once its caller is known.
+    pub fn set_call(&mut self, call: Option<Arc<Call>>) {
         self.call = call;
     }
 
-    /// The call was answered.
-    pub fn answered<B>(&mut self, response: &Response<B>) {
+    /// Ends the call with the status of its response.
+    pub fn end_with_response<B>(&mut self, response: &Response<B>) {
         match Status::from_header_map(response.headers()) {
             Some(status) => self.end(&status),
             None => self.count(Code::Ok),
         }
     }
 
-    /// The call has ended with this status.
+    /// Ends the call with this status.
     pub fn end(&mut self, status: &Status) {
         if is_rejection(status.code())
             && let Some(info) = status.get_details_error_info()
@@ -102,26 +102,26 @@ impl CallCount {
     }
 
     fn count(&mut self, code: Code) {
-        if !std::mem::take(&mut self.is_due) {
+        if !std::mem::take(&mut self.is_open) {
             return;
         }
-        seconds(self.index, self.method).record(self.begun.elapsed().as_secs_f64());
+        latency_histogram(self.index, self.method).record(self.started.elapsed().as_secs_f64());
         let (call, method) = (self.call.as_deref(), self.method);
-        let name = call.map_or(UNKNOWN, |call| &call.name);
+        let name = call.map_or(UNKNOWN_CALLER, |call| &call.name);
         let register = || {
-            let labels = [("method", method), ("code", name_of(code)), ("caller", name)];
+            let labels = [("method", method), ("code", code_name(code)), ("caller", name)];
             let labels = labels.map(|(label, value)| Label::new(label, value.to_owned()));
             counter!(CALLS.0, labels.to_vec())
         };
-        if self.log.is_due() {
-            let (code, ms) = (name_of(code), milliseconds(self.begun));
+        if self.log.should_log() {
+            let (code, ms) = (code_name(code), self.started.elapsed().as_secs_f64() * 1e3);
             self.log_span().in_scope(|| tracing::info!(caller = name, method, code, ms, "call"));
         }
         self.trace.end(code, name);
         match call {
             Some(call) => {
-                call.usage.counters.get(self.index, code as usize, register).increment(1);
-                call.count(Metric::Call { method, code: name_of(code) }, 1);
+                call.state.counters.get(self.index, code as usize, register).increment(1);
+                call.count(Metric::Call { method, code: code_name(code) }, 1);
             }
             None => register().increment(1),
         }
@@ -134,7 +134,7 @@ impl Drop for CallCount {
     }
 }
 
-/// Whether a call with this code was turned away, rather than answered.
+/// Whether this code rejects a call rather than answers it.
 const fn is_rejection(code: Code) -> bool {
     use Code::{
         DeadlineExceeded, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable,
@@ -145,22 +145,22 @@ const fn is_rejection(code: Code) -> bool {
     )
 }
 
-/// The histogram of a method.
-fn seconds(index: usize, method: &'static str) -> &'static Histogram {
-    static ALL: [OnceLock<Histogram>; METHODS] = [const { OnceLock::new() }; METHODS];
+/// The latency histogram of a method.
+fn latency_histogram(index: usize, method: &'static str) -> &'static Histogram {
+    static ALL: [OnceLock<Histogram>; MAX_METHODS] = [const { OnceLock::new() }; MAX_METHODS];
     let register = || histogram!(SECONDS.0, "method" => method);
-    ALL[index.min(METHODS - 1)].get_or_init(register)
+    ALL[index.min(MAX_METHODS - 1)].get_or_init(register)
 }
 
-/// The most methods that are counted apart.
-const METHODS: usize = 64;
+/// The maximum number of methods that are counted separately.
+const MAX_METHODS: usize = 64;
 
-/// The name of a code as the specification has it (gRPC, "Status codes").
-const fn name_of(code: Code) -> &'static str {
+/// The name of a code in the specification (gRPC, "Status codes").
+const fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
+        Code::Unknown => "UNKNOWN_CALLER",
         Code::InvalidArgument => "INVALID_ARGUMENT",
         Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
         Code::NotFound => "NOT_FOUND",
