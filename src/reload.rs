@@ -16,8 +16,8 @@ pub fn content(path: &Path) -> Content {
     std::fs::read(path).map_err(|error: io::Error| error.to_string())
 }
 
-/// Reads in a loop, and applies each content that differs from the last applied one, at first `used`.
-/// Two reads must agree on it, so that a partly written file is not applied.
+/// Reads in a loop, and applies each content that differs from the last applied one, at first
+/// `used`. Two reads must agree on it, so that a partly written file is not applied.
 pub async fn watch<T: Clone + PartialEq + Send + 'static>(
     mut used: T,
     read: impl Fn() -> T + Clone + Send + 'static,

@@ -1,4 +1,5 @@
-//! The state of callers: their connections, their calls in flight, and the two rates that they spend.
+//! The state of callers: their connections, their calls in flight, and the two rates that they
+//! spend.
 
 use std::collections::HashMap;
 use std::fmt;

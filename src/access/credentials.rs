@@ -129,8 +129,8 @@ impl Credentials {
         all
     }
 
-    /// The caller with this token, a client certificate of these names, or both. None if the token is
-    /// unknown, a credential has expired or lacks its other half, or they name several callers.
+    /// The caller with this token, a client certificate of these names, or both. None if the token
+    /// is unknown, a credential has expired or lacks its other half, or they name several callers.
     pub fn caller(
         &self,
         token: Option<Token<'_>>,

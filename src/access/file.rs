@@ -84,8 +84,8 @@ impl Access {
         matches!(self, Self::File(file) if file.is_broken.load(Ordering::Relaxed))
     }
 
-    /// The caller of a call with these headers and a client certificate of these names; none without
-    /// a valid credential. Two `authorization` headers are invalid.
+    /// The caller of a call with these headers and a client certificate of these names; none
+    /// without a valid credential. Two `authorization` headers are invalid.
     pub fn caller(&self, headers: &HeaderMap, names: &[String]) -> Option<Arc<Caller>> {
         let file = match self {
             Self::Open(anonymous) => return Some(anonymous.clone()),

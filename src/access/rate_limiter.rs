@@ -15,8 +15,8 @@ pub struct RateLimits {
 }
 
 /// Limits a rate by the generic cell rate algorithm (ITU-T I.371). Holds the time up to which the
-/// rate is spent, in nanoseconds of [`now`]. It may be overspent, as misses are known only afterwards,
-/// and then recovers.
+/// rate is spent, in nanoseconds of [`now`]. It may be overspent, as misses are known only
+/// afterwards, and then recovers.
 #[derive(Debug, Default)]
 pub struct RateLimiter(AtomicU64);
 

@@ -221,7 +221,8 @@ impl AdminService for Api {
 }
 
 impl Api {
-    /// At most `count` tenants after `token` that the caller may work in. Tokens name no other tenants.
+    /// At most `count` tenants after `token` that the caller may work in. Tokens name no other
+    /// tenants.
     async fn permitted_tenants(
         &self,
         call: &Call,

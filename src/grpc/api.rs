@@ -14,7 +14,8 @@ use crate::directory::service::context::{MutationCall, RequestContext};
 use crate::transport::protocol;
 use crate::transport::rich_status::internal;
 
-/// The maximum number of concurrent batches: each may hold a full answer in memory until it is sent.
+/// The maximum number of concurrent batches: each may hold a full answer in memory until it is
+/// sent.
 const MAX_BATCHES: usize = 64;
 
 pub struct Api {

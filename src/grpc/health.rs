@@ -24,8 +24,8 @@ const SERVICES: [&str; 5] = ["", DIRECTORY, REGISTRY, INBOX, ADMIN];
 /// The interval between two checks of the store.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Starts to report health. A store that answers within [`CHECK_INTERVAL`] is SERVING from the first
-/// call on.
+/// Starts to report health. A store that answers within [`CHECK_INTERVAL`] is SERVING from the
+/// first call on.
 pub async fn reporter(directory: &Directory) -> HealthReporter {
     let reporter = HealthReporter::new();
     let status =

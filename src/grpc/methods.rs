@@ -1,4 +1,5 @@
-//! The methods that are served, with the roles that they require. Only listed methods can be called.
+//! The methods that are served, with the roles that they require. Only listed methods can be
+//! called.
 
 use crate::access::Role;
 use crate::transport::routes::{self, PermitKind};

@@ -1,5 +1,5 @@
-//! Responses that carry users as their stored bytes. On the wire a message field and a bytes field are
-//! the same, so these have the form of the API's messages.
+//! Responses that carry users as their stored bytes. On the wire a message field and a bytes field
+//! are the same, so these have the form of the API's messages.
 
 use bytes::Bytes;
 use prost::Message;

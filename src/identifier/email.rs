@@ -11,8 +11,8 @@ const MAX_TOTAL: usize = 254;
 const MAX_DOMAIN: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// The fast path of [`canonical`] for ordinary ASCII addresses; `None` for all other input, valid or
-/// not.
+/// The fast path of [`canonical`] for ordinary ASCII addresses; `None` for all other input, valid
+/// or not.
 pub(super) fn quick(typed: &str) -> Option<String> {
     let bytes = typed.as_bytes();
     let at = bytes.iter().take(MAX_LOCAL + 1).position(|&b| b == b'@')?;
@@ -123,8 +123,8 @@ fn check_local(local: &str) -> Result<(), BrokenRule> {
     Ok(())
 }
 
-/// The rule that a character breaks, if any. Allowed is `atext` as extended by RFC 6531, section 3.3,
-/// except invisible and unassigned characters.
+/// The rule that a character breaks, if any. Allowed is `atext` as extended by RFC 6531, section
+/// 3.3, except invisible and unassigned characters.
 fn broken_by(c: char) -> Option<Rule> {
     let is_allowed = match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => is_atext(byte),

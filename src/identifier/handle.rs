@@ -1,5 +1,5 @@
-//! Handles: RFC 8265's UsernameCaseMapped, and rules that keep handles distinct from email addresses,
-//! phone numbers and names in other scripts.
+//! Handles: RFC 8265's UsernameCaseMapped, and rules that keep handles distinct from email
+//! addresses, phone numbers and names in other scripts.
 
 use precis_profiles::UsernameCaseMapped;
 use precis_profiles::precis_core::Error;
@@ -43,16 +43,16 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, B
     Ok(stable)
 }
 
-/// Whether the canonical form would be too long, in linear time. PRECIS's contextual rules (RFC 5892,
-/// appendix A) scan all neighbours of each such character.
+/// Whether the canonical form would be too long, in linear time. PRECIS's contextual rules (RFC
+/// 5892, appendix A) scan all neighbours of each such character.
 fn is_too_long(typed: &str) -> bool {
     let mut composed = typed.nfkc().flat_map(char::to_lowercase).nfkc();
     typed.chars().nth(MAX_TYPED_CODE_POINTS).is_some()
         || composed.nth(1 + MAX_CODE_POINTS).is_some()
 }
 
-/// The mappings of RFC 8265, section 3.3.3, up to normalization. The directionality rule applies once
-/// the `@` is removed: it rejects an `@` in front of a right-to-left name.
+/// The mappings of RFC 8265, section 3.3.3, up to normalization. The directionality rule applies
+/// once the `@` is removed: it rejects an `@` in front of a right-to-left name.
 fn map(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     if typed.is_empty() {
         return Err(Rule::HandleLength.into());

@@ -5,8 +5,8 @@ use std::fmt;
 use super::Identifier;
 use super::lookalike::Guard;
 
-/// Sorts below every character of tenants and kind words, so that keys order by tenant, kind and value.
-/// Tenants and kind words cannot contain it, so the first two separate them from any value.
+/// Sorts below every character of tenants and kind words, so that keys order by tenant, kind and
+/// value. Tenants and kind words cannot contain it, so the first two separate them from any value.
 const SEPARATOR: char = ',';
 
 /// The unique key of an identifier in a tenant, such as `default,email,joe@example.com`.

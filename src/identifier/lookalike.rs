@@ -38,7 +38,8 @@ impl Guard {
         Guard { skeleton }
     }
 
-    /// The skeleton of the handle: its non-ASCII characters mapped by UTS 39, in lower case and NFC.
+    /// The skeleton of the handle: its non-ASCII characters mapped by UTS 39, in lower case and
+    /// NFC.
     pub fn skeleton(&self) -> &str {
         &self.skeleton
     }
@@ -57,8 +58,9 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// The mapping of UTS 39, section 4, except that ASCII is unchanged: `joe1` and `joel` are distinct.
-/// Some characters map to capitals (U+3007 to `O`), which handles lack: hence the lower case.
+/// The mapping of UTS 39, section 4, except that ASCII is unchanged: `joe1` and `joel` are
+/// distinct. Some characters map to capitals (U+3007 to `O`), which handles lack: hence the lower
+/// case.
 fn skeleton_of(handle: &str) -> String {
     let mut mapped = String::with_capacity(handle.len());
     for c in handle.nfd() {

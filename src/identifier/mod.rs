@@ -1,5 +1,5 @@
-//! Identifiers of people: email addresses, handles, phone numbers, social accounts and profile URLs,
-//! parsed into canonical forms, so that two spellings of one identifier are equal.
+//! Identifiers of people: email addresses, handles, phone numbers, social accounts and profile
+//! URLs, parsed into canonical forms, so that two spellings of one identifier are equal.
 //!
 //! | kind | typed | canonical | by |
 //! |---|---|---|---|
@@ -290,8 +290,8 @@ impl Identifier {
         }
     }
 
-    /// The guard against look-alikes that this identifier reserves; none for ASCII handles and other
-    /// kinds.
+    /// The guard against look-alikes that this identifier reserves; none for ASCII handles and
+    /// other kinds.
     pub fn guard(&self) -> Option<Guard> {
         match self.kind {
             Kind::Handle => Guard::of_handle(&self.canonical),

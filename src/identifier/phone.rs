@@ -79,8 +79,8 @@ fn decimal_digit(c: char) -> Option<char> {
     })
 }
 
-/// Whether libphonenumber treats a character as punctuation, or it is a direction mark, as copied from
-/// address books.
+/// Whether libphonenumber treats a character as punctuation, or it is a direction mark, as copied
+/// from address books.
 const fn is_separator(c: char) -> bool {
     matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '[' | ']' | '~' | '\t'
         | '\u{a0}' | '\u{ad}' | '\u{2000}'..='\u{2015}' | '\u{202a}'..='\u{202f}' | '\u{2053}'

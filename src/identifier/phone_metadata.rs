@@ -1,7 +1,7 @@
 //! One country calling code's numbering plan, compiled from the metadata of libphonenumber.
 //!
-//! `phonenumber` itself matches that metadata behind one lock, recompiles patterns when many countries
-//! are in use, and accepts a match of a number's start.
+//! `phonenumber` itself matches that metadata behind one lock, recompiles patterns when many
+//! countries are in use, and accepts a match of a number's start.
 
 use phonenumber::Metadata;
 use phonenumber::metadata::{DATABASE, Descriptor, Descriptors};

@@ -12,8 +12,8 @@ const MAX_CODE_DIGITS: usize = 3;
 
 static PLANS: [OnceLock<Plan>; 1000] = [const { OnceLock::new() }; 1000];
 
-/// The E.164 form of the digits after a plus: a calling code and a national number, possibly with its
-/// national prefix, as in `+44 (0)20 7946 0958`.
+/// The E.164 form of the digits after a plus: a calling code and a national number, possibly with
+/// its national prefix, as in `+44 (0)20 7946 0958`.
 pub(super) fn international(digits: &str) -> Option<String> {
     // No calling code is a prefix of another, so at most one split finds a number.
     (1..=MAX_CODE_DIGITS.min(digits.len())).find_map(|at| {

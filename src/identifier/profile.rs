@@ -83,8 +83,8 @@ const SERVICES: [Service; 5] = [
 /// Facebook's page of a profile without a name.
 const NUMBERED_PROFILE: &str = "/profile.php";
 
-/// The canonical address of the profile at a URL; none if it is no profile of a known service. `host`
-/// and `path` are those of `url`, in canonical form.
+/// The canonical address of the profile at a URL; none if it is no profile of a known service.
+/// `host` and `path` are those of `url`, in canonical form.
 pub(super) fn address(url: &Url, host: &str, path: &str) -> Option<String> {
     let service = SERVICES.iter().find(|service| service.has_host(host))?;
     let (prefix, typed_name) = path.split_at_checked(service.prefix.len())?;

@@ -1,5 +1,5 @@
-//! Accounts at other providers: the provider, as a short name or an issuer's URL, and the subject that
-//! it assigned to the account.
+//! Accounts at other providers: the provider, as a short name or an issuer's URL, and the subject
+//! that it assigned to the account.
 
 use std::borrow::Cow;
 
@@ -34,8 +34,8 @@ pub(super) fn canonical(
     }
 }
 
-/// The canonical form by the first version of the rules: no issuers, and any subject without control
-/// characters.
+/// The canonical form by the first version of the rules: no issuers, and any subject without
+/// control characters.
 pub(super) fn first(
     provider: &str,
     subject: &str,

@@ -22,9 +22,9 @@ pub enum TextError {
 }
 
 impl<'a> RawIdentifier<'a> {
-    /// Parses the text form. The kind ends at the first colon and a provider at the first slash, so a
-    /// value may contain both; an issuer's URL is percent-encoded. A phone number in national form
-    /// has its region after the kind.
+    /// Parses the text form. The kind ends at the first colon and a provider at the first slash, so
+    /// a value may contain both; an issuer's URL is percent-encoded. A phone number in national
+    /// form has its region after the kind.
     ///
     /// # Errors
     /// A part is missing. The value is not checked.

@@ -1,7 +1,7 @@
 //! Records the changes of each rule.
 //!
-//! The rules report to a `Trace`: `()` when parsing, which costs nothing, or a list of changes in a dry
-//! run.
+//! The rules report to a `Trace`: `()` when parsing, which costs nothing, or a list of changes in a
+//! dry run.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -37,8 +37,8 @@ pub fn is_mark(c: char) -> bool {
     )
 }
 
-/// Whether a character has Default_Ignorable_Code_Point (UAX 44) beyond its category, or an empty glyph:
-/// the braille blank, the null notehead, the object replacement character.
+/// Whether a character has Default_Ignorable_Code_Point (UAX 44) beyond its category, or an empty
+/// glyph: the braille blank, the null notehead, the object replacement character.
 const fn is_blank(c: char) -> bool {
     matches!(
         c,

@@ -56,8 +56,8 @@ fn host(url: &Url) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// The authority of an unparsed URL: the text from the first slashes, of either kind, to the next of
-/// `/`, `\\`, `?` and `#`.
+/// The authority of an unparsed URL: the text from the first slashes, of either kind, to the next
+/// of `/`, `\\`, `?` and `#`.
 fn authority(typed: &str) -> &str {
     let (_, rest) = typed.split_once(':').unwrap_or_default();
     let rest = rest.trim_start_matches(['/', '\\', '\t', '\n', '\r']);

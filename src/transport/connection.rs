@@ -197,8 +197,8 @@ async fn serve<R: Routes>(
     }
 }
 
-/// Waits until the connection is too old, was idle too long, or its client's certificate is no longer
-/// valid.
+/// Waits until the connection is too old, was idle too long, or its client's certificate is no
+/// longer valid.
 async fn close_due(
     budget: &ConnectionBudget,
     peer: &Peer,

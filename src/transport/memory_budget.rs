@@ -1,6 +1,6 @@
-//! The memory that connections use: calls in flight, partial messages, and answers that clients have
-//! not read. Nothing here waits or locks. A reservation beyond a limit is refused, and the connection
-//! polls for stuck calls.
+//! The memory that connections use: calls in flight, partial messages, and answers that clients
+//! have not read. Nothing here waits or locks. A reservation beyond a limit is refused, and the
+//! connection polls for stuck calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};

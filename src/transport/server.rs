@@ -55,8 +55,8 @@ impl From<TcpListener> for Listener {
     }
 }
 
-/// Serves `routes` on `listener` until `shutdown` completes. Then new calls are refused, and calls in
-/// flight may finish within [`Options::drain`].
+/// Serves `routes` on `listener` until `shutdown` completes. Then new calls are refused, and calls
+/// in flight may finish within [`Options::drain`].
 pub async fn serve<R: Routes>(
     listener: Listener,
     routes: R,

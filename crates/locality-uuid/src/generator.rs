@@ -12,8 +12,8 @@ pub enum Mode {
     /// Consecutive ids differ in their first digit and spread over the whole id space.
     #[default]
     Variable,
-    /// Ids count up from a start that all generators share for ten minutes of UTC, so that ids of one
-    /// window lie close together.
+    /// Ids count up from a start that all generators share for ten minutes of UTC, so that ids of
+    /// one window lie close together.
     Sequential,
 }
 
@@ -38,8 +38,9 @@ pub struct Generator {
 impl Generator {
     /// A generator with the system's clock and, in variable mode, a random start.
     ///
-    /// The first generator of a process uses the process id and the node of a MAC. Others use random
-    /// fields, 44 bits together, and so does the first one in a container or without a unique MAC.
+    /// The first generator of a process uses the process id and the node of a MAC. Others use
+    /// random fields, 44 bits together, and so does the first one in a container or without a
+    /// unique MAC.
     pub fn new(mode: Mode) -> Self {
         Self::builder(mode).build()
     }

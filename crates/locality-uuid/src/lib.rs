@@ -6,8 +6,8 @@
 //! y  28 bits: node         z  48 bits: milliseconds since the Unix epoch, UTC
 //! ```
 //!
-//! [`LocalityId`] holds any UUID, [`Generator`] makes new ones. The layout and both counter modes follow
-//! Groupon's locality-uuid (Java and Ruby, 2013).
+//! [`LocalityId`] holds any UUID, [`Generator`] makes new ones. The layout and both counter modes
+//! follow Groupon's locality-uuid (Java and Ruby, 2013).
 
 mod generator;
 mod id;

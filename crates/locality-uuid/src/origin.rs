@@ -10,8 +10,8 @@ use super::id::Origin;
 /// Whether a generator of this process uses the machine's process id and node.
 static MACHINE_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The origin of a new generator. Fields that are not configured come from the machine, or are random:
-/// if `random` is set, or if the machine's values would not distinguish generators.
+/// The origin of a new generator. Fields that are not configured come from the machine, or are
+/// random: if `random` is set, or if the machine's values would not distinguish generators.
 pub(super) fn choose(process_id: Option<u16>, node: Option<u32>, random: bool) -> Origin {
     if let (Some(process_id), Some(node)) = (process_id, node) {
         return Origin::new(process_id, node);
@@ -26,8 +26,8 @@ pub(super) fn choose(process_id: Option<u16>, node: Option<u32>, random: bool) -
 /// Linux's first namespace of process ids (`PROC_PID_INIT_INO` in its `proc_ns.h`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// The last 16 bits of the process id, and the node of a MAC, outside containers: containers restart
-/// process ids, and may share the MAC of the host.
+/// The last 16 bits of the process id, and the node of a MAC, outside containers: containers
+/// restart process ids, and may share the MAC of the host.
 fn machine() -> Option<(u16, u32)> {
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     let node = node_of_interfaces(Path::new("/sys/class/net"))?;

@@ -3,16 +3,17 @@
 //! `state` holds two numbers of 32 bits: a *tick*, the number of ten-second steps since the Unix
 //! epoch, and a *position*, the number of ids drawn, modulo 2^32. Three invariants hold:
 //!
-//! 1. The tick never decreases. It increases when the clock passes it, and when the position wraps to
-//!    0, as adding 1 to the word carries into it.
-//! 2. An id drawn in a tick has a timestamp within its ten seconds. If the clock is behind the tick,
-//!    the timestamp is the tick's first millisecond.
+//! 1. The tick never decreases. It increases when the clock passes it, and when the position wraps
+//!    to 0, as adding 1 to the word carries into it.
+//! 2. An id drawn in a tick has a timestamp within its ten seconds. If the clock is behind the
+//!    tick, the timestamp is the tick's first millisecond.
 //! 3. Within a tick a position is drawn at most once, since a wrap ends the tick. The position maps
 //!    one to one to the counter, from a base that is constant throughout the tick.
 //!
-//! So two ids differ in their counter if they share a tick, and in their timestamp otherwise, whatever
-//! the clock does and however long a thread sleeps between two steps. A carry moves timestamps ahead
-//! of a running clock only beyond 429 million ids a second, more than one atomic word allows.
+//! So two ids differ in their counter if they share a tick, and in their timestamp otherwise,
+//! whatever the clock does and however long a thread sleeps between two steps. A carry moves
+//! timestamps ahead of a running clock only beyond 429 million ids a second, more than one atomic
+//! word allows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,8 +49,8 @@ pub(super) struct Draw {
 pub(super) struct Sequence {
     order: Order,
     state: CachePadded,
-    /// A reached tick and the base of its counters. It is read for each id and rarely written, so that
-    /// threads keep it cached while `state` moves between them.
+    /// A reached tick and the base of its counters. It is read for each id and rarely written, so
+    /// that threads keep it cached while `state` moves between them.
     known: CachePadded,
 }
 

@@ -2,8 +2,8 @@
 
 use super::id::LocalityId;
 
-/// The `n - 1` ids that split the space of all ids into `n` equal ranges, in order; none for `n` of 0
-/// or 1.
+/// The `n - 1` ids that split the space of all ids into `n` equal ranges, in order; none for `n` of
+/// 0 or 1.
 ///
 /// Each is the first id of its range. Ranges differ by at most one id.
 ///

@@ -7,8 +7,8 @@ pub(super) const SECONDS: u64 = 600;
 
 const SECONDS_OF_DAY: u64 = 86_400;
 
-/// The starting counter of `window`, counted from the Unix epoch: the first four bytes of the MD5 hash
-/// of its label, little-endian. It is the same on all nodes.
+/// The starting counter of `window`, counted from the Unix epoch: the first four bytes of the MD5
+/// hash of its label, little-endian. It is the same on all nodes.
 pub(super) fn start(window: u64) -> u32 {
     let hash = Md5::digest(label(window));
     u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]])
@@ -31,8 +31,8 @@ pub(super) fn label(window: u64) -> [u8; 11] {
 
 /// Year, month and day of the Gregorian calendar, `days` after 1970-01-01.
 ///
-/// Years here begin in March, so that the leap day is last and the lengths of months repeat every five
-/// months: 153 days.
+/// Years here begin in March, so that the leap day is last and the lengths of months repeat every
+/// five months: 153 days.
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let since_year_0 = days + 719_468;
     let (era, day_of_era) = (since_year_0 / 146_097, since_year_0 % 146_097);

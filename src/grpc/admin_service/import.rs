@@ -1,5 +1,5 @@
-//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Several batches of lines
-//! run at once and are answered in order. The bytes of waiting lines are bounded.
+//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Several batches of
+//! lines run at once and are answered in order. The bytes of waiting lines are bounded.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use crate::identifier::Kind;
 use crate::proto::v1;
 use crate::wire::definition::read_definition;
 
-/// The update that sets the fields in `mask` to those of `policies`. Without a mask, sets all fields
-/// that are present.
+/// The update that sets the fields in `mask` to those of `policies`. Without a mask, sets all
+/// fields that are present.
 pub fn update(
     policies: Option<&v1::Policies>,
     mask: Option<&[String]>,

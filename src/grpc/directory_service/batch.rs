@@ -1,5 +1,6 @@
 //! Fits the items of a batch into its answer. The answer stays within [`ANSWER_BYTES`], the default
-//! limit of clients, for up to 8,000 items: beyond that, the errors of omitted items alone exceed it.
+//! limit of clients, for up to 8,000 items: beyond that, the errors of omitted items alone exceed
+//! it.
 
 use prost::Message;
 use tonic::{Code, Status};
@@ -95,7 +96,8 @@ mod tests {
         }
     }
 
-    /// Fills an answer with users of these sizes. Returns "there" or the reason of the error for each.
+    /// Fills an answer with users of these sizes. Returns "there" or the reason of the error for
+    /// each.
     fn filled(sizes: &[usize]) -> Vec<String> {
         let items: Vec<Item> = fill(sizes.iter().map(|size| Ok(vec![0; *size])).collect());
         let bytes: usize = items.iter().map(|item| item.encoded_len() + FRAME_BYTES).sum();

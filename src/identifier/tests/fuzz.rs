@@ -1,5 +1,5 @@
-//! A fuzz target for each kind. `cargo test` runs each briefly with random bytes; `cargo bolero test`
-//! runs them guided by coverage.
+//! A fuzz target for each kind. `cargo test` runs each briefly with random bytes; `cargo bolero
+//! test` runs them guided by coverage.
 
 use std::time::Duration;
 

@@ -56,8 +56,8 @@ fn a_handle_that_is_its_own_skeleton_guards_itself() {
     assert_eq!(guard("ёхо"), guard("ëxo"));
 }
 
-/// UTS 39's whole confusables table: every allowed character that looks like ASCII reserves that ASCII,
-/// alone and within a name, and does not become it.
+/// UTS 39's whole confusables table: every allowed character that looks like ASCII reserves that
+/// ASCII, alone and within a name, and does not become it.
 #[test]
 fn every_confusable_of_ascii_is_guarded() {
     let mut seen = 0;

@@ -1,5 +1,5 @@
-//! Tests of the rules: examples, published vectors, properties, and a short run of a fuzz target for
-//! each kind.
+//! Tests of the rules: examples, published vectors, properties, and a short run of a fuzz target
+//! for each kind.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 

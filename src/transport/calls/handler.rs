@@ -152,7 +152,8 @@ impl<R: Routes> CallHandler<R> {
         Ok(Some(call))
     }
 
-    /// Opens a stream. It ends once its caller leaves or loses the right to it, and takes no permit.
+    /// Opens a stream. It ends once its caller leaves or loses the right to it, and takes no
+    /// permit.
     async fn open_stream(
         self: &Arc<Self>,
         budget: &Arc<ConnectionBudget>,

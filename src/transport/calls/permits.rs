@@ -1,5 +1,5 @@
-//! Permits for calls in flight: a pool for look-ups and one for mutations, so that a hanging disk or
-//! shard stops one kind alone. A call without a permit is refused.
+//! Permits for calls in flight: a pool for look-ups and one for mutations, so that a hanging disk
+//! or shard stops one kind alone. A call without a permit is refused.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Connections without a valid call so far. Their number is bounded, and a new one evicts the oldest:
-//! clients without a credential cannot keep callers out.
+//! Connections without a valid call so far. Their number is bounded, and a new one evicts the
+//! oldest: clients without a credential cannot keep callers out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Tests of the shared state where an id could repeat: window changes, clocks that step back, and the
-//! wrap of the position.
+//! Tests of the shared state where an id could repeat: window changes, clocks that step back, and
+//! the wrap of the position.
 
 use std::collections::HashSet;
 
@@ -94,8 +94,8 @@ fn the_increment_and_the_number_of_counters_have_no_common_factor() {
     assert_eq!(INCREMENT % 2, 1);
 }
 
-/// Clocks that jump among a few windows, ticks and milliseconds, so that a sequence that trusted them
-/// would soon repeat a pair.
+/// Clocks that jump among a few windows, ticks and milliseconds, so that a sequence that trusted
+/// them would soon repeat a pair.
 fn wild_clock() -> impl Strategy<Value = Vec<u64>> {
     let time = (0..4u64, 0..3u64, 0..2u64)
         .prop_map(|(window, tick, milli)| window * WINDOW + tick * MILLIS_OF_TICK + milli);
