@@ -105,17 +105,17 @@ impl Credentials {
     }
 
     fn add(&mut self, credential: Credential) -> Result<(), String> {
-        let credential = Arc::new(credential);
-        self.all.push(credential.clone());
-        if let Some(name) = &credential.certificate {
+        let shared = Arc::new(credential);
+        self.all.push(shared.clone());
+        if let Some(name) = &shared.certificate {
             let same = self.certificates.entry(name.clone()).or_default();
-            if same.iter().any(|other| other.caller.name != credential.caller.name) {
+            if same.iter().any(|other| other.caller.name != shared.caller.name) {
                 return Err("another caller has this certificate".to_owned());
             }
-            same.push(credential.clone());
+            same.push(shared.clone());
         }
-        if let Some(token) = &credential.token
-            && self.tokens.insert(token.id().to_owned(), credential.clone()).is_some()
+        if let Some(token) = &shared.token
+            && self.tokens.insert(token.id().to_owned(), shared.clone()).is_some()
         {
             return Err("another entry has a token of this id".to_owned());
         }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use futures_util::{Stream, stream};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::api::{Api, with_dry_run};
+use super::api::Api;
 use super::authorization::{authorized, permitted_tenant};
 use super::convert;
 use super::status::{reason, status};
@@ -38,8 +38,9 @@ impl AdminService for Api {
         request: Request<v1::PurgeUserRequest>,
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
         let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let mutation = with_dry_run(mutation, request.validate_only);
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
         let purged = self.directory.purge(mutation, &request.user_id).await.map_err(status)?;
         Ok(Response::new(v1::PurgeUserResponse {
             user_ids: purged.iter().map(ToString::to_string).collect(),
@@ -96,10 +97,11 @@ impl AdminService for Api {
         request: Request<v1::UpdateTenantRequest>,
     ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
         let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
-        let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
-        let mutation = with_dry_run(mutation, request.validate_only);
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
+        let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
+        let update = policies::update(request.policies.as_ref(), paths).map_err(status)?;
         let tenant = self.directory.set_tenant(mutation, update).await.map_err(status)?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
@@ -109,8 +111,9 @@ impl AdminService for Api {
         request: Request<v1::DeleteTenantRequest>,
     ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
         let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let mutation = with_dry_run(mutation, request.validate_only);
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
         let deleted = self.directory.delete_tenant(mutation, request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
         Ok(Response::new(v1::DeleteTenantResponse { tenant }))

@@ -65,11 +65,6 @@ impl Api {
     }
 }
 
-/// The same mutation, as a dry run if `validate_only` is set.
-pub fn with_dry_run(mutation: MutationCall<'_>, validate_only: bool) -> MutationCall<'_> {
-    MutationCall { dry_run: validate_only, ..mutation }
-}
-
 /// The tenant of a look-up. A caller with too many misses is refused, whatever it looks up.
 pub fn look_up_tenant(call: &Call, tenant: &str) -> Result<Tenant, Status> {
     let tenant = permitted_tenant(call, tenant)?;

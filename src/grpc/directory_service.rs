@@ -263,8 +263,8 @@ fn count_resolves<'a, T: 'a>(
 }
 
 /// Adds the number of reads that a call sent to its response.
-fn with_reads<T>(response: T, reads: u32) -> Response<T> {
-    let mut response = Response::new(response);
+fn with_reads<T>(message: T, reads: u32) -> Response<T> {
+    let mut response = Response::new(message);
     response.metadata_mut().insert("polynym-reads", reads.into());
     response
 }

@@ -2,7 +2,7 @@
 
 use tonic::{Request, Response, Status};
 
-use super::api::{Api, with_dry_run};
+use super::api::Api;
 use super::authorization::authorized;
 use super::convert;
 use super::status::status;
@@ -47,10 +47,10 @@ impl RegistryService for Api {
         let user = required_user(&request.user)?;
         let mutation = self.mutation(&call, &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
-        let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
+        let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let updated = self
             .directory
-            .update(mutation, &user.user_id, mask, user.display_name.clone(), attributes)
+            .update(mutation, &user.user_id, paths, user.display_name.clone(), attributes)
             .await;
         Ok(Response::new(v1::UpdateUserResponse { user: user_response(updated)? }))
     }
@@ -63,15 +63,10 @@ impl RegistryService for Api {
         let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
-        let linked = self.directory.link(
-            mutation,
-            &request.user_id,
-            raw,
-            &request.display,
-            by,
-            request.primary,
-        );
-        let linked = linked.await;
+        let linked = self
+            .directory
+            .link(mutation, &request.user_id, raw, &request.display, by, request.primary)
+            .await;
         Ok(Response::new(v1::LinkIdentityResponse { user: user_response(linked)? }))
     }
 
@@ -103,8 +98,9 @@ impl RegistryService for Api {
         request: Request<v1::MoveIdentityRequest>,
     ) -> Result<Response<v1::MoveIdentityResponse>, Status> {
         let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let mutation = with_dry_run(mutation, request.validate_only);
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
         let raw = convert::raw(request.identifier.as_ref());
         let moved = self
             .directory
@@ -174,16 +170,19 @@ impl RegistryService for Api {
         request: Request<v1::MergeUsersRequest>,
     ) -> Result<Response<v1::MergeUsersResponse>, Status> {
         let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
-        let mutation = with_dry_run(mutation, request.validate_only);
         let merged = self
             .directory
             .merge(mutation, &request.primary_user_id, &request.secondary_user_id, policy)
             .await;
         let (user, preview) = merged.map_err(status)?;
-        let preview = preview.as_ref().map(convert::preview);
-        Ok(Response::new(v1::MergeUsersResponse { user: Some(user_message(&user)), preview }))
+        Ok(Response::new(v1::MergeUsersResponse {
+            user: Some(user_message(&user)),
+            preview: preview.as_ref().map(convert::preview),
+        }))
     }
 
     async fn unmerge_users(
@@ -191,18 +190,17 @@ impl RegistryService for Api {
         request: Request<v1::UnmergeUsersRequest>,
     ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
         let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let mutation = with_dry_run(mutation, request.validate_only);
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
         let unmerged = self
             .directory
             .unmerge(mutation, &request.primary_user_id, &request.secondary_user_id)
             .await;
         let (user, not_restored) = unmerged.map_err(status)?;
-        let not_restored = not_restored.iter().map(convert::not_restored).collect();
-
         Ok(Response::new(v1::UnmergeUsersResponse {
             user: Some(user_message(&user)),
-            not_restored,
+            not_restored: not_restored.iter().map(convert::not_restored).collect(),
         }))
     }
 }

@@ -86,8 +86,7 @@ impl UsageWriter {
                 .unwrap_or_else(|_| Err(Error::Unavailable("the store timed out".into())));
             if let Err(error) = added {
                 if !std::mem::replace(&mut self.has_failed, true) {
-                    let error = error.with_causes();
-                    tracing::warn!(%error, "cannot store usage: retrying");
+                    tracing::warn!(error = %error.with_causes(), "cannot store usage: retrying");
                 }
                 return;
             }

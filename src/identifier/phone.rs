@@ -26,12 +26,12 @@ pub(super) fn canonical(
     region: &str,
     trace: &mut impl Trace,
 ) -> Result<String, BrokenRule> {
-    let region = known_region(region)?;
+    let country = known_region(region)?;
     let digits = dialled_digits(number)?;
     trace.step("digits", number, &digits);
-    let e164 = match (digits.strip_prefix('+'), region) {
+    let e164 = match (digits.strip_prefix('+'), country) {
         (Some(international), _) => phone_parse::international(international),
-        (None, Some(region)) => phone_parse::national(&digits, region),
+        (None, Some(id)) => phone_parse::national(&digits, id),
         (None, None) => return Err(Rule::PhoneRegionMissing.into()),
     }
     .ok_or(Rule::PhoneNumber)?;

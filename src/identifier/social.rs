@@ -23,14 +23,14 @@ pub(super) fn canonical(
     subject: &str,
     trace: &mut impl Trace,
 ) -> Result<String, BrokenRule> {
-    let provider = match issuer(provider)? {
+    let encoded = match issuer(provider)? {
         Some(issuer) => encode(&issuer).into_owned(),
         None => short_name(provider, trace)?,
     };
     check_subject(subject)?;
     match subject.chars().position(|c| character_issue(c) == Some(CharacterIssue::Invisible)) {
         Some(position) => Err(Rule::SocialSubjectInvisible.at(position)),
-        None => Ok(format!("{provider}/{subject}")),
+        None => Ok(format!("{encoded}/{subject}")),
     }
 }
 
@@ -41,9 +41,9 @@ pub(super) fn first(
     subject: &str,
     trace: &mut impl Trace,
 ) -> Result<String, BrokenRule> {
-    let provider = short_name(provider, trace)?;
+    let name = short_name(provider, trace)?;
     check_subject(subject)?;
-    Ok(format!("{provider}/{subject}"))
+    Ok(format!("{name}/{subject}"))
 }
 
 /// Encodes a provider for the canonical form: an issuer is percent-encoded, so that the first slash

@@ -60,8 +60,10 @@ fn host(url: &Url) -> &str {
 /// of `/`, `\\`, `?` and `#`.
 fn authority(typed: &str) -> &str {
     let (_, rest) = typed.split_once(':').unwrap_or_default();
-    let rest = rest.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
-    rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
+    rest.trim_start_matches(['/', '\\', '\t', '\n', '\r'])
+        .split(['/', '\\', '?', '#'])
+        .next()
+        .unwrap_or_default()
 }
 
 fn check_authority(url: &Url) -> Result<(), BrokenRule> {

@@ -236,9 +236,8 @@ mod tests {
     #[test]
     fn each_connection_has_its_guaranteed_bytes() {
         let total = Arc::new(GlobalBudget::default());
-        let greedy: Vec<_> = (0..3).map(|_| Reservation::for_call(&budget(&total))).collect();
-        let mut greedy: Vec<_> = greedy
-            .into_iter()
+        let mut greedy: Vec<_> = (0..3)
+            .map(|_| Reservation::for_call(&budget(&total)))
             .map(|mut reservation| (reservation.reserve(MAX_CONNECTION_BYTES), reservation))
             .collect();
         assert!(!greedy.pop().is_some_and(|(held, _)| held), "the third exceeds the total");

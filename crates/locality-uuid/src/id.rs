@@ -27,16 +27,16 @@ pub(super) struct Origin(u128);
 impl Origin {
     /// Uses the last 28 bits of `node`.
     pub(super) fn new(process_id: u16, node: u32) -> Self {
-        let node = u128::from(node & 0x0fff_ffff);
-        Self(u128::from(process_id) << 80 | u128::from(VERSION) << 76 | node << 48)
+        let node_bits = u128::from(node & 0x0fff_ffff);
+        Self(u128::from(process_id) << 80 | u128::from(VERSION) << 76 | node_bits << 48)
     }
 }
 
 impl LocalityId {
     /// The id with `counter` as its first 32 bits and the last 48 bits of `millis`.
     pub(super) fn assemble(counter: u32, origin: Origin, millis: u64) -> Self {
-        let millis = u128::from(millis & 0xffff_ffff_ffff);
-        Self((u128::from(counter) << 96 | origin.0 | millis).to_be_bytes())
+        let time_bits = u128::from(millis & 0xffff_ffff_ffff);
+        Self((u128::from(counter) << 96 | origin.0 | time_bits).to_be_bytes())
     }
 
     /// The 16 bytes, in the order of the text form.

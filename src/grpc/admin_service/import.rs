@@ -97,9 +97,9 @@ fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Statu
         Ok(v1::OnConflict::SkipIdentity) => OnConflict::SkipIdentity,
         Err(_) => return Err(invalid_field("options.on_conflict", "is unknown")),
     };
-    let tenant = Some(&message.tenant).filter(|tenant| !tenant.is_empty());
+    let tenant_name = Some(&message.tenant).filter(|name| !name.is_empty());
     Ok(ImportOptions {
-        tenant: tenant.map(|tenant| permitted_tenant(call, tenant)).transpose()?,
+        tenant: tenant_name.map(|name| permitted_tenant(call, name)).transpose()?,
         on_conflict,
         dry_run: message.validate_only,
         sequential_ids: message.sequential_ids,

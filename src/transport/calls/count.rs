@@ -109,8 +109,8 @@ impl CallCount {
         let (call, method) = (self.call.as_deref(), self.method);
         let name = call.map_or(UNKNOWN_CALLER, |call| &call.name);
         let register = || {
-            let labels = [("method", method), ("code", code_name(code)), ("caller", name)];
-            let labels = labels.map(|(label, value)| Label::new(label, value.to_owned()));
+            let labels = [("method", method), ("code", code_name(code)), ("caller", name)]
+                .map(|(label, value)| Label::new(label, value.to_owned()));
             counter!(CALLS.0, labels.to_vec())
         };
         if self.log.should_log() {
