@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Identifier;
+use super::canonical::Identifier;
 use super::lookalike::Guard;
 
 /// Sorts below every character of tenants and kind words, so that keys order by tenant, kind and

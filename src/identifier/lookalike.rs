@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_security::mixed_script::AugmentedScriptSet;
 use unicode_security::skeleton;
 
-use super::Kind;
+use super::kind::Kind;
 
 /// The additional key that a non-ASCII handle reserves. It never resolves.
 ///

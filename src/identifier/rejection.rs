@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::Kind;
+use super::kind::Kind;
 
 /// A rule that a value can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

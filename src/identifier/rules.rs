@@ -2,8 +2,13 @@
 
 use std::fmt;
 
+use super::canonical::{Identifier, Normalization};
+use super::raw::RawIdentifier;
 use super::rejection::Rejection;
-use super::{Identifier, Normalization, RULES_VERSION, RawIdentifier};
+
+/// The current version of the rules. Stores keep it with each identifier, not in its key, to find
+/// identifiers of older versions.
+pub const RULES_VERSION: u32 = 2;
 
 /// One version of the rules.
 #[derive(Clone, Copy)]

@@ -1,8 +1,12 @@
 //! The text form: kind, colon, value. For command lines, and for logs that show values on purpose.
 
 use std::fmt;
+use std::str::FromStr;
 
-use super::{Identifier, Kind, RawIdentifier, social};
+use super::canonical::Identifier;
+use super::kind::Kind;
+use super::raw::RawIdentifier;
+use super::social;
 
 /// Text without a kind of identifier, or without a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +23,14 @@ pub enum TextError {
     /// An issuer's URL that is not percent-encoded.
     #[error("write an issuer percent-encoded: social:https%3A%2F%2Faccounts.google.com/42")]
     PlainIssuer,
+}
+
+impl FromStr for Kind {
+    type Err = TextError;
+
+    fn from_str(word: &str) -> Result<Self, TextError> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(TextError::UnknownKind)
+    }
 }
 
 impl<'a> RawIdentifier<'a> {
