@@ -1,12 +1,9 @@
 //! The servers that are measured: those of the tests, started when they are first needed, with
 //! caches that hold everything.
 
-#[path = "../../tests/support/mongo/mod.rs"]
-mod support;
-
 use std::sync::Arc;
 
-use support::{Layout, ReplicaSet, Sharded};
+use testkit::mongo::{Layout, ReplicaSet, Sharded};
 
 use crate::Result;
 use crate::place::Place;
