@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 
 use super::status::status;
 use crate::directory::error::Error;
-use crate::directory::store::ANSWER_BYTES;
+use crate::directory::stores::ANSWER_BYTES;
 use crate::transport::rich_status::limited;
 
 /// The largest size of an item that only reports that it was left out.

@@ -3,7 +3,7 @@
 use super::convert::{optional_timestamp, time_message};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::usage::{UsageReport, UsageRequest};
-use crate::directory::usage::Resolution;
+use crate::directory::stores::Resolution;
 use crate::proto::v1;
 
 /// The request for counters.

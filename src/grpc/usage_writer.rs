@@ -13,7 +13,7 @@ use crate::directory::clock::Now;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
-use crate::directory::usage::{Resolution, UsageBatch, UsageCount};
+use crate::directory::stores::{Resolution, UsageBatch, UsageCount};
 
 /// The time between two writes. Minutes begin at such times, so that all that was counted since the
 /// last write is of one minute.

@@ -1,12 +1,13 @@
-//! What any store of counters does.
+//! Counters of one store: the embedded store removes old ones, and servers on MongoDB add to them
+//! concurrently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::usage::{
-    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
+use polynym::directory::stores::{
+    Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
 use polynym::directory::{Tenant, Timestamp};
 use polynym::store::embedded::{self, Embedded};
@@ -35,13 +36,13 @@ fn query(resolution: Resolution, from: Timestamp, to: Timestamp) -> UsageQuery {
     UsageQuery { tenant: Tenant::DEFAULT, from, to, resolution, callers, metrics }
 }
 
-async fn add(store: &dyn UsageStore, batch: UsageBatch) {
+async fn add(store: &dyn Usage, batch: UsageBatch) {
     store.add_usage(Arc::new(batch)).await.unwrap();
 }
 
 /// The counters between two times.
 async fn counters(
-    store: &dyn UsageStore,
+    store: &dyn Usage,
     resolution: Resolution,
     (from, to): (Timestamp, Timestamp),
 ) -> BTreeMap<Timestamp, u64> {
@@ -56,60 +57,11 @@ async fn counters(
     counters
 }
 
-/// Adds minutes of some days, with the batches of two servers in turn, some of them sent twice.
-async fn check(store: &dyn UsageStore) {
-    // 2026-11-24T22:30:00Z: with midnight, and the end of a month.
-    let start = Timestamp::from_millis(1_795_559_400_000);
-    let servers = [server(), server()];
-    let mut expected: [BTreeMap<Timestamp, u64>; 3] = Default::default();
-    let mut end = start;
-    for n in 0..60_u64 {
-        // Steps of 7 minutes, and later of 5 hours.
-        let step = if n < 40 { n * 7 * 60 } else { 40 * 7 * 60 + (n - 40) * 5 * 3_600 };
-        let time = start.plus(Duration::from_secs(step));
-        let batch = batch(servers[n as usize % 2], n / 2 + 1, time, n + 1);
-        for resolution in Resolution::ALL {
-            *expected[resolution as usize].entry(resolution.floor(time)).or_default() += n + 1;
-        }
-        add(store, batch.clone()).await;
-        if n % 2 == 1 {
-            add(store, batch).await;
-        }
-        end = time.plus(Duration::from_secs(60));
-    }
-    for resolution in Resolution::ALL {
-        let all = counters(store, resolution, (start, end)).await;
-        assert_eq!(all, expected[resolution as usize], "{resolution:?}");
-        // A part: the beginning is included, the end is not.
-        let times: Vec<_> = all.keys().copied().collect();
-        let (from, to) = (times[1], times[times.len() - 1]);
-        let part = counters(store, resolution, (from, to)).await;
-        let expected: BTreeMap<_, _> = all.range(from..to).map(|(time, n)| (*time, *n)).collect();
-        assert_eq!(part, expected, "{resolution:?}");
-    }
-
-    // Other tenants, callers and metrics.
-    let wanted = query(Resolution::Day, start, end);
-    let none = UsageQuery { tenant: Tenant::parse("acme").unwrap(), ..wanted.clone() };
-    assert_eq!(store.usage(none, 10).await.unwrap(), []);
-    let none = UsageQuery { callers: vec!["job".to_owned()], ..wanted.clone() };
-    assert_eq!(store.usage(none, 10).await.unwrap(), []);
-    let some = UsageQuery { metrics: vec!["calls.GetUser.*".to_owned()], ..wanted.clone() };
-    assert_eq!(store.usage(some, usize::MAX).await.unwrap().len(), expected[2].len());
-    assert_eq!(store.usage(wanted, 2).await.unwrap().len(), 2);
-}
-
 /// A new embedded store, and its folder.
 fn embedded_store() -> (Embedded, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let options = embedded::Options { create: true, ..Default::default() };
     (Embedded::open(&folder.path().join("store"), options).unwrap(), folder)
-}
-
-#[tokio::test]
-async fn an_embedded_store_adds_each_batch_once() {
-    let (store, _folder) = embedded_store();
-    check(&store).await;
 }
 
 #[tokio::test]
@@ -138,15 +90,6 @@ async fn an_embedded_store_removes_what_is_over() {
         [7]
     );
     assert_eq!(counters(&store, Resolution::Day, all).await.len(), 4);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn mongodb_adds_each_batch_once() {
-    let uri = servers::one_member().await.uri("usage_contract", "");
-    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    let store = Mongo::open(&uri, mongo::Options::default()).await.unwrap();
-    check(&store).await;
-    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
