@@ -15,7 +15,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
-use crate::directory::store::{Consistency, Store, View};
+use crate::directory::stores::{Backend, Consistency, View};
 use crate::identifier::{Kind, RawIdentifier, Rules};
 use people::{PEOPLE, Person};
 
@@ -28,25 +28,26 @@ const HOUR: i64 = 3_600_000;
 /// one of their identifiers.
 ///
 /// # Errors
-/// Those of [`Store::get`] and [`Store::mutate`].
-pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
-    let stored = store.rules(Consistency::Latest).await?;
+/// Those of [`LookUps::get`](crate::directory::LookUps::get) and
+/// [`Mutations::mutate`](crate::directory::Mutations::mutate).
+pub async fn load(store: &Backend) -> Result<(usize, usize), Error> {
+    let stored = store.reads.rules(Consistency::Latest).await?;
     let mutations: Vec<_> = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;
     let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
-    let present = store.get(&Tenant::DEFAULT, &ids, View::Basic).await?;
+    let present = store.lookups.get(&Tenant::DEFAULT, &ids, View::Basic).await?;
     let missing =
         mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
-    let tenant = store.tenant(&Tenant::DEFAULT).await?;
+    let tenant = store.tenants.tenant(&Tenant::DEFAULT).await?;
     let tenant_since = tenant.as_ref().map_or(Timestamp::from_millis(START), |tenant| tenant.since);
     if tenant.is_none() {
         let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
         let time = Timestamp::from_millis(START);
-        store.mutate(Mutation::new(Tenant::DEFAULT, time, kind)).await?;
+        store.mutations.mutate(Mutation::new(Tenant::DEFAULT, time, kind)).await?;
     }
 
     let (mut loaded, mut refused) = (0, 0);
     for (mutation, _) in missing {
-        match store.mutate(Mutation { tenant_since, ..mutation }).await {
+        match store.mutations.mutate(Mutation { tenant_since, ..mutation }).await {
             Ok(_) => loaded += 1,
             Err(Error::IdentityTaken { .. }) => refused += 1,
             Err(error) => return Err(error),

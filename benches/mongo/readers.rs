@@ -1,6 +1,7 @@
 //! The ways from an identity key to its user's wire form that are compared.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
-use polynym::directory::{Consistency, Store, View};
+use polynym::directory::{Backend, Consistency, View};
 use polynym::identifier::IdentityKey;
 
 use crate::Result;
@@ -39,7 +40,7 @@ pub struct Inside {
 }
 
 /// The store, as the server asks it.
-pub struct OfStore(pub Arc<dyn Store>);
+pub struct OfStore(pub Backend);
 
 #[async_trait]
 impl Reader for TwoFinds {
@@ -75,7 +76,8 @@ impl Reader for Inside {
 #[async_trait]
 impl Reader for OfStore {
     async fn resolve(&self, key: IdentityKey) -> Result<Bytes> {
-        let resolved = self.0.resolve(&[key], Consistency::Latest, View::Full).await?;
+        let resolved =
+            self.0.resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO).await?;
         let found = resolved.found.into_iter().next().ok_or("nothing")??.ok_or("nobody")?;
         Ok(found.user.into_bytes())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use locality_uuid::split_points;
 use mongodb::IndexModel;
 use mongodb::bson::{Bson, doc};
-use polynym::directory::Store;
+use polynym::directory::Backend;
 use polynym::store::coalesce::Coalesced;
 
 use crate::Result;
@@ -60,7 +60,7 @@ async fn load(
     database: &str,
     shards: &[String],
     people: &Arc<People>,
-) -> Result<Arc<dyn Store>> {
+) -> Result<Backend> {
     let store = open(place, database, shards).await?;
     let points =
         split_points(PIECES * shards.len()).into_iter().map(|id| Bson::from(documents::uuid(id)));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::Store;
+use polynym::directory::Backend;
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 
 use crate::Result;
@@ -15,7 +15,7 @@ pub const INSIDE: &str = "inside";
 const REQUESTS: &str = "requests";
 
 /// Makes a store, confined to `shards` where any are given, and opens it.
-pub async fn open(place: &Place, database: &str, shards: &[String]) -> Result<Arc<dyn Store>> {
+pub async fn open(place: &Place, database: &str, shards: &[String]) -> Result<Backend> {
     let uri = place.uri_of(database);
     init(&uri, &InitOptions::default(), &|_| {}).await?;
     if !shards.is_empty() {

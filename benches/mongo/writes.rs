@@ -10,7 +10,7 @@ use futures_util::TryStreamExt;
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
-use polynym::directory::{EncodedUser, Mutation, Record, Store, User};
+use polynym::directory::{Backend, EncodedUser, Mutation, Record, User};
 use polynym::identifier::IdentityKey;
 
 use crate::bench::{Bench, Contender};
@@ -53,7 +53,7 @@ pub async fn run(bench: &mut Bench, servers: &mut Servers, database: &str) -> Re
 
 /// A store, and its collections beside it.
 struct Stored {
-    store: Arc<dyn Store>,
+    store: Backend,
     identities: Collection<Document>,
     users: Collection<Document>,
     people: Arc<People>,

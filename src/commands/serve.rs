@@ -17,15 +17,13 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::access::Access;
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
-use polynym::directory::feed::EventFeed;
-use polynym::directory::inbox::InboxStore;
-use polynym::directory::usage::UsageStore;
-use polynym::directory::{Directory, FileStore, Limits, Store};
+use polynym::directory::stores::EventFeed;
+use polynym::directory::{Backend, Directory, Limits};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::lookup_cache::Cached;
-use polynym::store::measured::Measured;
+use polynym::store::measured::{Measured, measured};
 use polynym::store::mongo::{self, Mongo};
 use polynym::transport::Listener;
 use polynym::{grpc, identifier, sample, telemetry, transport};
@@ -83,13 +81,10 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         return Ok(());
     };
 
-    let store = kept.store(settings.coalesce);
+    let backend = kept.backend(settings.coalesce);
     let outcome = runtime.block_on(async {
         let stops = (stop, &readiness);
-        let (file, feed) = (kept.file(), kept.feed());
-        let (usage, inboxes) = (kept.usage(), kept.inboxes());
-        let abilities = Abilities { store, file, feed, usage, inboxes };
-        let serving = serve(&settings, stops, listener, access, abilities);
+        let serving = serve(&settings, stops, listener, access, backend);
         tokio::select! {
             outcome = serving => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
@@ -195,56 +190,24 @@ impl OpenStore {
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
-    /// The store that the directory uses. Sharing and caching look-ups pay only if they go to
-    /// another machine.
-    fn store(&self, coalesce: bool) -> Arc<dyn Store> {
-        let measured = |store| -> Arc<dyn Store> { Arc::new(Measured::new(store)) };
-        match self {
-            Self::Embedded(store) => measured(store.clone()),
-            Self::Mongo(store) => {
-                let mut all = measured(store.clone());
-                if coalesce {
-                    let shared = Coalesced::new(all, coalesce::Options::default());
-                    all = Arc::new(shared.with_hasty(store.hasty().map(measured)));
-                }
-                match store.cache() {
-                    Some(cache) => Arc::new(Cached::new(all, cache.clone())),
-                    None => all,
-                }
-            }
+    /// The backend of the directory. Sharing and caching look-ups pay only if they go to another
+    /// machine.
+    fn backend(&self, coalesce: bool) -> Backend {
+        let store = match self {
+            Self::Embedded(store) => return measured(store.backend()),
+            Self::Mongo(store) => store,
+        };
+        let mut backend = measured(store.backend());
+        if coalesce {
+            let hasty = store.hasty().map(|hasty| Arc::new(Measured(hasty)) as _);
+            let options = coalesce::Options::default();
+            backend = backend.layered(|inner| Coalesced::new(inner, options).with_hasty(hasty));
         }
-    }
-
-    /// The same store, where it is a file.
-    fn file(&self) -> Option<Arc<dyn FileStore>> {
-        match self {
-            Self::Embedded(store) => Some(store.clone()),
-            Self::Mongo(_) => None,
+        if let Some(cache) = store.cache() {
+            let reads = backend.reads.clone();
+            backend = backend.layered(|inner| Cached::new(inner, reads, cache.clone()));
         }
-    }
-
-    /// The same store, as one whose events can be watched.
-    fn feed(&self) -> Arc<dyn EventFeed> {
-        match self {
-            Self::Embedded(store) => store.clone(),
-            Self::Mongo(store) => store.feed(),
-        }
-    }
-
-    /// The same store, as one that keeps counters.
-    fn usage(&self) -> Arc<dyn UsageStore> {
-        match self {
-            Self::Embedded(store) => store.clone(),
-            Self::Mongo(store) => store.clone(),
-        }
-    }
-
-    /// The same store, as one that keeps inboxes.
-    fn inboxes(&self) -> Arc<dyn InboxStore> {
-        match self {
-            Self::Embedded(store) => store.clone(),
-            Self::Mongo(store) => store.clone(),
-        }
+        backend
     }
 
     /// Returns where the store can take no mutations any more.
@@ -269,21 +232,12 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
-/// A store, with its optional abilities.
-struct Abilities {
-    store: Arc<dyn Store>,
-    file: Option<Arc<dyn FileStore>>,
-    feed: Arc<dyn EventFeed>,
-    usage: Arc<dyn UsageStore>,
-    inboxes: Arc<dyn InboxStore>,
-}
-
 async fn serve(
     settings: &Serve,
     (stop, readiness): (Stop, &Arc<Readiness>),
     listener: Listener,
     access: Arc<Access>,
-    Abilities { store, file, feed, usage, inboxes }: Abilities,
+    backend: Backend,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built on first use. A build without
@@ -293,15 +247,11 @@ async fn serve(
         identifier::warm_up();
     }
     if settings.sample {
-        load_sample(&*store).await?;
+        load_sample(&backend).await?;
     }
 
-    let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
-    let directory = match file {
-        Some(file) => directory.with_file_store(file),
-        None => directory,
-    };
-    let directory = directory.with_feed(feed.clone()).with_usage(usage).with_inboxes(inboxes);
+    let feed = backend.feed.clone();
+    let directory = Directory::new(backend, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     // Before the address is printed: who reads it may ask at once whether the server is ready.
     readiness.opened(directory.clone());
@@ -330,7 +280,7 @@ async fn warn_if_unwatched(feed: &dyn EventFeed) -> Infallible {
     pending().await
 }
 
-async fn load_sample(store: &dyn Store) -> Result<(), Failure> {
+async fn load_sample(store: &Backend) -> Result<(), Failure> {
     let (loaded, refused) =
         sample::load(store).await.map_err(|error| Failure::Other(error.to_string()))?;
     tracing::info!(loaded, "made-up users");

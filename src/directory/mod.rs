@@ -1,13 +1,11 @@
-//! Users, their identities, and the rules by which both change. The [`Store`] trait says what a
-//! store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
+//! Users, their identities, and the rules by which both change. The traits in [`stores`] say what
+//! a store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
 //! to this module, `store` keeps what it decides.
 
 pub(crate) mod claim_diff;
 pub(crate) mod clock;
 pub(crate) mod duplicates;
 pub(crate) mod error;
-pub mod feed;
-pub mod inbox;
 pub(crate) mod journal;
 pub(crate) mod model;
 pub(crate) mod mutation;
@@ -15,13 +13,9 @@ pub(crate) mod read_set;
 pub(crate) mod redaction;
 pub(crate) mod replay;
 pub(crate) mod rule_notices;
-pub(crate) mod scanned;
 pub mod search;
 pub(crate) mod service;
-pub(crate) mod store;
-pub(crate) mod stored_rules;
-pub mod usage;
-pub(crate) mod user_scan;
+pub mod stores;
 
 #[cfg(test)]
 mod tests;
@@ -83,8 +77,7 @@ pub use service::search::{Page, Plan, SearchRequest};
 pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::usage::{UsageReport, UsageRequest};
 pub use service::write::{DISPLACED, RawIdentity};
-pub use store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store, View,
+pub use stores::{
+    ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
+    ItemResult, LookUps, Mutations, Reads, Resolved, Search, StoreFile, StoredRules, Tenants, View,
 };
-pub use stored_rules::StoredRules;
-pub use user_scan::UserScan;

@@ -40,11 +40,7 @@ use self::context::RequestContext;
 use self::importing::Imports;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
-use super::feed::EventFeed;
-use super::inbox::InboxStore;
-use super::store::{Consistency, FileStore, Store};
-use super::stored_rules::StoredRules;
-use super::usage::UsageStore;
+use super::stores::{Backend, Consistency, StoredRules};
 use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
 use crate::identifier::Rules;
@@ -52,15 +48,10 @@ use runs::Runs;
 use tenant_cache::Tenants;
 use tenant_queue::TenantQueue;
 
-/// The user directory: takes what callers typed, applies the rules, and has a [`Store`] keep the
-/// result.
+/// The user directory: takes what callers typed, applies the rules, and has a [`Backend`] store
+/// the result.
 pub struct Directory {
-    store: Arc<dyn Store>,
-    /// The same store, where it is a file.
-    file_store: Option<Arc<dyn FileStore>>,
-    feed: Option<Arc<dyn EventFeed>>,
-    usage: Option<Arc<dyn UsageStore>>,
-    inboxes: Option<Arc<dyn InboxStore>>,
+    backend: Backend,
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
@@ -79,16 +70,12 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory over `store` that gives new users ids from `ids`.
-    pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
+    /// A directory over `backend` that gives new users ids from `ids`.
+    pub fn new(backend: Backend, ids: Generator, limits: Limits) -> Self {
         let (tenants, clock, clock_log) =
             (Tenants::default(), Clock::default(), ClockLog::default());
         Self {
-            store,
-            file_store: None,
-            feed: None,
-            usage: None,
-            inboxes: None,
+            backend,
             ids,
             limits,
             tenants,
@@ -109,18 +96,6 @@ impl Directory {
     #[must_use]
     pub fn closed(self) -> Self {
         Self { closed: true, ..self }
-    }
-
-    /// The same directory, whose store is this file.
-    #[must_use]
-    pub fn with_file_store(self, store: Arc<dyn FileStore>) -> Self {
-        Self { file_store: Some(store), ..self }
-    }
-
-    /// The same directory, whose events can be watched.
-    #[must_use]
-    pub fn with_feed(self, feed: Arc<dyn EventFeed>) -> Self {
-        Self { feed: Some(feed), ..self }
     }
 
     /// The same directory, which knows later rules of normalisation than those of this build.
@@ -151,7 +126,7 @@ impl Directory {
         &self,
         consistency: Consistency,
     ) -> Result<(Rules, Option<Rules>), Error> {
-        let StoredRules { version, next } = self.store.rules(consistency).await?;
+        let StoredRules { version, next } = self.backend.reads.rules(consistency).await?;
         Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
     }
 
@@ -175,13 +150,13 @@ impl Directory {
     /// # Errors
     /// [`Error::Unavailable`] where it does not.
     pub async fn check(&self) -> Result<(), Error> {
-        self.store.check().await
+        self.backend.reads.check().await
     }
 
     /// The present time. Logs where the clocks begin to differ, or agree again.
     pub(crate) fn now(&self) -> Now {
         let wall = self.clock.now();
-        let now = Now::compare(wall, self.store.time(wall));
+        let now = Now::compare(wall, self.backend.mutations.time(wall));
         self.clock_log.note(&now);
         now
     }

@@ -18,7 +18,7 @@ use crate::directory::service::search::Plan;
 use crate::directory::service::tenant_history::TenantHistoryRequest;
 use crate::directory::service::watch::WatchRequest;
 use crate::directory::service::write::RawIdentity;
-use crate::directory::store::Consistency;
+use crate::directory::stores::Consistency;
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
 use crate::proto::v1;
 use crate::proto::v1::{attribute_value, identifier, normalize_identity_response};

@@ -13,7 +13,7 @@ use crate::directory::clock::Now;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
-use crate::directory::usage::{Resolution, UsageBatch, UsageCount};
+use crate::directory::stores::{Resolution, UsageBatch, UsageCount};
 
 /// The interval between two writes. It divides a minute, so that the counts since the last write
 /// belong to one minute.

@@ -5,8 +5,8 @@ use prost::Message;
 use super::decode::read_value;
 use super::encode::{time_message, value_message};
 use super::error::WireError;
-use crate::directory::inbox::InboxEntry;
 use crate::directory::model::notice::NoticeContent;
+use crate::directory::stores::InboxEntry;
 use crate::proto::v1;
 
 /// Encodes what [`decode_content`] reads.

@@ -1,7 +1,7 @@
 //! Sample users in a store.
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Mutation, NewIdentity, NewUser, Store, Tenant, Timestamp, UserChange};
+use polynym::directory::{Mutation, NewIdentity, NewUser, Tenant, Timestamp, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::sample;
 use polynym::store::embedded::{Embedded, Options};

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym::directory::{Consistency, Store, UserChange, View};
+use polynym::directory::{Backend, Consistency, UserChange, View};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::embedded::Options;
 
@@ -19,10 +20,15 @@ fn name(n: usize) -> Identifier {
 }
 
 /// Resolves all names in one batch, in a loop, and asserts that the user owns exactly one.
-async fn watch(store: Arc<dyn Store>, done: Arc<AtomicBool>, batches: Arc<AtomicUsize>) {
+async fn watch(store: Backend, done: Arc<AtomicBool>, batches: Arc<AtomicUsize>) {
     let keys: Vec<_> = (0..NAMES).map(|n| IdentityKey::new("default", &name(n))).collect();
     while !done.load(Ordering::Relaxed) {
-        let found = store.resolve(&keys, Consistency::Latest, View::Full).await.unwrap().found;
+        let found = store
+            .lookups
+            .resolve(&keys, Consistency::Latest, View::Full, Duration::ZERO)
+            .await
+            .unwrap()
+            .found;
         let owned: Vec<_> = (0..NAMES).filter(|n| matches!(found[*n], Ok(Some(_)))).collect();
         assert_eq!(owned.len(), 1, "names of a user who owns one: {owned:?}");
         batches.fetch_add(1, Ordering::Relaxed);

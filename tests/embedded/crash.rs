@@ -7,8 +7,6 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use polynym::directory::Store;
-
 use super::support::users;
 use super::{FILE, open};
 

@@ -150,7 +150,7 @@ async fn stored_forms_do_not_change() {
         let store = open(folder.path()).unwrap();
         fill(&store).await;
         if version >= INBOXED {
-            fill_inboxes(&store, &store).await;
+            fill_inboxes(&store).await;
         }
         let filled = records(&store).await;
         drop(store);

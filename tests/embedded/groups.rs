@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conformance::StoreFactory;
-use polynym::directory::{Error, Outcome, Store, Update, UserChange};
+use polynym::directory::{Backend, Error, Outcome, Update, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::embedded::Options;
 
@@ -34,10 +34,10 @@ fn script(caller: usize) -> Vec<UserChange> {
     changes.collect()
 }
 
-async fn run(store: Arc<dyn Store>, caller: usize) -> Vec<Result<Outcome, Error>> {
-    let mut outcomes = vec![store.mutate(users::creation(caller)).await];
+async fn run(store: Backend, caller: usize) -> Vec<Result<Outcome, Error>> {
+    let mut outcomes = vec![store.mutations.mutate(users::creation(caller)).await];
     for change in script(caller) {
-        outcomes.push(store.mutate(users::mutation(users::id(caller), change)).await);
+        outcomes.push(store.mutations.mutate(users::mutation(users::id(caller), change)).await);
     }
     outcomes
 }

@@ -3,46 +3,43 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polynym::directory::Notice;
-use polynym::directory::inbox::{Delivery, InboxStore};
+use locality_uuid::{Generator, Mode};
+use polynym::directory::Mutations;
+use polynym::directory::stores::{Delivery, Inboxes};
 use polynym::store::embedded::{self, Embedded};
 
-use crate::support::scenarios::inbox_contract::{LIMITS, START, World, check};
+use crate::support::scenarios::deliveries::{START, delivery};
+use crate::support::users;
 
-#[tokio::test]
-async fn the_embedded_store_keeps_inboxes() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = embedded::Options { create: true, ..Default::default() };
-    check(Embedded::open(&folder.path().join("store"), options).unwrap()).await;
-}
-
-/// Later deliveries remove notices whose time is over, and what was known of them.
+/// Later deliveries remove expired notices, and what was known of them.
 #[tokio::test]
 async fn an_embedded_store_removes_what_is_over() {
     let folder = tempfile::tempdir().unwrap();
     let options = embedded::Options { create: true, ..Default::default() };
     let store = Embedded::open(&folder.path().join("store"), options).unwrap();
-    let mut world = World::new(store).await;
-    let user = world.users[0];
-    let (first, second) = (world.notice(), world.notice());
-    let second = Notice { expire_time: Some(START.plus(Duration::from_secs(20))), ..second };
-    world.deliver(Notice { expire_time: None, ..first.clone() }, vec![user]).await;
-    world.deliver(second.clone(), vec![user]).await;
+    for n in 0..2 {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    let (ids, user, other) = (Generator::new(Mode::Variable), users::id(0), users::id(1));
+    let (first, mut second) =
+        (delivery(ids.next_id(), START, user), delivery(ids.next_id(), START, user));
+    second.notice.expire_time = Some(START.plus(Duration::from_secs(20)));
+    let notices = [first.notice.id, second.notice.id];
+    // Nothing expires by a clock that has jumped.
+    let late = START.plus(Duration::from_secs(1 << 30));
+    let jumped = Delivery { in_doubt: true, ..delivery(ids.next_id(), late, other) };
+    for delivery in [first, second, jumped] {
+        store.deliver(Arc::new(delivery)).await.unwrap();
+    }
     let mut left = Vec::new();
-    // By a clock that has jumped, nothing is over.
-    let notice = Notice { send_time: START.plus(Duration::from_secs(1 << 30)), ..world.notice() };
-    let users = vec![world.users[1]];
-    let jumped = Delivery { notice, users, limits: LIMITS, in_doubt: true };
-    world.store.deliver(Arc::new(jumped)).await.unwrap();
     for days in [0, 10, 20] {
-        let day = Duration::from_secs(86_400);
-        let late = Notice { send_time: START.plus(days * day), ..world.notice() };
-        world.deliver(Notice { expire_time: None, ..late }, vec![world.users[1]]).await;
+        let time = START.plus(days * Duration::from_secs(86_400));
+        store.deliver(Arc::new(delivery(ids.next_id(), time, other))).await.unwrap();
         let mut known = 0;
-        for notice in [first.id, second.id] {
-            known += world.store.holders(notice, &[user]).await.unwrap().len();
+        for notice in notices {
+            known += store.holders(notice, &[user]).await.unwrap().len();
         }
-        left.push((known, world.store.inbox(user, None, 10, true).await.unwrap().entries.len()));
+        left.push((known, store.inbox(user, None, 10, true).await.unwrap().entries.len()));
     }
     assert_eq!(left, [(2, 2), (1, 1), (0, 0)]);
 }

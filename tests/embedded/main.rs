@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
-use polynym::directory::Store;
+use polynym::directory::Backend;
 use polynym::store::embedded::{Embedded, Options};
 use tempfile::TempDir;
 
@@ -58,11 +58,11 @@ impl Folder {
 
 #[async_trait]
 impl StoreFactory for Folder {
-    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    async fn open(&self) -> Result<Backend, Failure> {
         let (path, options) = (self.folder.path().to_owned(), self.options);
         let store = tokio::task::spawn_blocking(move || Embedded::open(&path, options)).await??;
         let hints = store.hints();
-        Ok(Arc::new(Misled::new(Arc::new(store), hints)))
+        Ok(Arc::new(store).backend().layered(|inner| Misled::new(inner, hints)))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use polynym::directory::Store;
 use redb::TableDefinition;
 
 use super::{database, open};

@@ -1,23 +1,17 @@
 //! Counters of calls in the embedded store.
 
 use polynym::directory::Timestamp;
-use polynym::directory::usage::{Resolution, UsageBatch};
+use polynym::directory::stores::{Resolution, UsageBatch};
 use polynym::store::embedded::{self, Embedded};
 use tempfile::TempDir;
 
-use crate::support::scenarios::usage_contract::{DAY, add, batch, check, counters, server};
+use crate::support::scenarios::counters::{DAY, add, batch, counters, server};
 
 /// A new embedded store, and its folder.
 fn embedded_store() -> (Embedded, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let options = embedded::Options { create: true, ..Default::default() };
     (Embedded::open(&folder.path().join("store"), options).unwrap(), folder)
-}
-
-#[tokio::test]
-async fn an_embedded_store_adds_each_batch_once() {
-    let (store, _folder) = embedded_store();
-    check(&store).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
-use polynym::directory::{NewUser, Store, Tenant, UserChange, Value};
+use polynym::directory::{Backend, NewUser, Tenant, UserChange, Value};
 use polynym::proto::v1;
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 use tokio::time::sleep;
@@ -30,7 +30,7 @@ fn creation(n: usize, texts: usize) -> polynym::directory::Mutation {
 }
 
 /// Writes until MongoDB has forgotten the present.
-async fn forget(store: &dyn Store) {
+async fn forget(store: &Backend) {
     let view = store.view().await.unwrap().unwrap();
     let since = Instant::now();
     for n in USERS.. {
@@ -38,7 +38,7 @@ async fn forget(store: &dyn Store) {
             return;
         }
         assert!(since.elapsed() < PATIENCE, "the moment is remembered");
-        store.mutate(creation(n, 0)).await.unwrap();
+        store.mutations.mutate(creation(n, 0)).await.unwrap();
         sleep(Duration::from_millis(50)).await;
     }
 }

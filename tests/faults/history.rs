@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Consistency, Store};
+use polynym::directory::{Backend, Consistency};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::Options;
 
@@ -63,7 +63,7 @@ async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
 
 async fn on_the_embedded_store(plan: Plan, length: Length) {
     let folder = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> =
+    let store: Backend =
         Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;

@@ -9,7 +9,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use polynym::directory::search::Filter;
-use polynym::directory::{Error, Mutation, NewUser, Store, Tenant, User, UserChange, Value, View};
+use polynym::directory::{
+    Backend, Error, Mutation, NewUser, Tenant, User, UserChange, Value, View,
+};
 use polynym::identifier::Rules;
 use polynym::store::mongo::Options;
 
@@ -50,17 +52,17 @@ fn creation(server: usize, n: usize) -> Mutation {
 }
 
 /// Creates a user. On a busy cluster an attempt may have to give up, and leaves nothing.
-async fn create_one(store: &dyn Store, creation: Mutation) -> User {
+async fn create_one(store: &Backend, creation: Mutation) -> User {
     let since = Instant::now();
     loop {
-        match store.mutate(creation.clone()).await {
+        match store.mutations.mutate(creation.clone()).await {
             Err(Error::Unavailable(_)) if since.elapsed() < PATIENCE => {}
             outcome => return outcome.unwrap().into_user().unwrap(),
         }
     }
 }
 
-async fn create(store: &dyn Store, server: usize) -> Vec<User> {
+async fn create(store: &Backend, server: usize) -> Vec<User> {
     let created = (0..USERS).map(|n| create_one(store, creation(server, n)));
     stream::iter(created.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, spec::BinarySubtype};
 use polynym::directory::search::{Filter, Lead, Position, parse_order_by};
-use polynym::directory::{NewUser, Store, Tenant, Update, User, UserChange, Value, View};
+use polynym::directory::{Backend, NewUser, Tenant, Update, User, UserChange, Value, View};
 use polynym::identifier::Rules;
 use polynym::store::mongo::Options;
 use tokio::time::{Instant, sleep};
@@ -62,10 +62,10 @@ fn is_resting(user: &User) -> bool {
 }
 
 /// The resting users that a lead finds, page by page.
-async fn found(store: &dyn Store, lead: &Lead, size: usize) -> Vec<Position> {
+async fn found(store: &Backend, lead: &Lead, size: usize) -> Vec<Position> {
     let (mut found, mut after) = (Vec::new(), None::<Position>);
     loop {
-        let page = store.search(&Tenant::DEFAULT, lead, after.as_ref(), size, View::Full);
+        let page = store.search.search(&Tenant::DEFAULT, lead, after.as_ref(), size, View::Full);
         let page = page.await.unwrap();
         let Some(last) = page.last() else { return found };
         after = lead.position(&last.user);
@@ -75,13 +75,13 @@ async fn found(store: &dyn Store, lead: &Lead, size: usize) -> Vec<Position> {
 }
 
 /// Changes users until it is dropped.
-async fn disturb(store: Arc<dyn Store>) {
+async fn disturb(store: Backend) {
     for round in 0.. {
         for n in RESTING..RESTING + RESTLESS {
             let attributes = attributes(n + round).into();
             let update = Update::from_mask(None, format!("user {round}"), attributes).unwrap();
             let mutation = users::mutation(users::id(n), UserChange::Update(update));
-            store.mutate(mutation).await.unwrap();
+            store.mutations.mutate(mutation).await.unwrap();
         }
     }
 }

@@ -192,7 +192,7 @@ async fn the_stored_forms_are_what_they_were() {
     };
     let store = Mongo::open(&uri, Options::default()).await.unwrap();
     fill(&store).await;
-    fill_inboxes(&store, &store).await;
+    fill_inboxes(&store).await;
     compare(&store_of(NEWEST), &dump(&filled).await);
     let expected = records(&store).await;
     for version in VERSIONS {

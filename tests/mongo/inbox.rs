@@ -1,31 +1,16 @@
-//! Notices to users on MongoDB: the contract of the store, and calls over gRPC.
+//! Notices to users on MongoDB: concurrent servers, and calls over gRPC.
 
 use std::sync::Arc;
 
 use locality_uuid::{Generator, Mode};
-use polynym::directory::inbox::{Delivery, InboxStore};
-use polynym::directory::{Notice, NoticeContent};
+use polynym::directory::stores::Inboxes;
 use polynym::store::mongo::{self, InitOptions, Mongo, init};
 
 use crate::servers;
 use crate::support::scenarios::inbox::{
     Place, inboxes_are_bounded, notices_are_sent_and_read, rules_send_notices,
 };
-use crate::support::scenarios::inbox_contract::{LIMITS, START, check};
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_replica_set_keeps_inboxes() {
-    let uri = servers::one_member().await.uri("inbox_contract", "");
-    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    check(Mongo::open(&uri, mongo::Options::default()).await.unwrap()).await.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_keeps_inboxes() {
-    let uri = servers::three_shards().await.uri("inbox_contract");
-    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    check(Mongo::open(&uri, mongo::Options::default()).await.unwrap()).await.close().await;
-}
+use crate::support::scenarios::deliveries::{START, delivery};
 
 /// Deliveries of many callers to one inbox: each notice is there once, and a full inbox is begun
 /// anew once.
@@ -43,12 +28,8 @@ async fn servers_that_deliver_at_once_lose_and_double_nothing() {
         tokio::spawn(async move {
             fastrand::shuffle(&mut notices);
             for id in notices {
-                let content = NoticeContent { subject: "x".to_owned(), ..Default::default() };
-                let notice = Notice { id, send_time: START, expire_time: None, content };
-                let delivery =
-                    Delivery { notice, users: vec![user], limits: LIMITS, in_doubt: false };
                 if store.holders(id, &[user]).await.unwrap().is_empty() {
-                    store.deliver(Arc::new(delivery)).await.unwrap();
+                    store.deliver(Arc::new(delivery(id, START, user))).await.unwrap();
                 }
             }
         })

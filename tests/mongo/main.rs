@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
-use polynym::directory::Store;
+use polynym::directory::Backend;
 use polynym::store::coalesce::Coalesced;
 use servers::{Databases, InDatabase};
 use testkit::{self as support, calls, mongo as servers, scrape, server, status, users};
@@ -58,8 +58,9 @@ struct Together(InDatabase);
 
 #[async_trait]
 impl StoreFactory for Together {
-    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
-        Ok(Arc::new(Coalesced::new(self.0.open().await?, Default::default())))
+    async fn open(&self) -> Result<Backend, Failure> {
+        let backend = self.0.open().await?;
+        Ok(backend.layered(|inner| Coalesced::new(inner, Default::default())))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    Directory, Error, Limits, PolicyUpdate, Store, Tenant, Timestamp, UserChange,
+    Backend, Directory, Error, Limits, PolicyUpdate, Tenant, Timestamp, UserChange,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};
@@ -49,11 +49,11 @@ async fn lagging() -> (ReplicaSet, String) {
     (set, uri)
 }
 
-async fn write(directory: &Directory, store: &dyn Store) {
+async fn write(directory: &Directory, store: &Backend) {
     for n in 1..4 {
-        store.mutate(users::creation(n)).await.unwrap();
+        store.mutations.mutate(users::creation(n)).await.unwrap();
     }
-    store.mutate(users::mutation(users::id(1), UserChange::Delete)).await.unwrap();
+    store.mutations.mutate(users::mutation(users::id(1), UserChange::Delete)).await.unwrap();
     let call = users::call(Tenant::DEFAULT, "UpdateTenant");
     let update =
         PolicyUpdate { undo_window: Some(Duration::from_secs(77)), ..PolicyUpdate::default() };

@@ -1,23 +1,14 @@
-//! Counters of calls on MongoDB: the contract of the store, and servers that come and go.
+//! Counters of calls on MongoDB: servers that come and go.
 
 use std::sync::Arc;
 
 use polynym::directory::Timestamp;
-use polynym::directory::usage::Resolution;
+use polynym::directory::stores::Resolution;
 use polynym::store::mongo::{self, InitOptions, Mongo, init};
 
 use crate::servers;
 use crate::support::scenarios::usage::servers_count_what_they_do;
-use crate::support::scenarios::usage_contract::{DAY, add, batch, check, counters, server};
-
-#[tokio::test(flavor = "multi_thread")]
-async fn mongodb_adds_each_batch_once() {
-    let uri = servers::one_member().await.uri("usage_contract", "");
-    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    let store = Mongo::open(&uri, mongo::Options::default()).await.unwrap();
-    check(&store).await;
-    store.close().await;
-}
+use crate::support::scenarios::counters::{DAY, add, batch, counters, server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_make_the_same_documents_lose_nothing() {

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::access::Access;
 use polynym::directory::{
-    Claim, Consistency, Directory, EncodedUser, EndedOwnerships, Error, ExpiredUser, History, Hold,
-    ItemResult, Limits, Mutation, Outcome, Record, Resolved, Shortened, Shortening, Store,
-    StoredRules, Tenant, TenantEvent, TenantRecord, Timestamp, View,
+    Backend, Claim, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps,
+    Mutation, Mutations, Outcome, Reads, Resolved, StoredRules, Tenant, Timestamp, View,
 };
 use polynym::grpc;
 use polynym::identifier::IdentityKey;
 use polynym::proto::v1;
+use polynym::store::embedded::Embedded;
 use polynym::transport::Options;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -42,16 +42,13 @@ impl Default for Faulty {
 }
 
 #[async_trait]
-impl Store for Faulty {
-    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
-        Ok(StoredRules::new(1))
-    }
-
+impl LookUps for Faulty {
     async fn resolve(
         &self,
         _: &[IdentityKey],
         consistency: Consistency,
         _: View,
+        _: Duration,
     ) -> Result<Resolved, Error> {
         match consistency {
             Consistency::Eventual => Err(Error::Unavailable("cut off: secret cause".into())),
@@ -68,6 +65,13 @@ impl Store for Faulty {
         self.gets.add_permits(1);
         std::future::pending().await
     }
+}
+
+#[async_trait]
+impl Reads for Faulty {
+    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
+        Ok(StoredRules::new(1))
+    }
 
     async fn get_snapshot(
         &self,
@@ -82,93 +86,29 @@ impl Store for Faulty {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
-    async fn tenant(&self, _: &Tenant) -> Result<Option<TenantRecord>, Error> {
-        Ok(None)
+    async fn check(&self) -> Result<(), Error> {
+        let after = self.healthy_after.ok_or_else(|| Error::Unavailable("down".into()))?;
+        tokio::time::sleep(after).await;
+        Ok(())
     }
+}
 
-    async fn tenants(&self, _: &str, _: &str, _: usize) -> Result<Vec<TenantRecord>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn keys(&self, _: &Tenant, _: usize) -> Result<Vec<IdentityKey>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn ownerless_holds(
-        &self,
-        _: &Tenant,
-        _: Option<&IdentityKey>,
-        _: usize,
-    ) -> Result<Vec<Hold>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn history(
-        &self,
-        _: &Tenant,
-        _: LocalityId,
-        _: Option<u64>,
-        _: usize,
-    ) -> Result<Option<History>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn tenant_history(
-        &self,
-        _: &Tenant,
-        _: Option<u64>,
-        _: usize,
-    ) -> Result<Vec<TenantEvent>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn ended_ownerships(&self, _: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn shorten_history(
-        &self,
-        _: &Tenant,
-        _: Shortening,
-        _: Option<Vec<u8>>,
-    ) -> Result<Shortened, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn scan(
-        &self,
-        _: &Tenant,
-        _: Option<LocalityId>,
-        _: usize,
-    ) -> Result<Vec<Record>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn attribute_names(&self, _: &Tenant, _: &str, _: usize) -> Result<Vec<String>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn expired_users(
-        &self,
-        _: Timestamp,
-        _: Option<(Timestamp, LocalityId)>,
-        _: usize,
-    ) -> Result<Vec<ExpiredUser>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
+#[async_trait]
+impl Mutations for Faulty {
     async fn mutate(&self, _: Mutation) -> Result<Outcome, Error> {
         Err(Error::OutcomeUnknown("reply lost: secret cause".into()))
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        mutations.into_iter().map(|_| Err(Error::Unavailable("cut off".into()))).collect()
     }
 
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {
         Some(wall)
     }
 
-    async fn check(&self) -> Result<(), Error> {
-        let after = self.healthy_after.ok_or_else(|| Error::Unavailable("down".into()))?;
-        tokio::time::sleep(after).await;
-        Ok(())
+    async fn counter(&self, _: &str) -> Result<u64, Error> {
+        Err(Error::Unavailable("cut off".into()))
     }
 }
 
@@ -180,8 +120,12 @@ async fn serve(options: Options) -> String {
 async fn serve_store(store: Faulty, options: Options) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let directory =
-        Directory::new(Arc::new(store), Generator::new(Mode::Variable), Limits::default());
+    let store = Arc::new(store);
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Arc::new(Embedded::open(folder.path(), Default::default()).unwrap()).backend();
+    let backend =
+        Backend { lookups: store.clone(), reads: store.clone(), mutations: store, ..whole };
+    let directory = Directory::new(backend, Generator::new(Mode::Variable), Limits::default());
     tokio::spawn(grpc::serve(
         listener,
         Arc::new(directory),

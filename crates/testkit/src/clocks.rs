@@ -5,9 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use locality_uuid::{Generator, Mode};
 use polynym::access::Access;
-use polynym::directory::feed::EventFeed;
-use polynym::directory::usage::UsageStore;
-use polynym::directory::{Clock, Directory, Limits, Store};
+use polynym::directory::{Backend, Clock, Directory, Limits};
 use polynym::grpc;
 use polynym::proto::v1;
 use polynym::transport::Options;
@@ -40,23 +38,13 @@ pub struct Scene {
 
 impl Scene {
     /// Starts a server on the store.
-    pub async fn new(store: Arc<dyn Store>) -> Self {
+    pub async fn new(store: Backend) -> Self {
         Self::at(store, 0).await
     }
 
     /// Starts a server on the store whose clock is `ahead` milliseconds fast.
-    pub async fn at(store: Arc<dyn Store>, ahead: i64) -> Self {
+    pub async fn at(store: Backend, ahead: i64) -> Self {
         Self::of(Directory::new(store, ids(), Limits::default()), ahead).await
-    }
-
-    /// Starts a server on the store that tells of its events.
-    pub async fn watched(store: Arc<dyn Store>, feed: Arc<dyn EventFeed>) -> Self {
-        Self::of(Directory::new(store, ids(), Limits::default()).with_feed(feed), 0).await
-    }
-
-    /// Starts a server on the store that counts calls.
-    pub async fn counting(store: Arc<dyn Store>, usage: Arc<dyn UsageStore>) -> Self {
-        Self::of(Directory::new(store, ids(), Limits::default()).with_usage(usage), 0).await
     }
 
     async fn of(directory: Directory, ahead: i64) -> Self {
@@ -129,7 +117,7 @@ async fn requested(client: &mut Client, n: usize) -> Result<String, Status> {
 }
 
 /// The clock jumps ahead of every deadline.
-pub async fn ahead(store: Arc<dyn Store>) {
+pub async fn ahead(store: Backend) {
     let mut s = Scene::new(store).await;
     let (joe, ann, bob) = (
         s.create(handle("joe")).await,
@@ -175,7 +163,7 @@ pub async fn ahead(store: Arc<dyn Store>) {
 }
 
 /// The clock jumps back: holds, restore windows and idempotency keys still last their full time.
-pub async fn behind(store: Arc<dyn Store>) {
+pub async fn behind(store: Backend) {
     let mut s = Scene::new(store).await;
     let (joe, bob) = (s.create(handle("joe")).await, s.create(handle("bob")).await);
     s.clock.set_ahead(-LONG);
@@ -196,7 +184,7 @@ pub async fn behind(store: Arc<dyn Store>) {
 }
 
 /// The clock jumps back and forth while callers change users.
-pub async fn jumping(store: Arc<dyn Store>) {
+pub async fn jumping(store: Backend) {
     let mut s = Scene::new(store).await;
     let bob = s.create(handle("bob")).await;
     let callers =
@@ -344,7 +332,7 @@ async fn counted(
 }
 
 /// The clock goes on by more than a day between two pages of a history.
-pub async fn page_tokens(store: Arc<dyn Store>) {
+pub async fn page_tokens(store: Backend) {
     let mut s = Scene::new(store).await;
     let joe = s.create(handle("joe")).await;
     rename(&mut s.client, &joe, "Joe").await.unwrap();

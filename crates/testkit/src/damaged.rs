@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
-    Consistency, Directory, EncodedUser, Error, ItemError, Limits, ResolveOptions, Store, Tenant,
+    Backend, Consistency, Directory, EncodedUser, Error, ItemError, Limits, ResolveOptions, Tenant,
     View,
 };
 use polynym::identifier::RawIdentifier;
@@ -30,7 +31,7 @@ fn damaged() -> BTreeSet<(usize, bool)> {
 }
 
 /// Asserts that look-ups of damaged records fail, and that all others succeed.
-pub async fn fails_alone(store: Arc<dyn Store>) {
+pub async fn fails_alone(store: Backend) {
     let callers = (0..USERS).map(|n| tokio::spawn(look_up(store.clone(), n)));
     join_all(callers).await.into_iter().for_each(Result::unwrap);
 
@@ -67,10 +68,14 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
 }
 
 /// One caller: looks one user up.
-async fn look_up(store: Arc<dyn Store>, n: usize) {
+async fn look_up(store: Backend, n: usize) {
     for _ in 0..LOOKUPS {
         for (key, by_email) in users::keys(n).into_iter().zip([true, false]) {
-            let resolved = store.resolve(&[key], Consistency::Latest, View::Full).await.unwrap();
+            let resolved = store
+                .lookups
+                .resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO)
+                .await
+                .unwrap();
             match &resolved.found[0] {
                 Ok(Some(found)) => assert_eq!(found.user, EncodedUser::of(&users::user(n))),
                 Err(ItemError::Internal(_)) => {
@@ -84,7 +89,7 @@ async fn look_up(store: Arc<dyn Store>, n: usize) {
                 "user {n}, {by_email}"
             );
         }
-        let got = store.get(&Tenant::DEFAULT, &[users::id(n)], View::Full).await.unwrap();
+        let got = store.lookups.get(&Tenant::DEFAULT, &[users::id(n)], View::Full).await.unwrap();
         assert_eq!(matches!(got[0], Err(ItemError::Internal(_))), n == USER, "user {n}");
         assert_eq!(matches!(got[0], Ok(Some(_))), n != USER, "user {n}");
     }

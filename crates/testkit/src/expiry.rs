@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{Directory, Limits, Mutation, Policies, Store, Timestamp, UserChange};
+use polynym::directory::{Backend, Directory, Limits, Mutation, Policies, Timestamp, UserChange};
 use tokio::time::sleep;
 
 use super::users;
@@ -20,38 +20,39 @@ pub fn failing(n: usize) -> LocalityId {
 }
 
 /// Creates user 1, whose restore window has passed.
-pub async fn prepare(store: &dyn Store) {
+pub async fn prepare(store: &Backend) {
     let policies =
         Arc::new(Policies { restore_window: Duration::from_secs(1), ..Policies::default() });
-    store.mutate(users::creation(1)).await.unwrap();
+    store.mutations.mutate(users::creation(1)).await.unwrap();
     store
+        .mutations
         .mutate(Mutation { policies, ..users::mutation(users::id(1), UserChange::Delete) })
         .await
         .unwrap();
 }
 
-async fn expired(store: &dyn Store) -> Vec<LocalityId> {
-    let users = store.expired_users(Timestamp::now(), None, 2 * FAILING).await.unwrap();
+async fn expired(store: &Backend) -> Vec<LocalityId> {
+    let users = store.histories.expired_users(Timestamp::now(), None, 2 * FAILING).await.unwrap();
     users.into_iter().map(|user| user.id).collect()
 }
 
 /// Asserts that user 1 is purged although the purge of others fails.
-pub async fn user_1_is_purged(store: Arc<dyn Store>) {
+pub async fn user_1_is_purged(store: Backend) {
     let mut expected: Vec<_> = (0..FAILING).map(failing).collect();
     expected.push(users::id(1));
-    assert_eq!(expired(&*store).await, expected, "expired users before");
+    assert_eq!(expired(&store).await, expected, "expired users before");
 
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let expiry = tokio::spawn(async move { directory.run_expiry().await });
     let since = Instant::now();
 
-    while expired(&*store).await.contains(&users::id(1)) {
+    while expired(&store).await.contains(&users::id(1)) {
         assert!(since.elapsed() < Duration::from_secs(60), "user 1 is not purged");
         sleep(Duration::from_millis(50)).await;
     }
 
     expiry.abort();
-    assert!(!users::look_up(&*store, 1).await.unwrap());
-    assert_eq!(expired(&*store).await, expected[..FAILING], "expired users after");
+    assert!(!users::look_up(&store, 1).await.unwrap());
+    assert_eq!(expired(&store).await, expected[..FAILING], "expired users after");
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::inbox::{Delivery, InboxChange, InboxLimits, InboxStore};
 use polynym::directory::search::{Lead, SearchedUser, elements};
+use polynym::directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym::directory::{
-    ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Record, ResolveOptions,
-    Store, Tenant, TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
+    Backend, ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation,
+    MutationKind, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Record,
+    ResolveOptions, Tenant, TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
@@ -63,11 +63,12 @@ pub fn later_rules() -> Rules {
 }
 
 /// Executes all mutations.
-pub async fn fill(store: &dyn Store) {
+pub async fn fill(store: &Backend) {
     for (n, mutation) in mutations().into_iter().enumerate() {
-        let tenant = store.tenant(&mutation.tenant).await.unwrap();
+        let tenant = store.tenants.tenant(&mutation.tenant).await.unwrap();
         let tenant_since = tenant.map(|tenant| tenant.create_time).unwrap_or_default();
         store
+            .mutations
             .mutate(Mutation { tenant_since, ..mutation })
             .await
             .unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
@@ -75,7 +76,8 @@ pub async fn fill(store: &dyn Store) {
 }
 
 /// Fills inboxes of users of [`fill`], and makes a tenant with policies for inboxes.
-pub async fn fill_inboxes(store: &dyn Store, inboxes: &dyn InboxStore) {
+pub async fn fill_inboxes(store: &Backend) {
+    let inboxes = &*store.inboxes;
     let update = PolicyUpdate {
         inbox_retention: Some(HOLD_TIME),
         inbox_limit: Some(500),
@@ -84,7 +86,7 @@ pub async fn fill_inboxes(store: &dyn Store, inboxes: &dyn InboxStore) {
     };
     let (tenant, change) = (Tenant::parse("globex").unwrap(), TenantChange::Set(update));
     let set = Mutation::new(tenant, time(500), MutationKind::Tenant(change));
-    store.mutate(set).await.unwrap();
+    store.mutations.mutate(set).await.unwrap();
 
     // More than one bucket has.
     let limits = InboxLimits::of(&Policies::default());
@@ -112,7 +114,7 @@ fn notice(n: usize, content: NoticeContent) -> Notice {
 }
 
 async fn deliver(
-    inboxes: &dyn InboxStore,
+    inboxes: &dyn Inboxes,
     notice: Notice,
     users: Vec<LocalityId>,
     limits: InboxLimits,
@@ -123,8 +125,8 @@ async fn deliver(
 }
 
 /// Returns all users of a store.
-pub async fn records(store: &dyn Store) -> Vec<Record> {
-    store.scan(&Tenant::DEFAULT, None, 1_000).await.unwrap()
+pub async fn records(store: &Backend) -> Vec<Record> {
+    store.search.scan(&Tenant::DEFAULT, None, 1_000).await.unwrap()
 }
 
 /// The rules versions of all identities.
@@ -137,7 +139,7 @@ fn versions(records: &[Record]) -> Vec<u32> {
 }
 
 /// Asserts that all identities have the first rules version, except the one of a later program.
-pub async fn of_the_first_rules(store: &dyn Store) {
+pub async fn of_the_first_rules(store: &Backend) {
     let versions = versions(&records(store).await);
     assert_eq!(
         versions.iter().filter(|version| **version == Rules::FIRST.version()).count(),
@@ -147,9 +149,9 @@ pub async fn of_the_first_rules(store: &dyn Store) {
 }
 
 /// Asserts that a golden store was renormalised to [`later_rules`].
-pub async fn moved(store: Arc<dyn Store>) {
+pub async fn moved(store: Backend) {
     assert!(
-        versions(&records(&*store).await).iter().all(|version| *version == later_rules().version())
+        versions(&records(&store).await).iter().all(|version| *version == later_rules().version())
     );
 
     let directory =
@@ -171,12 +173,12 @@ pub async fn moved(store: Arc<dyn Store>) {
 }
 
 /// Asserts that each user of a golden store is found by all that it can be searched by.
-pub async fn searchable(store: &dyn Store) {
+pub async fn searchable(store: &Backend) {
     let mut searches = 0;
     for record in records(store).await {
         for (field, value) in elements(&record.user) {
             let lead = Lead::Equals { field, value };
-            let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Full);
+            let found = store.search.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Full);
             let found = found.await.unwrap();
             let shown = SearchedUser::of(record.user.clone(), View::Full);
             assert!(found.contains(&shown), "{lead:?}");

@@ -1,7 +1,7 @@
 //! Users as searches find them.
 
 use crate::directory::model::user::User;
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::Rules;
 use crate::wire::encoded_user::EncodedUser;
 

@@ -21,8 +21,8 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::user::Identity;
 use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange, renormalize};
 use crate::directory::read_set::MutationReport;
-use crate::directory::store::Consistency;
-use crate::directory::stored_rules::StoredRules;
+use crate::directory::stores::Consistency;
+use crate::directory::stores::StoredRules;
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 
 /// Users in one step of a [`Renormalization`].
@@ -33,7 +33,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::NotHeld`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn release_hold(
         &self,
         call: MutationCall<'_>,
@@ -51,7 +51,7 @@ impl Directory {
     /// # Errors
     /// [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn tenant(&self, name: &Tenant) -> Result<TenantRecord, Error> {
-        self.store.tenant(name).await?.ok_or(Error::TenantNotFound)
+        self.backend.tenants.tenant(name).await?.ok_or(Error::TenantNotFound)
     }
 
     /// Tenants by name: those after `token` whose names start with `prefix`, at most `limit`.
@@ -65,7 +65,7 @@ impl Directory {
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
         page_token::tenant(token)?;
-        self.store.tenants(prefix, token, limit).await
+        self.backend.tenants.tenants(prefix, token, limit).await
     }
 
     /// Names of the attributes of a tenant's users: those after `token`, at most `limit`.
@@ -79,14 +79,14 @@ impl Directory {
         limit: usize,
     ) -> Result<Vec<String>, Error> {
         self.known_tenant(tenant).await?;
-        self.store.attribute_names(tenant, token, limit).await
+        self.backend.tenants.attribute_names(tenant, token, limit).await
     }
 
     /// Changes a tenant's policies, and creates the tenant if it does not exist.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn set_tenant(
         &self,
         call: MutationCall<'_>,
@@ -107,7 +107,7 @@ impl Directory {
         let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
         let line = MutationLine::new(&call, None);
-        let outcome = self.store.mutate(mutation).await;
+        let outcome = self.backend.mutations.mutate(mutation).await;
         line.log(&outcome);
 
         match outcome?.report {
@@ -129,7 +129,7 @@ impl Directory {
         call: &MutationCall<'_>,
     ) -> Result<KnownTenant, Error> {
         let (name, dry_run) = (&call.context.tenant, call.dry_run);
-        match self.tenants.get(&*self.store, name).await? {
+        match self.tenants.get(&*self.backend.tenants, name).await? {
             Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
             Some(tenant) => Ok(tenant),
             None if !self.makes(name) => Err(Error::TenantNotFound),
@@ -138,7 +138,8 @@ impl Directory {
                 let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
                 let mutation = Mutation::new(name.clone(), call.context.now.time, kind);
                 let began = Instant::now();
-                let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report
+                let MutationReport::Tenant(tenant) =
+                    self.backend.mutations.mutate(mutation).await?.report
                 else {
                     return Err(Error::Internal(
                         "a mutation of a tenant without its tenant".into(),
@@ -165,7 +166,7 @@ impl Directory {
     ) -> Result<Renormalization, Error> {
         self.check_move(dry_run).await?;
         // Calls that name no tenant mean this one, whether or not it was made.
-        if tenant != Tenant::DEFAULT && self.store.tenant(&tenant).await?.is_none() {
+        if tenant != Tenant::DEFAULT && self.backend.tenants.tenant(&tenant).await?.is_none() {
             return Err(Error::TenantNotFound);
         }
         let run = self.renormalizations.begin(&tenant)?;
@@ -189,7 +190,7 @@ impl Directory {
     /// Identities are moved by the rules that the store has, or gets now. A dry run is by the
     /// latest.
     async fn check_move(&self, dry_run: bool) -> Result<(), Error> {
-        let StoredRules { version, next } = self.store.rules(Consistency::Latest).await?;
+        let StoredRules { version, next } = self.backend.reads.rules(Consistency::Latest).await?;
         if dry_run || next.unwrap_or(version) == self.rules.version() {
             Ok(())
         } else {
@@ -258,7 +259,8 @@ impl Renormalization {
     /// another one can go on.
     pub async fn step(&mut self) -> Result<&mut Progress, Error> {
         self.progress.problems.clear();
-        let users = self.directory.store.scan(&self.tenant, self.after, USERS_A_STEP).await?;
+        let users =
+            self.directory.backend.search.scan(&self.tenant, self.after, USERS_A_STEP).await?;
         for record in &users {
             let version = self.directory.rules.version();
             let old =
@@ -290,7 +292,7 @@ impl Renormalization {
             ..mutation
         };
 
-        self.directory.store.mutate(mutation).await.map(drop)
+        self.directory.backend.mutations.mutate(mutation).await.map(drop)
     }
 
     fn note(

@@ -17,7 +17,7 @@ use crate::directory::model::ownership::{EndedOwnerships, OwnerAt};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::State;
-use crate::directory::store::{ItemResult, Store, View};
+use crate::directory::stores::{Backend, ItemResult, View};
 use crate::identifier::{IdentityKey, RawIdentifier};
 use crate::wire::encode::identity_message;
 use crate::wire::encoded_user::{EncodedUser, Found};
@@ -93,7 +93,7 @@ impl Directory {
         let good: Vec<_> = keys.iter().flatten().cloned().collect();
         for _ in 0..ATTEMPTS {
             let at = (&context.tenant, context.now);
-            let found = owners_at(&*self.store, at, &good, time, view).await?;
+            let found = owners_at(&self.backend, at, &good, time, view).await?;
             let Some(found) = found else { continue };
             let mut found = found.into_iter();
             let outcome =
@@ -110,19 +110,19 @@ impl Directory {
 /// # Errors
 /// [`Error::Unavailable`].
 pub async fn owners_at(
-    store: &dyn Store,
+    backend: &Backend,
     (tenant, now): (&Tenant, Now),
     keys: &[IdentityKey],
     time: Timestamp,
     view: View,
 ) -> Result<Option<Outcomes>, Error> {
     // Claims first: a user who loses a key after this read is among the ended ownerships.
-    let claims = store.claims(keys).await?;
-    let ended = store.ended_ownerships(keys).await?;
+    let claims = backend.reads.claims(keys).await?;
+    let ended = backend.histories.ended_ownerships(keys).await?;
     let owners = claims.into_iter().zip(&ended).map(|(claim, ended)| owner(claim, ended, time));
     let owners: Vec<_> = owners.collect();
     let ids: Vec<_> = owners.iter().flatten().map(|(id, _)| *id).collect();
-    let users = store.get(tenant, &ids, view).await?;
+    let users = backend.lookups.get(tenant, &ids, view).await?;
     let users: Users = ids.into_iter().zip(users).collect();
     let is_present = |found: &Found| match found.user.state() {
         State::Deleted { purge_time, .. } => !now.is_past(purge_time),

@@ -39,7 +39,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::TenantNotFound`], [`Error::TenantNotEmpty`], [`Error::EtagMismatch`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn delete_tenant(
         &self,
         call: MutationCall<'_>,
@@ -50,7 +50,7 @@ impl Directory {
         let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
         let line = MutationLine::new(&call, None);
-        let outcome = self.store.mutate(mutation).await;
+        let outcome = self.backend.mutations.mutate(mutation).await;
         line.log(&outcome);
         let MutationReport::Tenant(tenant) = outcome?.report else {
             return Ok(None);
@@ -84,14 +84,14 @@ impl Directory {
     /// Takes the next step: users go first, then holds, then the tenant. The mark stays until the
     /// last step, so that another server can go on.
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
-        let Some(tenant) = self.store.tenant(name).await? else { return Ok(Step::Done) };
+        let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
         let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };
 
         if self.deletions.add(name, deletion.time) {
             return Ok(Step::Wait);
         }
 
-        let users = self.store.scan(name, None, PAGE).await?;
+        let users = self.backend.search.scan(name, None, PAGE).await?;
         if !users.is_empty() && !deletion.with_users {
             self.finish_deletion(name, DeletionStep::GiveUp).await?;
             tracing::warn!(tenant = %name, "the tenant is not deleted: it has users now");
@@ -103,7 +103,7 @@ impl Directory {
             return Ok(Step::More);
         }
 
-        let keys = self.store.keys(name, PAGE).await?;
+        let keys = self.backend.tenants.keys(name, PAGE).await?;
         if !keys.is_empty() {
             self.advance(name, DeletionStep::Forget(keys)).await?;
             return Ok(Step::More);
@@ -117,7 +117,7 @@ impl Directory {
     async fn finish_deletion(&self, name: &Tenant, step: DeletionStep) -> Result<(), Error> {
         let began = Instant::now();
         self.advance(name, step).await?;
-        let tenant = self.store.tenant(name).await?;
+        let tenant = self.backend.tenants.tenant(name).await?;
         self.tenants.learn_change(name, tenant.as_ref().map(KnownTenant::from), began);
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Directory {
         name: &Tenant,
         kind: MutationKind,
     ) -> Result<MutationReport, Error> {
-        let known = self.tenants.get(&*self.store, name).await?.unwrap_or_default();
+        let known = self.tenants.get(&*self.backend.tenants, name).await?.unwrap_or_default();
         let history_retention = known.policies.history_retention;
         let holds = Default::default();
         let policies = Arc::new(Policies { holds, history_retention, ..Policies::default() });

@@ -13,7 +13,7 @@ use super::tenant_cache::KnownTenant;
 use crate::directory::error::Error;
 use crate::directory::mutation::{Mutation, UserChange};
 use crate::directory::read_set::MutationReport;
-use crate::directory::store::ExpiredUser;
+use crate::directory::stores::ExpiredUser;
 
 /// The pause between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl Directory {
         }
 
         loop {
-            let page = self.store.expired_users(now.time, after, PAGE).await?;
+            let page = self.backend.histories.expired_users(now.time, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.place());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
@@ -78,7 +78,7 @@ impl Directory {
 
     async fn expire_user(&self, user: ExpiredUser) -> Result<(), Error> {
         let (tenant, id) = (user.tenant?, user.id);
-        let known = self.tenants.get(&*self.store, &tenant).await?;
+        let known = self.tenants.get(&*self.backend.tenants, &tenant).await?;
         let KnownTenant { since, policies, .. } = known.unwrap_or_default();
         let now = self.now();
         let mutation = Mutation::of_user(tenant, id, now.time, UserChange::Expire);

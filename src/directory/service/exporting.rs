@@ -10,7 +10,7 @@ use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::user_scan::UserScan;
+use crate::directory::stores::ExportSnapshot;
 use crate::identifier::IdentityKey;
 use crate::wire::exported_user::ExportedUser;
 
@@ -22,7 +22,7 @@ pub struct Export {
     directory: Arc<Directory>,
     tenant: Tenant,
     /// The store at one moment, while it remembers that.
-    view: Option<Box<dyn UserScan>>,
+    snapshot: Option<Box<dyn ExportSnapshot>>,
     after: Option<LocalityId>,
     /// The key of the last hold without an owner.
     after_hold: Option<IdentityKey>,
@@ -34,8 +34,8 @@ impl Directory {
     /// # Errors
     /// [`Error::BackupUnsupported`] where the store is no file; [`Error::Unavailable`].
     pub async fn backup(&self) -> Result<File, Error> {
-        let store = self.file_store.clone().ok_or(Error::BackupUnsupported)?;
-        let copied = tokio::task::spawn_blocking(move || store.copy()).await;
+        let file = self.backend.file.clone().ok_or(Error::BackupUnsupported)?;
+        let copied = tokio::task::spawn_blocking(move || file.copy()).await;
         copied.map_err(|error| Error::Internal(error.into()))?
     }
 
@@ -48,32 +48,32 @@ impl Directory {
         self: &Arc<Self>,
         tenant: Tenant,
     ) -> Result<(Export, Option<TenantRecord>), Error> {
-        let view = self.store.view().await?;
-        let seen = match &view {
-            Some(view) => view.tenant(&tenant).await?,
+        let snapshot = self.backend.search.snapshot().await?;
+        let seen = match &snapshot {
+            Some(snapshot) => snapshot.tenant(&tenant).await?,
             None => None,
         };
-        let (view, record) = match seen {
-            Some(record) => (view, record),
-            None => (None, self.store.tenant(&tenant).await?),
+        let (snapshot, record) = match seen {
+            Some(record) => (snapshot, record),
+            None => (None, self.backend.tenants.tenant(&tenant).await?),
         };
         if record.is_none() && tenant != Tenant::DEFAULT {
             return Err(Error::TenantNotFound);
         }
         let directory = self.clone();
-        Ok((Export { directory, tenant, view, after: None, after_hold: None }, record))
+        Ok((Export { directory, tenant, snapshot, after: None, after_hold: None }, record))
     }
 }
 
 impl Export {
     /// Whether all that was returned so far is as it was at one moment.
     pub const fn is_exact(&self) -> bool {
-        self.view.is_some()
+        self.snapshot.is_some()
     }
 
     /// Whether all that is to come will be so too.
     pub fn stays_exact(&self) -> bool {
-        self.view.as_ref().is_some_and(|view| view.is_lasting())
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_lasting())
     }
 
     /// The next users, in the order of their ids; none at the end.
@@ -81,15 +81,16 @@ impl Export {
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
     pub async fn page(&mut self) -> Result<Vec<ExportedUser>, Error> {
-        let seen = match &self.view {
-            Some(view) => view.scan(&self.tenant, self.after, PAGE).await?,
+        let seen = match &self.snapshot {
+            Some(snapshot) => snapshot.scan(&self.tenant, self.after, PAGE).await?,
             None => None,
         };
         let users = match seen {
             Some(users) => users,
             None => {
-                self.view = None;
-                let users = self.directory.store.scan(&self.tenant, self.after, PAGE).await?;
+                self.snapshot = None;
+                let users =
+                    self.directory.backend.search.scan(&self.tenant, self.after, PAGE).await?;
                 users.iter().map(ExportedUser::of).collect()
             }
         };
@@ -104,15 +105,15 @@ impl Export {
     /// [`Error::Unavailable`] where the store does not answer.
     pub async fn holds(&mut self) -> Result<Vec<Hold>, Error> {
         let (tenant, after) = (&self.tenant, self.after_hold.take());
-        let seen = match &self.view {
-            Some(view) => view.ownerless_holds(tenant, after.as_ref(), PAGE).await?,
+        let seen = match &self.snapshot {
+            Some(snapshot) => snapshot.ownerless_holds(tenant, after.as_ref(), PAGE).await?,
             None => None,
         };
         let holds = match seen {
             Some(holds) => holds,
             None => {
-                self.view = None;
-                self.directory.store.ownerless_holds(tenant, after.as_ref(), PAGE).await?
+                self.snapshot = None;
+                self.directory.backend.tenants.ownerless_holds(tenant, after.as_ref(), PAGE).await?
             }
         };
         self.after_hold = holds.last().map(|hold| hold.key.clone());

@@ -77,7 +77,7 @@ impl Directory {
         let mut events = Vec::new();
         for _ in 0..READS {
             let limit = size - events.len();
-            let part = self.store.history(&context.tenant, user, place, limit).await?;
+            let part = self.backend.histories.history(&context.tenant, user, place, limit).await?;
             let part = part.ok_or(Error::UserNotFound)?;
             if matches!(part.user.state(), State::Deleted { purge_time, .. }
                 if context.now.is_past(purge_time))
@@ -109,7 +109,7 @@ impl Directory {
         let rules = self.rules_to_change().await?;
         let identifier = parse(rules, "identifier", raw)?;
         let key = IdentityKey::new(context.tenant.as_str(), &identifier);
-        let claims = self.store.claims(&[key]).await?;
+        let claims = self.backend.reads.claims(&[key]).await?;
         let claim = claims.into_iter().next().flatten();
         claim.and_then(|claim| claim.resolves_to()).ok_or(Error::IdentityNotFound)
     }

@@ -30,7 +30,8 @@ impl Directory {
 
     async fn shorten_history(&self, name: &Tenant) -> Result<(), Error> {
         let began = Instant::now();
-        let tenant = self.store.tenant(name).await?.filter(|tenant| tenant.deletion.is_none());
+        let tenant =
+            self.backend.tenants.tenant(name).await?.filter(|tenant| tenant.deletion.is_none());
         let change = tenant.as_ref().and_then(|tenant| tenant.policies.history_change);
         let (Some(tenant), Some(since)) = (tenant, change) else {
             self.history_changes.remove(name);
@@ -49,7 +50,7 @@ impl Directory {
         let by = Shortening { retention: tenant.policies.history_retention, now: now.time };
         let mut place = None;
         loop {
-            let part = self.store.shorten_history(name, by, place).await?;
+            let part = self.backend.histories.shorten_history(name, by, place).await?;
             self.store_again(&known, name, part.users).await?;
             place = part.next;
             if place.is_none() {
@@ -60,7 +61,8 @@ impl Directory {
         let finish = MutationKind::Tenant(TenantChange::FinishHistoryChange(since));
         let began = Instant::now();
         let finish = self.own_mutation(name, known, finish);
-        if let MutationReport::Tenant(changed) = self.store.mutate(finish).await?.report {
+        if let MutationReport::Tenant(changed) = self.backend.mutations.mutate(finish).await?.report
+        {
             self.tenants.learn_change(name, Some(KnownTenant::from(&*changed)), began);
         }
         tracing::info!(tenant = %name, "older history is removed");
@@ -76,7 +78,7 @@ impl Directory {
     ) -> Result<(), Error> {
         let stores = users.into_iter().map(|id| {
             let kind = MutationKind::User(id, UserChange::Reindex);
-            self.store.mutate(self.own_mutation(tenant, known.clone(), kind))
+            self.backend.mutations.mutate(self.own_mutation(tenant, known.clone(), kind))
         });
         let stores = stream::iter(stores.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         stores.try_for_each(|_| async { Ok(()) }).await

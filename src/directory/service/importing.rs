@@ -194,7 +194,7 @@ impl Import {
             }));
         }
 
-        let mut outcomes = self.directory.store.mutate_all(mutations).await.into_iter();
+        let mut outcomes = self.directory.backend.mutations.mutate_all(mutations).await.into_iter();
         let outcome = |draft: Result<Vec<LineReject>, Error>| {
             let rejects = draft?;
             let missing = || Err(Error::Internal("a mutation without its outcome".into()));
@@ -278,7 +278,7 @@ impl Import {
         let parser = line::Parser { rules, now, tenant: &tenant, policies: &known.policies };
         let kind = MutationKind::ImportHold(parser.hold(raw)?);
         let mutation = Mutation { rules, ..self.directory.mutation(call, kind, known)? };
-        self.directory.store.mutate(mutation).await
+        self.directory.backend.mutations.mutate(mutation).await
     }
 
     async fn try_tenant(&self, tenant: Tenant, imported: ImportedTenant) -> Result<bool, Error> {
@@ -286,7 +286,7 @@ impl Import {
         let now = self.directory.now().time;
         line::check_past(now, "tenant_record.create_time", imported.create_time)?;
         line::check_past(now, "tenant_record.update_time", imported.update_time)?;
-        let is_new = self.directory.store.tenant(&tenant).await?.is_none();
+        let is_new = self.directory.backend.tenants.tenant(&tenant).await?.is_none();
         self.directory.change_tenant(self.call(tenant), TenantChange::Import(imported)).await?;
         Ok(is_new)
     }

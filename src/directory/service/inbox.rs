@@ -2,7 +2,6 @@
 //! with those of the users that were merged into it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -13,10 +12,10 @@ use super::context::RequestContext;
 use super::mutation_line::MutationLine;
 use super::search::page_size;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits, InboxStore};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::search::sealed;
-use crate::directory::store::{ANSWER_BYTES, View};
+use crate::directory::stores::{ANSWER_BYTES, View};
+use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits, Inboxes};
 
 /// Entries that are read at once, and reads of one inbox for a page: after those it ends early.
 pub(super) const READ_AT_ONCE: usize = 100;
@@ -47,12 +46,6 @@ pub struct NoticePage {
 }
 
 impl Directory {
-    /// The same directory, with a store of inboxes.
-    #[must_use]
-    pub fn with_inboxes(self, inboxes: Arc<dyn InboxStore>) -> Self {
-        Self { inboxes: Some(inboxes), ..self }
-    }
-
     /// A page of a user's notices.
     ///
     /// # Errors
@@ -98,7 +91,7 @@ impl Directory {
         let mut reader = InboxReader { user, place, waiting, reads: 0, has_ended: false };
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < size && bytes < ANSWER_BYTES / 2 {
-            reader.fill(self.inbox_store()?, limits, request, size, now).await?;
+            reader.fill(&*self.backend.inboxes, limits, request, size, now).await?;
             let Some(entry) = reader.take() else { break };
             bytes += size_of(&entry);
             entries.push(entry);
@@ -163,7 +156,7 @@ impl Directory {
 
     async fn mark_up_to(&self, users: &[LocalityId], time: Timestamp) -> Result<(), Error> {
         for user in users {
-            self.inbox_store()?.change_inbox(*user, InboxChange::ReadUpTo(time)).await?;
+            self.backend.inboxes.change_inbox(*user, InboxChange::ReadUpTo(time)).await?;
         }
         Ok(())
     }
@@ -209,7 +202,7 @@ impl Directory {
             return Err(Error::NoticeNotFound { field: field(n) });
         }
         for (user, own) in holders {
-            self.inbox_store()?.change_inbox(user, change(own)).await?;
+            self.backend.inboxes.change_inbox(user, change(own)).await?;
         }
         Ok(())
     }
@@ -232,7 +225,7 @@ impl Directory {
     ) -> Result<Vec<InboxEntry>, Error> {
         let limits = self.inbox_limits(context).await?;
         let count = usize::try_from(limits.count).unwrap_or(usize::MAX);
-        let part = self.inbox_store()?.inbox(user, None, count, false).await?;
+        let part = self.backend.inboxes.inbox(user, None, count, false).await?;
         Ok(part.shown(limits, context.now.earliest()).collect())
     }
 
@@ -244,16 +237,12 @@ impl Directory {
     ) -> Result<Vec<LocalityId>, Error> {
         let user = self.get(context, user_id, View::Basic).await?.user;
         let id = user.id().map_err(|error| Error::Internal(error.into()))?;
-        let inboxes = self.inbox_store()?.inboxes(&context.tenant, id).await?;
+        let inboxes = self.backend.inboxes.inboxes(&context.tenant, id).await?;
         inboxes.ok_or(Error::UserNotFound)
     }
 
     async fn inbox_limits(&self, context: &RequestContext<'_>) -> Result<InboxLimits, Error> {
         Ok(InboxLimits::of(&*self.policies(&context.tenant).await?))
-    }
-
-    pub(super) fn inbox_store(&self) -> Result<&dyn InboxStore, Error> {
-        self.inboxes.as_deref().ok_or_else(|| Error::Internal("the store has no inboxes".into()))
     }
 }
 
@@ -271,7 +260,7 @@ impl InboxReader {
     /// Reads on until a notice waits, or there are no more.
     async fn fill(
         &mut self,
-        store: &dyn InboxStore,
+        inboxes: &dyn Inboxes,
         limits: InboxLimits,
         request: &NoticesRequest<'_>,
         size: usize,
@@ -280,7 +269,7 @@ impl InboxReader {
         let count = size.clamp(READ_AT_ONCE / 2, READ_AT_ONCE);
         while self.waiting.is_empty() && !self.has_ended && self.reads < READS {
             self.reads += 1;
-            let part = store.inbox(self.user, self.place, count, true).await?;
+            let part = inboxes.inbox(self.user, self.place, count, true).await?;
             self.has_ended = part.entries.len() < count;
             let last = part.entries.last().map(|entry| entry.position);
             let wanted = |entry: &InboxEntry| !(request.unread_only && entry.read);

@@ -9,8 +9,8 @@ use super::Directory;
 use super::context::RequestContext;
 use super::inbox::{NoticesRequest, Place, READ_AT_ONCE, other_list};
 use crate::directory::error::Error;
-use crate::directory::inbox::InboxEntry;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::stores::InboxEntry;
 
 /// A notice in one of the inboxes.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ impl Directory {
         let mut entries = Vec::new();
         while let (Some(first), Some(last)) = (positions.first().copied(), positions.pop_last()) {
             let span = usize::try_from(last - first + 1).unwrap_or(usize::MAX).min(READ_AT_ONCE);
-            let part = self.inbox_store()?.inbox(user, Some(last + 1), span, true).await?;
+            let part = self.backend.inboxes.inbox(user, Some(last + 1), span, true).await?;
             for entry in part.entries {
                 let is_wanted = entry.position == last || positions.remove(&entry.position);
                 if is_wanted && entry.notice.is_some() {

@@ -13,14 +13,14 @@ use super::mutation_line::MutationLine;
 use super::read::{FULL, ResolveOptions, UserRef, parse, parse_user_id};
 use super::write::{check_text, idempotency_key, is_shown};
 use crate::directory::error::{Error, Invalid};
-use crate::directory::inbox::{Delivery, InboxLimits};
 use crate::directory::model::attribute::{self, Value};
 use crate::directory::model::notice::{Notice, NoticeContent};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Fields, State};
 use crate::directory::mutation::IdempotencyKey;
 use crate::directory::mutation::size;
-use crate::directory::store::View;
+use crate::directory::stores::View;
+use crate::directory::stores::{Delivery, InboxLimits};
 use crate::identifier::RawIdentifier;
 use crate::wire::encoded_user::Found;
 
@@ -90,7 +90,7 @@ impl Directory {
 
         let (id, now, in_doubt) = (self.ids.next_id(), context.now.time, context.now.in_doubt);
         let (id, is_repeated) = match &key {
-            Some(key) => self.inbox_store()?.begin_notice(key, id, now).await?,
+            Some(key) => self.backend.inboxes.begin_notice(key, id, now).await?,
             None => (id, false),
         };
         let sent_before = id.timestamp_millis().filter(|_| is_repeated);
@@ -115,7 +115,7 @@ impl Directory {
         let delivery = Delivery { notice, users: users.clone(), limits, in_doubt };
         let delivered = match users.is_empty() {
             true => Vec::new(),
-            false => self.inbox_store()?.deliver(Arc::new(delivery)).await?,
+            false => self.backend.inboxes.deliver(Arc::new(delivery)).await?,
         };
         let gone = users.iter().zip(delivered).filter(|(_, delivered)| !delivered);
         let gone: BTreeSet<_> = gone.map(|(user, _)| *user).collect();
@@ -134,7 +134,7 @@ impl Directory {
         notice: LocalityId,
         users: &BTreeSet<LocalityId>,
     ) -> Result<Vec<LocalityId>, Error> {
-        let store = self.inbox_store()?;
+        let store = &*self.backend.inboxes;
         let inboxes = users.iter().map(|user| async {
             let inboxes = store.inboxes(&context.tenant, *user).await?.unwrap_or_default();
             Ok::<_, Error>(inboxes.into_iter().map(|inbox| (inbox, *user)).collect::<Vec<_>>())

@@ -34,7 +34,8 @@ impl Directory {
     /// the change as made unless the tenant was given another meanwhile.
     async fn change_index(&self, name: &Tenant) -> Result<(), Error> {
         let began = Instant::now();
-        let tenant = self.store.tenant(name).await?.filter(|tenant| tenant.deletion.is_none());
+        let tenant =
+            self.backend.tenants.tenant(name).await?.filter(|tenant| tenant.deletion.is_none());
         let change = tenant.as_ref().and_then(|tenant| tenant.policies.index_change());
         let (Some(tenant), Some(since)) = (tenant, change) else {
             self.index_changes.remove(name);
@@ -48,7 +49,7 @@ impl Directory {
         self.tenants.learn_change(name, Some(known.clone()), began);
         let (mut after, mut stored) = (None, 0);
         loop {
-            let page = self.store.scan(name, after, PAGE).await?;
+            let page = self.backend.search.scan(name, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.id());
             stored += self.reindex(&known, page).await?;
@@ -57,7 +58,8 @@ impl Directory {
         let finish = MutationKind::Tenant(TenantChange::FinishIndexChanges(since));
         let finish = self.own_mutation(name, known, finish);
         let began = Instant::now();
-        if let MutationReport::Tenant(changed) = self.store.mutate(finish).await?.report {
+        if let MutationReport::Tenant(changed) = self.backend.mutations.mutate(finish).await?.report
+        {
             self.tenants.learn_change(name, Some(KnownTenant::from(&*changed)), began);
         }
         tracing::info!(tenant = %name, users = stored, "the index of attributes is changed");
@@ -71,7 +73,11 @@ impl Directory {
         let changed = users.into_iter().filter(|record| has_changing(record, policies));
         let stores = changed.map(|record| {
             let kind = MutationKind::User(record.id(), UserChange::Reindex);
-            self.store.mutate(self.own_mutation(&record.user.tenant, known.clone(), kind))
+            self.backend.mutations.mutate(self.own_mutation(
+                &record.user.tenant,
+                known.clone(),
+                kind,
+            ))
         });
         let stores = stream::iter(stores.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         stores.try_fold(0, |stored, _| async move { Ok(stored + 1) }).await

@@ -18,7 +18,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
     /// [`Error::EtagMismatch`], [`Error::MergeConflict`], [`Error::TooMany`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn merge(
         &self,
         call: MutationCall<'_>,
@@ -40,7 +40,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
     /// [`Error::EtagMismatch`], [`Error::NotMerged`], [`Error::UndoExpired`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn unmerge(
         &self,
         call: MutationCall<'_>,
@@ -60,7 +60,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`],
-    /// and those of [`crate::directory::store::Store::mutate`].
+    /// and those of [`crate::directory::stores::Mutations::mutate`].
     pub async fn purge(
         &self,
         call: MutationCall<'_>,
@@ -77,13 +77,13 @@ impl Directory {
     /// fault or since its caller leaves, goes on where it stopped when it is asked for again.
     ///
     /// # Errors
-    /// Those of [`crate::directory::store::Store::mutate`].
+    /// Those of [`crate::directory::stores::Mutations::mutate`].
     pub(super) async fn carry_out(&self, mutation: Mutation) -> Result<Outcome, Error> {
         if !matches!(mutation.user_change(), Some(UserChange::Purge | UserChange::Expire)) {
-            return self.store.mutate(mutation).await;
+            return self.backend.mutations.mutate(mutation).await;
         }
         loop {
-            let outcome = self.store.mutate(mutation.clone()).await?;
+            let outcome = self.backend.mutations.mutate(mutation.clone()).await?;
             if outcome.report != MutationReport::PurgeBegun {
                 return Ok(outcome);
             }

@@ -8,7 +8,7 @@ use super::Directory;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
-use crate::directory::store::{ItemResult, View};
+use crate::directory::stores::{ItemResult, View};
 use crate::wire::encoded_user::EncodedUser;
 
 /// A user, and those that lead to it.
@@ -72,7 +72,7 @@ impl Directory {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<Followed>, Error> {
-        let users = self.store.get(tenant, ids, view).await?;
+        let users = self.backend.lookups.get(tenant, ids, view).await?;
         let mut followed: Vec<_> =
             ids.iter().zip(users).map(|(id, user)| Followed::new(*id, user)).collect();
         // More steps than there can be merges are a circle, which only steps of different moments
@@ -87,7 +87,7 @@ impl Directory {
                 break;
             }
             let ids: Vec<_> = next.iter().map(|(_, into)| *into).collect();
-            let users = self.store.get(tenant, &ids, view).await?;
+            let users = self.backend.lookups.get(tenant, &ids, view).await?;
             // The answer ends at the first user that the store has left out.
             let rest = next.get(users.len()).map(|(n, _)| *n);
             next.into_iter().zip(users).for_each(|((n, id), user)| followed[n].step(id, user));
@@ -113,7 +113,7 @@ impl Directory {
             return Ok(Vec::new());
         }
 
-        let mut now = self.store.get_snapshot(tenant, &ids, view).await?.into_iter();
+        let mut now = self.backend.reads.get_snapshot(tenant, &ids, view).await?.into_iter();
         let mut torn = Vec::new();
         for (n, chain) in chains {
             let users: Vec<_> = now.by_ref().take(chain.len()).collect();

@@ -11,7 +11,7 @@ use super::tenants::each_tenant;
 use crate::directory::error::Error;
 use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::Store;
+use crate::directory::stores::{Backend, Tenants};
 use crate::identifier::Rules;
 
 /// Moves all identities of a store to `rules`, or only finds those that cannot be moved. Passes
@@ -21,16 +21,16 @@ use crate::identifier::Rules;
 /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which another
 /// run can go on.
 pub async fn move_all(
-    store: Arc<dyn Store>,
+    backend: Backend,
     rules: Rules,
     dry_run: bool,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Vec<Problem>, Error> {
     let limits = Limits::default();
-    let directory = Directory::new(store.clone(), Generator::new(Mode::Variable), limits);
+    let directory = Directory::new(backend.clone(), Generator::new(Mode::Variable), limits);
     let directory = Arc::new(directory.under(rules));
     let (mut problems, mut users, mut moved) = (Vec::new(), 0, 0);
-    for tenant in tenants(&*store).await? {
+    for tenant in tenants(&*backend.tenants).await? {
         let mut moving = directory.renormalize(tenant, "", dry_run).await?;
         loop {
             let step = moving.step().await?;
@@ -47,7 +47,7 @@ pub async fn move_all(
 }
 
 /// The names of all tenants, and the default tenant, which may have no record yet.
-async fn tenants(store: &dyn Store) -> Result<Vec<Tenant>, Error> {
+async fn tenants(store: &dyn Tenants) -> Result<Vec<Tenant>, Error> {
     let mut tenants = vec![Tenant::DEFAULT];
     each_tenant(store, |tenant| {
         if tenant.name != Tenant::DEFAULT {

@@ -16,7 +16,7 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
-use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, View};
+use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 use crate::wire::encoded_user::{EncodedUser, Found};
 
@@ -198,7 +198,7 @@ impl Directory {
         let keys: Vec<_> = std::iter::once(IdentityKey::new(context.tenant.as_str(), &identifier))
             .chain(guard)
             .collect();
-        let claims = self.store.claims(&keys).await?;
+        let claims = self.backend.reads.claims(&keys).await?;
         let now = context.now;
         let wanted =
             |n| Claim { owner: user, guard: n > 0, hold: None, rules_version: rules.version() };
@@ -262,18 +262,16 @@ impl Directory {
         let key = |identifier: &Identifier| IdentityKey::new(tenant.as_str(), identifier);
         let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.present)).collect();
         let ResolveOptions { consistency, max_staleness, view, .. } = options;
-        let resolved = if max_staleness.is_zero() {
-            self.store.resolve(&keys, consistency, view).await?
-        } else {
-            self.store.resolve_within(&keys, consistency, view, max_staleness).await?
-        };
+        let lookups = &self.backend.lookups;
+        let resolved = lookups.resolve(&keys, consistency, view, max_staleness).await?;
         let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
         let mut outcomes = Vec::with_capacity(names.len());
         for name in names {
             let mut outcome = name.and_then(|name| Ok((found.next().ok_or(FULL)??, name.next)));
             if let Ok((None, Some(next))) = &outcome {
                 let next = [key(next)];
-                let resolved = self.store.resolve(&next, Consistency::Linearizable, view).await?;
+                let consistency = Consistency::Linearizable;
+                let resolved = lookups.resolve(&next, consistency, view, Duration::ZERO).await?;
                 reads += resolved.reads;
                 let found = resolved.found.into_iter().next().unwrap_or(Ok(None));
                 outcome = found.map(|found| (found, None)).map_err(Error::from);
@@ -291,7 +289,7 @@ impl Directory {
 
     /// A tenant, or what it will be once it is made.
     pub(crate) async fn known_tenant(&self, tenant: &Tenant) -> Result<KnownTenant, Error> {
-        match self.tenants.get(&*self.store, tenant).await? {
+        match self.tenants.get(&*self.backend.tenants, tenant).await? {
             Some(tenant) => Ok(tenant),
             None if !self.makes(tenant) => Err(Error::TenantNotFound),
             None => Ok(KnownTenant::default()),

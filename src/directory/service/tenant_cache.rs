@@ -9,7 +9,7 @@ use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::Store;
+use crate::directory::stores::Tenants as TenantStore;
 
 /// For how long policies count after the read of them began. So long another server's change may
 /// take to be heeded, and
@@ -63,7 +63,7 @@ impl Tenants {
     /// it was before; so does everybody while the store is away.
     pub async fn get(
         &self,
-        store: &dyn Store,
+        store: &dyn TenantStore,
         name: &Tenant,
     ) -> Result<Option<KnownTenant>, Error> {
         self.get_at(Instant::now(), name, || store.tenant(name)).await

@@ -53,7 +53,8 @@ impl Directory {
         let oldest = context.now.earliest().minus(tenant.policies.history_retention);
         let from = request.from.map_or(oldest, |from| from.max(oldest));
 
-        let mut events = self.store.tenant_history(&context.tenant, before, size).await?;
+        let mut events =
+            self.backend.histories.tenant_history(&context.tenant, before, size).await?;
         let last = events.last().filter(|last| events.len() == size && last.time >= from);
         let last = last.map(|last| encode_token(last.sequence, query, now));
         let is_wanted =

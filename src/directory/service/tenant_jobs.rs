@@ -44,7 +44,7 @@ impl Directory {
 
     async fn find_marked_tenants(&self) -> Infallible {
         loop {
-            let search = each_tenant(&*self.store, |tenant| self.queue_jobs(&tenant));
+            let search = each_tenant(&*self.backend.tenants, |tenant| self.queue_jobs(&tenant));
             if let Err(error) = search.await {
                 let error = error.with_causes();
                 tracing::warn!(%error, "the search for marked tenants failed and is tried again");

@@ -2,14 +2,14 @@
 
 use crate::directory::error::Error;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::store::Store;
+use crate::directory::stores::Tenants;
 
 /// Tenants in one page.
 const PAGE: usize = 100;
 
 /// Passes every tenant of the store to `visit`, in the order of their names.
 pub async fn each_tenant(
-    store: &dyn Store,
+    store: &dyn Tenants,
     mut visit: impl FnMut(TenantRecord),
 ) -> Result<(), Error> {
     let mut after = String::new();

@@ -13,11 +13,11 @@ use super::Directory;
 use super::context::RequestContext;
 use super::read::parse_user_id;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::feed::{EventFeed, Place};
 use crate::directory::model::event::{Event, EventKind};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::search::sealed;
+use crate::directory::stores::{EventFeed, Place};
 
 /// The time for which a token can be used.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -71,7 +71,7 @@ impl Directory {
         context: &RequestContext<'_>,
         request: WatchRequest<'_>,
     ) -> Result<Watch, Error> {
-        let feed = self.feed.clone().ok_or(Error::WatchUnsupported)?;
+        let feed = self.backend.feed.clone();
         if request.users.len() > USERS {
             let rule = format!("has more than {USERS} users: leave it out, and choose from all");
             return Err(Error::invalid(Invalid::Field, "user_ids", &rule));

@@ -51,7 +51,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TooMany`], [`Error::IdentityTaken`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn create(
         &self,
         call: MutationCall<'_>,
@@ -83,7 +83,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::TooMany`],
-    /// and those of [`crate::directory::store::Store::mutate`].
+    /// and those of [`crate::directory::stores::Mutations::mutate`].
     pub async fn update(
         &self,
         call: MutationCall<'_>,
@@ -104,7 +104,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`],
     /// [`Error::EtagMismatch`], [`Error::TooMany`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn link(
         &self,
         call: MutationCall<'_>,
@@ -127,7 +127,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::LastIdentity`],
     /// [`Error::PrimaryIdentity`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn move_identity(
         &self,
         call: MutationCall<'_>,
@@ -146,7 +146,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
-    /// and those of [`crate::directory::store::Store::mutate`].
+    /// and those of [`crate::directory::stores::Mutations::mutate`].
     pub async fn unlink(
         &self,
         call: MutationCall<'_>,
@@ -164,7 +164,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`] for the old one,
     /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of
-    /// [`crate::directory::store::Store::mutate`].
+    /// [`crate::directory::stores::Mutations::mutate`].
     pub async fn replace(
         &self,
         call: MutationCall<'_>,
@@ -184,7 +184,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
-    /// and those of [`crate::directory::store::Store::mutate`].
+    /// and those of [`crate::directory::stores::Mutations::mutate`].
     pub async fn verify(
         &self,
         call: MutationCall<'_>,
@@ -203,7 +203,7 @@ impl Directory {
     /// Carries out a change without further arguments, such as one of the user's state.
     ///
     /// # Errors
-    /// [`Error::Invalid`], and those of [`crate::directory::store::Store::mutate`].
+    /// [`Error::Invalid`], and those of [`crate::directory::stores::Mutations::mutate`].
     pub async fn change_state(
         &self,
         call: MutationCall<'_>,

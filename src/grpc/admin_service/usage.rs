@@ -2,7 +2,7 @@
 
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::usage::{UsageReport, UsageRequest};
-use crate::directory::usage::Resolution;
+use crate::directory::stores::Resolution;
 use crate::grpc::convert::{optional_timestamp, time_message};
 use crate::proto::v1;
 

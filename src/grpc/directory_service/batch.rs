@@ -6,7 +6,7 @@ use prost::Message;
 use tonic::{Code, Status};
 
 use crate::directory::error::Error;
-use crate::directory::store::ANSWER_BYTES;
+use crate::directory::stores::ANSWER_BYTES;
 use crate::grpc::status::status;
 use crate::transport::rich_status::limited;
 

@@ -5,7 +5,7 @@ use prost_types::FieldMask;
 
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::read::Got;
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// The fields of a user, by their numbers.

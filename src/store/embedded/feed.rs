@@ -12,7 +12,7 @@ use super::error::Fault;
 use super::read::Snapshot;
 use super::stored_event::StoredEvent;
 use crate::directory::error::Error;
-use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::{EventFeed, FeedPage, Place, foreign_place};
 
 /// The most events of one answer, and the bytes after which it ends.
 const MOST: usize = 512;

@@ -21,7 +21,7 @@ use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::{ExpiredUser, View};
+use crate::directory::stores::{ExpiredUser, View};
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::wire::encoded_user::{EncodedUser, Found};

@@ -25,7 +25,7 @@ struct ShorteningPart {
 }
 
 impl Embedded {
-    /// See [`Store::shorten_history`](crate::directory::store::Store::shorten_history).
+    /// See [`Histories::shorten_history`](crate::directory::stores::Histories::shorten_history).
     pub(super) async fn shorten(
         &self,
         tenant: &Tenant,

@@ -9,7 +9,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 
 use super::Moment;
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
 

@@ -15,7 +15,7 @@ pub use layer::{AGE, BYTES, Cached, LOOK_UPS};
 
 use crate::directory::model::user::{Identity, User};
 use crate::directory::read_set::Write;
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::Found;
 use entries::{Entries, Owner};

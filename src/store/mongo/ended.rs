@@ -15,7 +15,7 @@ use super::schema::{
 use super::transaction::{Transaction, all_there};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::mutation::Mutation;
-use crate::directory::store::Consistency;
+use crate::directory::stores::Consistency;
 use crate::identifier::IdentityKey;
 use crate::wire::event::{decode_ownership, encode_ownership};
 

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Mongo;
 use super::collections::Collections;
 use crate::directory::error::Error;
-use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::{EventFeed, FeedPage, Place, foreign_place};
 use changes::{Changes, Token};
 use recent::Recent;
 

@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 use super::collections::Collections;
 use super::error::Fault;
 use super::read::Pair;
-use crate::directory::store::{ANSWER_BYTES, Consistency, View};
+use crate::directory::stores::{ANSWER_BYTES, Consistency, View};
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::Found;
 

@@ -11,7 +11,7 @@ use super::schema::{ID, JOURNAL, StoredUser, TAIL, WIRE, fields, id_value, neede
 use super::tail::{Bucket, Tail, buckets_up_to};
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::History;
+use crate::directory::stores::History;
 use crate::store::integrity::Past;
 use crate::wire::encoded_user::EncodedUser;
 use crate::wire::event::decode_event;
@@ -20,7 +20,7 @@ use crate::wire::event::decode_event;
 const ALL: usize = u32::MAX as usize;
 
 impl Collections {
-    /// See [`Store::history`](crate::directory::store::Store::history). A place is the sequence
+    /// See [`Histories::history`](crate::directory::stores::Histories::history). A place is the sequence
     /// number of the event to go on with.
     pub async fn history(
         &self,

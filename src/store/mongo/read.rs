@@ -19,7 +19,7 @@ use super::moment::Moment;
 use super::schema::{REVISION, StoredUser, WIRE, id_of, id_value, key_of, read_claim};
 use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
+use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::{EncodedUser, Found};
 

@@ -19,7 +19,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::store::ExpiredUser;
+use crate::directory::stores::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::store::searched::AttributeTokens;

@@ -20,7 +20,7 @@ use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::user_scan::UserScan;
+use crate::directory::stores::ExportSnapshot;
 use crate::identifier::IdentityKey;
 use crate::wire::exported_user::ExportedUser;
 
@@ -74,7 +74,7 @@ impl Snapshot {
 }
 
 #[async_trait]
-impl UserScan for Snapshot {
+impl ExportSnapshot for Snapshot {
     fn is_lasting(&self) -> bool {
         false
     }

@@ -162,7 +162,7 @@ impl Upgrade<'_> {
         let what = if dry_run { "can be moved" } else { "were moved" };
         let say =
             |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
-        let problems = move_all(store.clone(), self.rules, dry_run, &say).await;
+        let problems = move_all(store.backend(), self.rules, dry_run, &say).await;
         let problems = problems.map_err(|error| OpenError::Failed(error.to_string()))?;
         for problem in &problems {
             (self.progress)(&problem.to_string());

@@ -6,8 +6,8 @@ use std::path::Path;
 use locality_uuid::LocalityId;
 use polynym::directory::search::{Filter, Lead};
 use polynym::directory::{
-    AttributeDefinition, DefinitionUpdate, MutationKind, PolicyUpdate, Store, Tenant, TenantChange,
-    Timestamp, View,
+    AttributeDefinition, Backend, DefinitionUpdate, MutationKind, PolicyUpdate, Tenant,
+    TenantChange, Timestamp, View,
 };
 use polynym::identifier::Rules;
 use polynym::store::embedded::{Embedded, Options};
@@ -23,9 +23,10 @@ const NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
 
 /// The users that a condition finds.
-async fn found(store: &dyn Store, condition: &str) -> Vec<LocalityId> {
+async fn found(store: &Backend, condition: &str) -> Vec<LocalityId> {
     let lead: Lead = Filter::parse(condition, &[Rules::PRESENT]).unwrap().leads().remove(0);
-    let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Basic).await.unwrap();
+    let found =
+        store.search.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Basic).await.unwrap();
     found.into_iter().map(|found| found.user.id).collect()
 }
 

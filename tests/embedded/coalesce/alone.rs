@@ -74,11 +74,13 @@ async fn errors_reach_the_caller_and_release_the_slot() {
     let scene = Scene::quiet(STEADY).await;
     scene.gate.open(10);
     scene.gate.spoil(1, Fault::Panics);
-    let panicked = scene.store.resolve(&keys(&[1]), Consistency::Latest, View::Full).await;
+    let panicked =
+        scene.store.resolve(&keys(&[1]), Consistency::Latest, View::Full, Duration::ZERO).await;
     assert!(matches!(panicked, Err(Error::Internal(_))), "{panicked:?}");
 
     scene.gate.spoil(2, Fault::Away);
-    let failed = scene.store.resolve(&keys(&[1]), Consistency::Latest, View::Full).await;
+    let failed =
+        scene.store.resolve(&keys(&[1]), Consistency::Latest, View::Full, Duration::ZERO).await;
     assert!(matches!(failed, Err(Error::Unavailable(_))), "{failed:?}");
     scene.gate.spoil(3, Fault::AnswerMissing);
     are(&answer(scene.latest(&[1, 2, 3])).await.unwrap(), &[1, 2]);

@@ -65,7 +65,10 @@ async fn look_up(scene: &Scene, turn: usize) -> Result<(), Error> {
             wire(&wanted)
         );
     } else {
-        are(&scene.store.resolve(&keys(&wanted), consistency, View::Full).await?, &wanted);
+        are(
+            &scene.store.resolve(&keys(&wanted), consistency, View::Full, Duration::ZERO).await?,
+            &wanted,
+        );
     }
     Ok(())
 }

@@ -7,11 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, EncodedUser, Error, Found, ItemResult, Resolved, Store, Tenant, View,
+    Consistency, EncodedUser, Error, Found, ItemResult, LookUps, Resolved, Tenant, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::coalesce::{Coalesced, Options};
-use polynym::store::layer::LookUpLayer;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -41,7 +40,7 @@ pub enum Fault {
 }
 
 pub struct Gate {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn LookUps>,
     asked: watch::Sender<Vec<Asked>>,
     answered: watch::Sender<usize>,
     open: Semaphore,
@@ -126,19 +125,16 @@ impl Gate {
 }
 
 #[async_trait]
-impl LookUpLayer for Gate {
-    fn inner(&self) -> &dyn Store {
-        &*self.inner
-    }
-
+impl LookUps for Gate {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        max_staleness: Duration,
     ) -> Result<Resolved, Error> {
         let fault = self.pass(Asked::Owners(consistency, keys.to_vec())).await?;
-        let mut resolved = self.inner.resolve(keys, consistency, view).await?;
+        let mut resolved = self.inner.resolve(keys, consistency, view, max_staleness).await?;
         if fault.is_some() {
             resolved.found.pop();
         }
@@ -162,7 +158,7 @@ impl LookUpLayer for Gate {
 /// A coalescing store with some users, over a gate that is closed at first.
 pub struct Scene {
     pub gate: Arc<Gate>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn LookUps>,
     _folder: TempDir,
 }
 
@@ -170,12 +166,13 @@ impl Scene {
     /// Returns a scene with users 0 to 15.
     pub async fn new(options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let inner: Arc<dyn Store> = Arc::new(super::embedded(folder.path()));
+        let backend = Arc::new(super::embedded(folder.path())).backend();
         for n in 0..16 {
-            inner.mutate(users::creation(n)).await.unwrap();
+            backend.mutations.mutate(users::creation(n)).await.unwrap();
         }
         let (asked, answered) = (watch::Sender::new(Vec::new()), watch::Sender::new(0));
         let (open, faults, failing_key) = (Semaphore::new(0), Mutex::default(), Mutex::default());
+        let inner = backend.lookups;
         let gate = Arc::new(Gate { inner, asked, answered, open, faults, failing_key });
         let store = Arc::new(Coalesced::new(gate.clone(), options));
         Self { gate, store, _folder: folder }
@@ -188,7 +185,9 @@ impl Scene {
         consistency: Consistency,
     ) -> Caller<Result<Resolved, Error>> {
         let (store, keys) = (self.store.clone(), keys(users));
-        tokio::spawn(async move { store.resolve(&keys, consistency, View::Full).await })
+        tokio::spawn(
+            async move { store.resolve(&keys, consistency, View::Full, Duration::ZERO).await },
+        )
     }
 
     /// Starts a look-up with the default consistency.

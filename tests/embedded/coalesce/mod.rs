@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
-use polynym::directory::Store;
+use polynym::directory::Backend;
 use polynym::store::coalesce::{Coalesced, Options};
 use polynym::store::embedded::{self, Embedded};
 use tempfile::TempDir;
@@ -33,10 +33,11 @@ impl Folder {
 
 #[async_trait]
 impl StoreFactory for Folder {
-    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    async fn open(&self) -> Result<Backend, Failure> {
         let path = self.0.path().to_owned();
         let store = tokio::task::spawn_blocking(move || embedded(&path)).await?;
-        Ok(Arc::new(Coalesced::new(Arc::new(store), Options::default())))
+        let backend = Arc::new(store).backend();
+        Ok(backend.layered(|inner| Coalesced::new(inner, Options::default())))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Store, View};
+use polynym::directory::{Consistency, LookUps, View};
 
 use super::DAY;
 use super::scene::{Scene, encoded};
@@ -42,7 +42,11 @@ async fn without_an_age_the_cache_is_neither_read_nor_filled() {
     let [key, _] = users::keys(3);
     for _ in 0..2 {
         let keys = std::slice::from_ref(&key);
-        let resolved = scene.store.resolve(keys, Consistency::Latest, View::Full).await.unwrap();
+        let resolved = scene
+            .store
+            .resolve(keys, Consistency::Latest, View::Full, Duration::ZERO)
+            .await
+            .unwrap();
         assert_eq!(resolved.reads, 2);
         assert_eq!(scene.resolve(&key, Duration::ZERO).await.1, 2);
     }
@@ -84,8 +88,7 @@ async fn faults_are_not_kept() {
     scene.below.fail(true);
     for count in 1..3 {
         let keys = std::slice::from_ref(&key);
-        let failed =
-            Store::resolve_within(&*scene.store, keys, Consistency::Latest, View::Full, DAY);
+        let failed = scene.store.resolve(keys, Consistency::Latest, View::Full, DAY);
         assert!(failed.await.is_err());
         assert_eq!(scene.below.asked().len(), count);
     }
@@ -99,8 +102,7 @@ async fn a_batch_reads_what_the_cache_does_not_have() {
     let keys: Vec<_> = [5, 99, 2, 5, 3].into_iter().map(|n| users::keys(n)[0].clone()).collect();
     scene.resolve(&keys[0], DAY).await;
     scene.resolve(&keys[1], DAY).await;
-    let resolved =
-        Store::resolve_within(&*scene.store, &keys, Consistency::Latest, View::Full, DAY);
+    let resolved = scene.store.resolve(&keys, Consistency::Latest, View::Full, DAY);
     let resolved = resolved.await.unwrap();
     let found = users::all(resolved.found).into_iter().map(|found| found.map(|found| found.user));
     let wanted = [Some(encoded(5)), None, Some(encoded(2)), Some(encoded(5)), Some(encoded(3))];
@@ -116,8 +118,7 @@ async fn views_are_kept_apart() {
     let [key, _] = users::keys(3);
     let keys = std::slice::from_ref(&key);
     for (view, reads) in [(View::Full, 2), (View::Basic, 2), (View::Full, 0), (View::Basic, 0)] {
-        let resolved =
-            Store::resolve_within(&*scene.store, keys, Consistency::Latest, view, DAY).await;
+        let resolved = scene.store.resolve(keys, Consistency::Latest, view, DAY).await;
         assert_eq!(resolved.unwrap().reads, reads, "{view:?}");
     }
 }

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polynym::directory::{Consistency, EncodedUser, Error, Mutation, Resolved, Store, View};
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Backend, Consistency, EncodedUser, Error, ItemResult, LookUps, Mutation, Resolved, Tenant, View,
+};
 use polynym::identifier::IdentityKey;
 use polynym::store::embedded::{self, Embedded};
-use polynym::store::layer::LookUpLayer;
 use polynym::store::lookup_cache::{Cached, LookupCache};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
@@ -20,7 +22,7 @@ pub const USERS: usize = 8;
 
 /// The store below the cache.
 pub struct Recorder {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn LookUps>,
     asked: watch::Sender<Vec<(Consistency, Vec<IdentityKey>)>>,
     /// The answers that may leave while `is_holding`.
     open: Semaphore,
@@ -59,18 +61,15 @@ impl Recorder {
 }
 
 #[async_trait]
-impl LookUpLayer for Recorder {
-    fn inner(&self) -> &dyn Store {
-        &*self.inner
-    }
-
+impl LookUps for Recorder {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        max_staleness: Duration,
     ) -> Result<Resolved, Error> {
-        let resolved = self.inner.resolve(keys, consistency, view).await;
+        let resolved = self.inner.resolve(keys, consistency, view, max_staleness).await;
         self.asked.send_modify(|asked| asked.push((consistency, keys.to_vec())));
         if self.is_holding.load(Ordering::SeqCst) {
             self.open.acquire().await.unwrap().forget();
@@ -80,10 +79,20 @@ impl LookUpLayer for Recorder {
             false => resolved,
         }
     }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.inner.get(tenant, ids, view).await
+    }
 }
 
 /// A cache over a recorder over an embedded store.
 pub struct Scene {
+    backend: Backend,
     pub below: Arc<Recorder>,
     pub cache: Arc<LookupCache>,
     pub store: Arc<Cached>,
@@ -97,29 +106,31 @@ impl Scene {
     }
 
     /// The same, with a layer between the cache and the recorder.
-    pub async fn with(layer: impl Fn(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
+    pub async fn with(layer: impl Fn(Arc<dyn LookUps>) -> Arc<dyn LookUps>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let inner = Embedded::open(folder.path(), embedded::Options::default()).unwrap();
+        let backend = Arc::new(inner).backend();
         let below = Arc::new(Recorder {
-            inner: Arc::new(inner),
+            inner: backend.lookups.clone(),
             asked: watch::Sender::new(Vec::new()),
             open: Semaphore::new(0),
             is_holding: AtomicBool::new(false),
             is_failing: AtomicBool::new(false),
         });
         for n in 0..USERS {
-            below.mutate(users::creation(n)).await.unwrap();
+            backend.mutations.mutate(users::creation(n)).await.unwrap();
         }
         let cache = LookupCache::new(1 << 20);
-        let store = Arc::new(Cached::new(layer(below.clone()), cache.clone()));
-        Self { below, cache, store, _folder: folder }
+        let store =
+            Arc::new(Cached::new(layer(below.clone()), backend.reads.clone(), cache.clone()));
+        Self { backend, below, cache, store, _folder: folder }
     }
 
     /// Carries out a mutation, and reports that it has written the user with all of its keys, as
     /// the store on MongoDB does.
     pub async fn mutate(&self, n: usize, mutation: Mutation) {
         let pending = self.cache.pending_user(&users::user(n), Duration::ZERO);
-        self.store.mutate(mutation).await.unwrap();
+        self.backend.mutations.mutate(mutation).await.unwrap();
         drop(pending);
     }
 
@@ -136,7 +147,7 @@ impl Scene {
         age: Duration,
     ) -> (Option<EncodedUser>, u32) {
         let keys = std::slice::from_ref(key);
-        let resolved = Store::resolve_within(&*self.store, keys, consistency, View::Full, age);
+        let resolved = self.store.resolve(keys, consistency, View::Full, age);
         let mut resolved = resolved.await.unwrap();
         (resolved.found.remove(0).unwrap().map(|found| found.user), resolved.reads)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Consistency, Store, View};
+use polynym::directory::{Backend, Consistency, View};
 use polynym::store::mongo::Options;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -29,7 +29,7 @@ const ROUNDS: usize = 6;
 
 struct Stage {
     cluster: Sharded,
-    store: Arc<dyn Store>,
+    store: Backend,
     /// Names that lead through the shard that hangs, and those that do not.
     through: Vec<usize>,
     beside: Vec<usize>,
@@ -72,7 +72,12 @@ impl Stage {
             others.spawn(async move {
                 for n in (n..).take_while(|_| !stop.load(Relaxed)) {
                     let _ = store
-                        .resolve(&[key(names[n % names.len()])], Consistency::Latest, View::Full)
+                        .resolve(
+                            &[key(names[n % names.len()])],
+                            Consistency::Latest,
+                            View::Full,
+                            Duration::ZERO,
+                        )
                         .await;
                 }
             });
@@ -87,7 +92,12 @@ impl Stage {
                 for n in (n..).take_while(|_| is_left()) {
                     let since = Instant::now();
                     let found = store
-                        .resolve(&[key(names[n % names.len()])], Consistency::Latest, View::Full)
+                        .resolve(
+                            &[key(names[n % names.len()])],
+                            Consistency::Latest,
+                            View::Full,
+                            Duration::ZERO,
+                        )
                         .await
                         .unwrap();
                     assert!(found.found[0].as_ref().unwrap().is_some());
@@ -113,7 +123,7 @@ impl Stage {
         let since = Instant::now();
         while self
             .store
-            .resolve(&[key(self.through[0])], Consistency::Latest, View::Full)
+            .resolve(&[key(self.through[0])], Consistency::Latest, View::Full, Duration::ZERO)
             .await
             .is_err()
         {

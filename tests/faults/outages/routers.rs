@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, Error, IdempotencyKey, Mutation, NewUser, Outcome, State as Life, Store,
+    Backend, Consistency, Error, IdempotencyKey, Mutation, NewUser, Outcome, State as Life,
     Timestamp, Update, User, UserChange, View,
 };
 use polynym::identifier::IdentityKey;
@@ -27,7 +27,7 @@ use crate::users;
 
 /// Stores on one database, each by way of a router of its own, which take turns.
 struct Turns {
-    stores: [Arc<dyn Store>; 2],
+    stores: [Backend; 2],
     next: AtomicUsize,
 }
 
@@ -40,7 +40,7 @@ impl Turns {
     }
 
     /// The store whose turn it is.
-    fn turn(&self) -> Arc<dyn Store> {
+    fn turn(&self) -> Backend {
         self.stores[self.next.fetch_add(1, Relaxed) % self.stores.len()].clone()
     }
 
@@ -56,8 +56,11 @@ impl Turns {
     }
 
     async fn owner(&self, key: IdentityKey) -> Option<LocalityId> {
-        let mut resolved =
-            self.turn().resolve(&[key], Consistency::Latest, View::Full).await.unwrap();
+        let mut resolved = self
+            .turn()
+            .resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO)
+            .await
+            .unwrap();
         resolved.found.remove(0).unwrap().map(|found| found.user.decode().unwrap().id)
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{DateTime, Document, doc};
-use polynym::directory::inbox::{Delivery, InboxLimits, InboxStore};
+use polynym::directory::stores::{Delivery, InboxLimits, Inboxes};
 use polynym::directory::{
-    Mutation, Notice, NoticeContent, Policies, Record, Store, Tenant, Timestamp, UserChange,
+    Mutation, Notice, NoticeContent, Policies, Record, Tenant, Timestamp, UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use polynym::store::mongo::Mongo;

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
-use polynym::directory::{Consistency, Error, Resolved, Store, View};
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Backend, Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
+};
 use polynym::identifier::IdentityKey;
-use polynym::store::layer::LookUpLayer;
 use polynym::store::lookup_cache::Cached;
 use polynym::store::mongo::{Mongo, Options};
 
@@ -28,18 +30,24 @@ const RUNS: u32 = 12;
 struct Accepting(Cached);
 
 #[async_trait]
-impl LookUpLayer for Accepting {
-    fn inner(&self) -> &dyn Store {
-        &self.0
-    }
-
+impl LookUps for Accepting {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        _: Duration,
     ) -> Result<Resolved, Error> {
-        Store::resolve_within(&self.0, keys, consistency, view, DAY).await
+        self.0.resolve(keys, consistency, view, DAY).await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.0.get(tenant, ids, view).await
     }
 }
 
@@ -47,11 +55,13 @@ struct Place(InDatabase);
 
 #[async_trait]
 impl StoreFactory for Place {
-    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    async fn open(&self) -> Result<Backend, Failure> {
         let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
         let store = Arc::new(Mongo::open(&self.0.uri().await, options).await?);
         let cache = store.cache().ok_or("the store has no cache")?.clone();
-        Ok(Arc::new(Accepting(Cached::new(store, cache))))
+        let backend = store.backend();
+        let reads = backend.reads.clone();
+        Ok(backend.layered(|inner| Accepting(Cached::new(inner, reads, cache))))
     }
 }
 

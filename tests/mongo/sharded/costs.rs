@@ -4,17 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use conformance::StoreFactory;
 use futures_util::TryStreamExt;
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
-use polynym::directory::inbox::{Delivery, InboxChange, InboxLimits, InboxStore};
 use polynym::directory::search::{Filter, Lead};
+use polynym::directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Store, Tenant,
-    TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
+    NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Tenant, TenantChange,
+    Timestamp, Update, UserChange, Value, Verification, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::store::mongo::Mongo;
@@ -142,7 +143,11 @@ impl Counted {
 
     async fn resolve(&mut self, call: &str, keys: &[IdentityKey]) {
         let cost = self.cost(async {
-            let resolved = self.store.resolve(keys, Consistency::Latest, View::Full).await.unwrap();
+            let resolved = self
+                .store
+                .resolve(keys, Consistency::Latest, View::Full, Duration::ZERO)
+                .await
+                .unwrap();
             assert_eq!(resolved.found.iter().flatten().flatten().count(), keys.len());
         });
         let cost = cost.await;
@@ -306,7 +311,11 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     }
     // The tables of chunks are read when they are needed first.
     let everything: Vec<_> = (0..100).flat_map(|n| [key(0, n), key(1, n), key(2, n)]).collect();
-    counted.store.resolve(&everything, Consistency::Latest, View::Full).await.unwrap();
+    counted
+        .store
+        .resolve(&everything, Consistency::Latest, View::Full, Duration::ZERO)
+        .await
+        .unwrap();
     counted.prepare(users::tenant_mutation(TenantChange::Set(PolicyUpdate::default()))).await;
     where_look_ups_go(&counted).await;
     what_a_request_adds(&counted).await;
@@ -330,7 +339,7 @@ async fn where_look_ups_go(counted: &Counted) {
         let cost = counted.cost(async {
             let resolved = counted
                 .store
-                .resolve(&[key(claim, n)], Consistency::Latest, View::Full)
+                .resolve(&[key(claim, n)], Consistency::Latest, View::Full, Duration::ZERO)
                 .await
                 .unwrap();
             assert_eq!(resolved.reads, 2);
@@ -344,8 +353,11 @@ async fn where_look_ups_go(counted: &Counted) {
         // The server remembers the owner by now.
         let linearizable = Consistency::Linearizable;
         let hinted = counted.cost(async {
-            let resolved =
-                counted.store.resolve(&[key(claim, n)], linearizable, View::Full).await.unwrap();
+            let resolved = counted
+                .store
+                .resolve(&[key(claim, n)], linearizable, View::Full, Duration::ZERO)
+                .await
+                .unwrap();
             assert_eq!(resolved.reads, 1);
         });
         let hinted = hinted.await.statements;
@@ -370,15 +382,22 @@ async fn what_a_request_adds(counted: &Counted) {
 async fn look_ups(counted: &mut Counted) {
     counted.resolve("resolve one identifier", &[key(2, 0)]).await;
     let cost = counted.cost(async {
-        let resolved =
-            counted.store.resolve(&[key(1, 1_000)], Consistency::Latest, View::Full).await.unwrap();
+        let resolved = counted
+            .store
+            .resolve(&[key(1, 1_000)], Consistency::Latest, View::Full, Duration::ZERO)
+            .await
+            .unwrap();
         assert_eq!((users::all(resolved.found), resolved.reads), (vec![None], 1));
     });
     let cost = cost.await;
     counted.add("resolve one that nobody owns", &cost, "");
     let emails: Vec<_> = (0..100).map(|n| key(0, n)).collect();
     let hinted = counted.cost(async {
-        counted.store.resolve(&[key(2, 0)], Consistency::Linearizable, View::Full).await.unwrap();
+        counted
+            .store
+            .resolve(&[key(2, 0)], Consistency::Linearizable, View::Full, Duration::ZERO)
+            .await
+            .unwrap();
     });
     let hinted = hinted.await;
     counted.add("resolve one whose owner is remembered, LINEARIZABLE", &hinted, "");

@@ -9,7 +9,7 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
-use polynym::directory::Store;
+
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::Notify;
 

@@ -3,14 +3,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, EncodedUser, Error, ItemResult, Resolved, Store, Tenant, View,
+    Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
 };
 use polynym::identifier::IdentityKey;
-use polynym::store::layer::LookUpLayer;
 use polynym::store::owner_hints::OwnerHints;
 
 /// The number of users that are remembered, of all stores of the process.
@@ -20,14 +20,14 @@ static USERS: Mutex<Vec<LocalityId>> = Mutex::new(Vec::new());
 
 /// A store whose hints are right, stale, of other users, or random.
 pub struct Misled {
-    store: Arc<dyn Store>,
+    store: Arc<dyn LookUps>,
     hints: Arc<OwnerHints>,
     random: AtomicU64,
 }
 
 impl Misled {
     /// Misleads `store`, whose hints are `hints`.
-    pub fn new(store: Arc<dyn Store>, hints: Arc<OwnerHints>) -> Self {
+    pub fn new(store: Arc<dyn LookUps>, hints: Arc<OwnerHints>) -> Self {
         Self { store, hints, random: AtomicU64::new(1) }
     }
 
@@ -55,19 +55,16 @@ impl Misled {
 }
 
 #[async_trait]
-impl LookUpLayer for Misled {
-    fn inner(&self) -> &dyn Store {
-        &*self.store
-    }
-
+impl LookUps for Misled {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        max_staleness: Duration,
     ) -> Result<Resolved, Error> {
         keys.iter().for_each(|key| self.mislead(key));
-        self.store.resolve(keys, consistency, view).await
+        self.store.resolve(keys, consistency, view, max_staleness).await
     }
 
     async fn get(

@@ -10,7 +10,7 @@ use locality_uuid::split_points;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 use mongodb::options::WriteConcern;
-use polynym::directory::Store;
+use polynym::directory::Backend;
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::spawn_blocking;
@@ -175,10 +175,10 @@ impl InDatabase {
 
 #[async_trait]
 impl StoreFactory for InDatabase {
-    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    async fn open(&self) -> Result<Backend, Failure> {
         let store = self.mongo().await?;
         let hints = store.hints().clone();
-        Ok(Arc::new(Misled::new(Arc::new(store), hints)))
+        Ok(Arc::new(store).backend().layered(|inner| Misled::new(inner, hints)))
     }
 }
 

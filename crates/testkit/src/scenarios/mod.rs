@@ -2,14 +2,16 @@
 
 pub mod damage;
 pub mod damaged_attributes;
+pub mod counters;
 pub mod damaged_histories;
+pub mod deliveries;
 pub mod histories;
 pub mod inbox;
-pub mod inbox_contract;
+
 pub mod store_command;
 pub mod tenant_history;
 pub mod transfer;
 pub mod usage;
-pub mod usage_contract;
+
 pub mod walkthrough;
 pub mod watching;

@@ -11,7 +11,7 @@ use crate::directory::error::Error;
 use crate::directory::model::attribute::Value;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 use crate::directory::read_set::Outcome;
-use crate::directory::store::Store;
+use crate::directory::stores::Store;
 use crate::store::embedded::file::tests::faults::Failing;
 use crate::store::embedded::lock::FileId;
 use crate::store::embedded::queue::{LEAST_BYTES, QUEUE_BYTES};

@@ -10,9 +10,9 @@ use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::directory::error::Error;
-use crate::directory::feed::foreign_place;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::stores::foreign_place;
 use crate::store::mongo::collections::Collections;
 use crate::store::mongo::error::Fault;
 use crate::store::mongo::schema::{ID, TAIL, TENANT, fields, needed};

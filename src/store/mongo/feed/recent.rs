@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use super::changes::Token;
 use super::places;
-use crate::directory::feed::FeedPage;
 use crate::directory::model::event::Event;
+use crate::directory::stores::FeedPage;
 
 /// The most events that are kept.
 const KEPT: usize = 20_000;

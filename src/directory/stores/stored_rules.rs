@@ -1,7 +1,7 @@
 //! The versions of the rules of normalisation that a store has.
 
-use super::error::Error;
-use super::mutation::{Mutation, MutationKind, UserChange};
+use crate::directory::error::Error;
+use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 
 /// The versions of the rules of normalisation that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::error::{Error, Invalid};
-use super::model::event::Event;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::event::Event;
 
 /// A place between two events of a store. Only the store that gave it can read it.
 pub type Place = Vec<u8>;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
-use super::error::Error;
+use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -13,11 +13,11 @@ use crate::wire::exported_user::ExportedUser;
 /// A store as it was at one moment: later mutations do not show. A store may forget the moment;
 /// from then on all methods return none.
 #[async_trait]
-pub trait UserScan: Send + Sync {
+pub trait ExportSnapshot: Send + Sync {
     /// Whether the store cannot forget the moment.
     fn is_lasting(&self) -> bool;
 
-    /// See [`Store::tenant`](super::store::Store::tenant).
+    /// See [`Tenants::tenant`](super::tenants::Tenants::tenant).
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
@@ -35,7 +35,7 @@ pub trait UserScan: Send + Sync {
         limit: usize,
     ) -> Result<Option<Vec<ExportedUser>>, Error>;
 
-    /// See [`Store::ownerless_holds`](super::store::Store::ownerless_holds).
+    /// See [`Tenants::ownerless_holds`](super::tenants::Tenants::ownerless_holds).
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
-use super::error::Error;
-use super::model::notice::Notice;
-use super::model::policies::Policies;
-use super::model::tenant::Tenant;
-use super::model::timestamp::Timestamp;
-use super::mutation::IdempotencyKey;
+use crate::directory::error::Error;
+use crate::directory::model::notice::Notice;
+use crate::directory::model::policies::Policies;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::IdempotencyKey;
 
 /// For how long, and how many, notices an inbox keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub enum InboxChange {
 
 /// A store that keeps inboxes. Each user has one of its own, also after it was merged into another.
 #[async_trait]
-pub trait InboxStore: Send + Sync + 'static {
+pub trait Inboxes: Send + Sync + 'static {
     /// The id of the notice that a request sends, and whether the request was made before: it keeps
     /// the notice that it had then, for [`IdempotencyKey::LIFETIME`]. If it is new, it gets this
     /// one.
@@ -108,7 +108,7 @@ pub trait InboxStore: Send + Sync + 'static {
 
     /// Delivers a notice to users. An inbox that has had the notice stays as it is, for as long as
     /// fewer than 50 others have come since and the notice's time is not over; look for older ones
-    /// with [`InboxStore::holders`]. Returns for each user, in their order, whether it is there.
+    /// with [`Inboxes::holders`]. Returns for each user, in their order, whether it is there.
     /// Where users are on several servers, some may have the notice before others.
     ///
     /// # Errors

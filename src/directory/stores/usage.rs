@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
-use super::error::Error;
-use super::model::tenant::Tenant;
-use super::model::timestamp::Timestamp;
+use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -130,7 +130,7 @@ pub struct UsagePoint {
 
 /// A store that keeps counters.
 #[async_trait]
-pub trait UsageStore: Send + Sync + 'static {
+pub trait Usage: Send + Sync + 'static {
     /// Adds a batch to the counters of its minute, hour and day, unless it was added before: of the
     /// batches of one server, the last one may be added again, until its outcome is known. Removes
     /// some of the counters whose time is over.
