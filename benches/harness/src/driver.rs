@@ -101,7 +101,7 @@ impl Driver {
         let mut latencies_us = Vec::new();
         let mut before = Instant::now();
         while before < end {
-            let number = mixed(calls.fetch_add(1, Ordering::Relaxed)) % self.count;
+            let number = splitmix(calls.fetch_add(1, Ordering::Relaxed)) % self.count;
             let key = format!("bench,social,github/{}", 10_000_000 + number);
             match lookup {
                 Lookup::TwoFinds => self.find(&key).await?,
@@ -131,8 +131,8 @@ impl Driver {
     }
 }
 
-/// Returns a number that looks random (`SplitMix64`).
-const fn mixed(number: u64) -> u64 {
+/// Returns a pseudorandom number (`SplitMix64`).
+const fn splitmix(number: u64) -> u64 {
     let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

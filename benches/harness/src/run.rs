@@ -163,7 +163,7 @@ impl Run {
     }
 
     /// Writes the file of results.
-    pub fn finish(self, database: Option<String>) -> Fallible<()> {
+    pub fn finish(&self, database: Option<String>) -> Fallible<()> {
         let Settings { users, rounds, duration_seconds, warmup_seconds, .. } = &self.settings;
         let command = format!(
             "cargo run --release -p harness -- run {} --users {users} --rounds {rounds} \
@@ -184,8 +184,8 @@ impl Run {
                 .into_iter()
                 .chain(database)
                 .collect(),
-            settings: self.settings,
-            figures: self.figures,
+            settings: self.settings.clone(),
+            figures: self.figures.clone(),
         };
         results.save(&root())
     }

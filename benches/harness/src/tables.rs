@@ -22,8 +22,8 @@ pub fn table(results: &Results, view: &str) -> Fallible<String> {
         }
         ("embedded", "memory") => memory(results),
         ("embedded", "start") => start(results),
-        ("mongodb", "ways") => by_concurrency(results, &ways("calls")),
-        ("mongodb", "ways-latency") => by_concurrency(results, &ways("p99")),
+        ("mongodb", "lookups") => by_concurrency(results, &lookups("calls")),
+        ("mongodb", "lookup-latency") => by_concurrency(results, &lookups("p99")),
         ("mongodb", "writes") => by_concurrency(results, &WRITES),
         ("mongodb", "hints") => hints(results),
         ("postgresql", "rates") => by_concurrency(results, &JOINS),
@@ -60,7 +60,7 @@ const JOINS: [Row; 2] = [
 const ONE_A_SYNC: &str = "create, one a sync";
 
 /// Returns the ways to look up an identifier in MongoDB.
-const fn ways(metric: &'static str) -> [Row; 5] {
+const fn lookups(metric: &'static str) -> [Row; 5] {
     [
         ("`polynym serve`", "resolve", metric),
         ("`--hints 0`", "resolve, no hints", metric),
