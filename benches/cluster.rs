@@ -4,11 +4,8 @@
 //! `cargo bench --bench cluster -- --shards 3` starts a sharded cluster, `-- --members 1` a replica
 //! set. Once it serves it prints `ready` and where.
 
-#[path = "../tests/support/mongo/mod.rs"]
-mod servers;
-
 use clap::Parser;
-use servers::{Layout, ReplicaSet, Sharded};
+use testkit::mongo::{Layout, ReplicaSet, Sharded};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Starts MongoDB servers, and runs until Ctrl-C or SIGTERM.

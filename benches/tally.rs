@@ -14,7 +14,7 @@ fn main() {
 fn one_look_up(bencher: Bencher<'_, '_>) {
     let caller = Arc::new(Caller::anonymous());
     bencher.bench(|| {
-        let call = Call::new(caller.clone());
+        let call = Call::new(caller.clone(), "ResolveIdentity");
         call.set_tenant(black_box("default"));
         call.count(Metric::Resolve { kind: "email", found: true }, 1);
         call.count(Metric::Call { method: "ResolveIdentity", code: "OK" }, 1);

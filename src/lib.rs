@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 pub mod access;
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod directory;
 pub mod grpc;

@@ -17,11 +17,11 @@ use tonic::{Code, Request, Response, Status};
 
 use super::failure::{FailedCall, Failure};
 use crate::access::Token;
+use crate::client::admin_service_client::AdminServiceClient;
+use crate::client::directory_service_client::DirectoryServiceClient;
+use crate::client::inbox_service_client::InboxServiceClient;
+use crate::client::registry_service_client::RegistryServiceClient;
 use crate::config::{Client, Flags};
-use crate::proto::v1::admin_service_client::AdminServiceClient;
-use crate::proto::v1::directory_service_client::DirectoryServiceClient;
-use crate::proto::v1::inbox_service_client::InboxServiceClient;
-use crate::proto::v1::registry_service_client::RegistryServiceClient;
 use crate::proto::v1::{GetTenantRequest, Tenant};
 
 /// The pause before a call is sent a second time.

@@ -42,7 +42,7 @@ pub fn print_whole_message(name: &str, message: &impl prost::Message) -> Result<
 }
 
 /// Prints an error as an object of its own, with what was asked for where that is one of many.
-pub fn print_error(asked: Option<&str>, error: &tonic_types::Status) -> Result<(), Failure> {
+pub fn print_error(asked: Option<&str>, error: &proto::google::rpc::Status) -> Result<(), Failure> {
     let mut object = serde_json::Map::new();
     object.extend(asked.map(|asked| ("asked".to_owned(), asked.into())));
     object.insert("error".to_owned(), value("google.rpc.Status", error)?);

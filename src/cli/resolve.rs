@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 use comfy_table::Table;
 use prost_types::Timestamp;
 use tonic::Code;
-use tonic_types::Status as RpcStatus;
 
 use super::client::Session;
 use super::failure::Failure;
@@ -14,6 +13,7 @@ use super::report::rich;
 use super::time::instant;
 use super::{identifier, output, view};
 use crate::config::{Client, Flags};
+use crate::proto::google::rpc::Status as RpcStatus;
 use crate::proto::v1::batch_resolve_identities_response::result::Outcome;
 use crate::proto::v1::batch_resolve_identities_response::{Found, Result as Item};
 use crate::proto::v1::{

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::pages::Pages;
-use crate::transport::{Listener, Strangers, Tls};
+use crate::transport::{Listener, Tls, UnauthenticatedConnections};
 
 /// Connections at once. One more closes the oldest, so that nobody can keep others out.
 const CONNECTIONS: usize = 64;
@@ -24,21 +24,21 @@ const BUFFER: usize = 16 << 10;
 
 /// Serves the pages until it is dropped.
 pub async fn serve(listener: Listener, pages: Pages) {
-    let places = Strangers::new(CONNECTIONS);
+    let open = UnauthenticatedConnections::new(CONNECTIONS);
     tokio::select! {
-        () = accept(&listener, &places, &pages) => {}
+        () = accept(&listener, &open, &pages) => {}
         never = listener.reload() => match never {},
     }
 }
 
-async fn accept(listener: &Listener, places: &Arc<Strangers>, pages: &Pages) {
+async fn accept(listener: &Listener, open: &Arc<UnauthenticatedConnections>, pages: &Pages) {
     loop {
         let stream = listener.next().await;
-        let (place, pages, tls) = (places.enter(), pages.clone(), listener.tls.clone());
+        let (entry, pages, tls) = (open.add(), pages.clone(), listener.tls.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = connection(stream, tls, pages) => {}
-                () = place.evicted() => {}
+                () = entry.evicted() => {}
                 () = tokio::time::sleep(AGE) => {}
             }
         });

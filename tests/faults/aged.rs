@@ -12,10 +12,10 @@ use polynym::store::layer::LookUpLayer;
 use polynym::store::lookup_cache::Cached;
 use polynym::store::mongo::{Mongo, Options};
 
-use super::audit::State;
-use super::caller::{Caller, Direct, Lagging};
-use super::load::{Length, Load, Plan};
-use super::place::{PATIENCE, fresh, limit_transactions, prepare, print_line};
+use crate::audit::State;
+use crate::caller::{Caller, Direct, Lagging};
+use crate::load::{Length, Load, Plan};
+use crate::place::{PATIENCE, fresh, limit_transactions, prepare, print_line};
 use crate::servers::{Layout, ReplicaSet, Signal};
 
 /// The ages that callers accept.

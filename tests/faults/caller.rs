@@ -19,8 +19,8 @@ use tonic::Status;
 use tonic_types::StatusExt;
 use uuid::Uuid;
 
-use super::place::PATIENCE;
 use crate::calls::{self, Client};
+use crate::place::PATIENCE;
 use crate::users::{self, identity};
 
 /// A call.
@@ -121,7 +121,7 @@ pub trait Caller: Send + Sync {
 
     /// Whether the answer to a look-up may be older than the call: it shows what was acknowledged
     /// before the call, or so long before it as look-ups [may be
-    /// stale](super::ledger::Ledger::may_be_stale).
+    /// stale](crate::ledger::Ledger::may_be_stale).
     fn may_lag(&self, _call: &Call) -> bool {
         false
     }

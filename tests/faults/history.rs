@@ -9,11 +9,11 @@ use polynym::directory::{Consistency, Store};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::Options;
 
-use super::audit::{State, no_transaction};
-use super::caller::{Caller, Direct};
-use super::group::Group;
-use super::load::{Length, Load, Plan};
-use super::place::{OwnSet, PATIENCE, fresh, long, open, prepare, print_line};
+use crate::audit::{State, no_transaction};
+use crate::caller::{Caller, Direct};
+use crate::group::Group;
+use crate::load::{Length, Load, Plan};
+use crate::place::{OwnSet, PATIENCE, fresh, long, open, prepare, print_line};
 
 const PLAN: Plan = Plan {
     callers: 16,

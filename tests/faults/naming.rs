@@ -13,7 +13,7 @@ use polynym::directory::{Error, Mutation, NewUser, Store, Tenant, User, UserChan
 use polynym::identifier::Rules;
 use polynym::store::mongo::Options;
 
-use super::place::{OwnSet, PATIENCE, cluster, fresh, open, prepare, prepare_sharded};
+use crate::place::{OwnSet, PATIENCE, cluster, fresh, open, prepare, prepare_sharded};
 use crate::users;
 
 /// Servers that are at work.

@@ -13,7 +13,7 @@ use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::mongo::{Mongo, Options};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-use super::caller::key;
+use crate::caller::key;
 use crate::servers::misled::Misled;
 use crate::servers::{Hashed, Layout, Process, ReplicaSet, Sharded, make};
 use crate::users;

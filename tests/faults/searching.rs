@@ -11,7 +11,7 @@ use polynym::identifier::Rules;
 use polynym::store::mongo::Options;
 use tokio::time::{Instant, sleep};
 
-use super::place::{cluster, fresh, open, prepare_sharded, print_line};
+use crate::place::{cluster, fresh, open, prepare_sharded, print_line};
 use crate::servers::Sharded;
 use crate::users;
 

@@ -10,10 +10,10 @@ use polynym::directory::{Consistency, Error, ItemError, Store, View};
 use polynym::store::mongo::Options;
 use tokio::task::spawn_blocking;
 
-use super::audit::{State, all};
-use super::caller::{Call, Caller, Direct, Names, key, listed, number};
-use super::load::{Load, Plan};
-use super::place::{OwnSet, fresh, open, prepare, print_line};
+use crate::audit::{State, all};
+use crate::caller::{Call, Caller, Direct, Names, key, listed, number};
+use crate::load::{Load, Plan};
+use crate::place::{OwnSet, fresh, open, prepare, print_line};
 use crate::server::polynym;
 
 const PLAN: Plan = Plan { names: NAMES, users: 16, creates: false, ..Plan::DEFAULT };

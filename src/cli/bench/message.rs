@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use prost::{Message, Oneof};
 
+use crate::proto::google::rpc::Status;
 use crate::proto::v1::{Identifier, Identity};
 
 /// A `ResolveIdentityResponse`, and a `Found` of a batch.
@@ -48,7 +49,7 @@ pub enum Outcome {
     #[prost(message, tag = "1")]
     Found(Found),
     #[prost(message, tag = "2")]
-    Error(tonic_types::Status),
+    Error(Status),
 }
 
 /// A `BatchResolveIdentitiesResponse` whose users are read with their identities.
@@ -70,7 +71,7 @@ pub enum ChangedOutcome {
     #[prost(message, tag = "1")]
     Found(Changed),
     #[prost(message, tag = "2")]
-    Error(tonic_types::Status),
+    Error(Status),
 }
 
 /// The answer to a mutation, and again a `Found` of a batch.

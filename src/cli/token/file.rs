@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tempfile::NamedTempFile;
 use toml_edit::{Array, ArrayOfTables, Datetime, DocumentMut, Item, Table, value};
 
-use crate::access::{Credentials, CredentialsError, Rate, Role, TokenHash, Usages};
+use crate::access::{CallerStates, Credentials, CredentialsError, RateLimits, Role, TokenHash};
 use crate::cli::failure::Failure;
 use crate::cli::files::{fault, folder};
 
@@ -29,7 +29,7 @@ pub fn read(path: &Path) -> Result<Credentials, Failure> {
 }
 
 fn parse(text: &str) -> Result<Credentials, CredentialsError> {
-    Credentials::parse(text, Rate::default(), &Usages::default())
+    Credentials::parse(text, RateLimits::default(), &CallerStates::default())
 }
 
 /// Changes a file. Others see the file of before or the new one, and never a part. Changes at the

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use polynym::access::{Access, Rate};
+use polynym::access::{Access, RateLimits};
 use polynym::cli::Failure;
 use polynym::config::{ServerAccess, ServerTls};
 use polynym::operators::{self, Pages, Readiness};
@@ -18,7 +18,7 @@ use super::metrics::{COUNTERS, OTHERS};
 pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
     match &settings.credentials {
         Some(file) => {
-            let rate = Rate { calls: settings.caller_calls, misses: settings.caller_misses };
+            let rate = RateLimits { calls: settings.caller_calls, misses: settings.caller_misses };
             Access::from_file(file.clone(), rate).map_err(Failure::Other)
         }
         None => Ok(Access::open()),
@@ -40,7 +40,7 @@ pub async fn serve_operators(
     let Some(addresses) = &settings.admin_listen else { return Ok(()) };
     let tcp = bind(addresses, "--admin-listen").await?;
     let address = tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
-    let is_protected = !address.ip().to_canonical().is_loopback() && access.is_closed();
+    let is_protected = !address.ip().to_canonical().is_loopback() && access.requires_credentials();
     let tls = match &settings.tls {
         Some(tls) if !address.ip().to_canonical().is_loopback() => {
             Some(encryption(&ServerTls { client_required: false, ..tls.clone() }, Protocol::Http1)?)

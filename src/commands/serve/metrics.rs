@@ -14,7 +14,7 @@ pub const OTHERS: [Metric; 27] = [
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,
-    transport::UNDER_WAY,
+    transport::CALLS_IN_FLIGHT,
     transport::PERMITS,
     transport::CONNECTIONS,
     transport::HANDSHAKES,

@@ -1,0 +1,15 @@
+//! Scenarios that tests of several programs run, each on stores of its own.
+
+pub mod damage;
+pub mod damaged_attributes;
+pub mod damaged_histories;
+pub mod histories;
+pub mod inbox;
+pub mod inbox_contract;
+pub mod store_command;
+pub mod tenant_history;
+pub mod transfer;
+pub mod usage;
+pub mod usage_contract;
+pub mod walkthrough;
+pub mod watching;
