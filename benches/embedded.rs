@@ -38,7 +38,7 @@ fn create(ids: &Generator, n: u64) -> Mutation {
     Mutation::of_user(Tenant::DEFAULT, ids.next_id(), Timestamp::now(), UserChange::Create(draft))
 }
 
-/// Creates users `from..to` with `concurrency` callers, and tells how many a second.
+/// Creates users `from..to` with `concurrency` callers, and returns the rate a second.
 async fn creates(
     store: &Arc<Embedded>,
     ids: &Arc<Generator>,
