@@ -1,5 +1,6 @@
 //! A server whose clock jumps: it does nothing irreversible by that clock, and keeps serving calls.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +11,7 @@ use polynym::directory::usage::UsageStore;
 use polynym::directory::{Clock, Directory, Limits, Store};
 use polynym::grpc;
 use polynym::proto::v1;
+use polynym::store::embedded::{self, Embedded};
 use polynym::transport::Options;
 use prost_types::Timestamp;
 use tokio::net::TcpListener;
@@ -59,6 +61,14 @@ impl Scene {
         Self::of(Directory::new(store, ids(), Limits::default()).with_usage(usage), 0).await
     }
 
+    /// Starts a server on an empty embedded store in `folder`, in which only admins make tenants.
+    pub async fn embedded(folder: &Path) -> Self {
+        let store = Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
+        let store = Arc::new(store.unwrap());
+        let directory = Directory::new(store.clone(), ids(), Limits::default());
+        Self::of(directory.with_inboxes(store).closed(), 0).await
+    }
+
     async fn of(directory: Directory, ahead: i64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -67,6 +77,8 @@ impl Scene {
         let directory = Arc::new(directory.with_clock(clock.clone()));
         let expiry = directory.clone();
         tokio::spawn(async move { expiry.run_expiry().await });
+        let jobs = directory.clone();
+        tokio::spawn(async move { jobs.run_tenant_jobs().await });
         tokio::spawn(grpc::serve(
             listener,
             directory,
@@ -113,6 +125,11 @@ impl Scene {
 
         panic!("the user is not purged");
     }
+}
+
+/// Skips the time between the mark of a tenant and the first step of its job.
+pub fn skip_quiet_time(clock: &Clock) {
+    clock.skip(20_000);
 }
 
 fn ids() -> Generator {
