@@ -2,8 +2,8 @@
 //! store's time: what cannot be undone does not rest on one clock alone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use crate::directory::model::timestamp::Timestamp;
 
@@ -13,11 +13,13 @@ pub const CLOCK_AHEAD: (&str, &str) = (
     "Seconds by which the server's clock is ahead of the store's; negative: behind",
 );
 
-/// A wall clock. Clones are the same clock.
+/// A wall clock and a monotonic one. Clones are the same clocks.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    /// Milliseconds by which it is ahead of the machine's clock.
+    /// Milliseconds by which the wall clock is ahead of the machine's.
     ahead: Arc<AtomicI64>,
+    /// Milliseconds by which the monotonic clock is ahead of the machine's.
+    skipped: Arc<AtomicU64>,
 }
 
 impl Clock {
@@ -30,6 +32,16 @@ impl Clock {
     /// behind. Tests use it.
     pub fn set_ahead(&self, millis: i64) {
         self.ahead.store(millis, Relaxed);
+    }
+
+    /// The present time of the monotonic clock.
+    pub fn instant(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.skipped.load(Relaxed))
+    }
+
+    /// Moves the monotonic clock ahead. Tests use it instead of waiting.
+    pub fn skip(&self, millis: u64) {
+        self.skipped.fetch_add(millis, Relaxed);
     }
 }
 

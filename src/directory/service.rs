@@ -79,9 +79,9 @@ impl Directory {
             ids,
             limits,
             tenants,
-            deletions: TenantQueue::default(),
-            index_changes: TenantQueue::default(),
-            history_changes: TenantQueue::default(),
+            deletions: TenantQueue::new(clock.clone()),
+            index_changes: TenantQueue::new(clock.clone()),
+            history_changes: TenantQueue::new(clock.clone()),
             closed: false,
             rules: Rules::PRESENT,
             clock,
@@ -107,7 +107,13 @@ impl Directory {
     /// The same directory, with another wall clock than the machine's.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        Self { clock, ..self }
+        Self {
+            deletions: TenantQueue::new(clock.clone()),
+            index_changes: TenantQueue::new(clock.clone()),
+            history_changes: TenantQueue::new(clock.clone()),
+            clock,
+            ..self
+        }
     }
 
     /// The limits of requests and users.

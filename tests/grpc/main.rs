@@ -25,11 +25,13 @@ mod watching;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use polynym::directory::Clock;
 use polynym::proto::v1;
 use tempfile::TempDir;
 use tonic::{Code, Request};
 
 use support::calls::{Client, email, handle, phone, social, url, user};
+use support::clocks::Scene;
 use support::server::Server;
 use support::status::{StatusDetails, status_details};
 use testkit::{self as support, server};
@@ -47,6 +49,13 @@ async fn fresh_with(arguments: &[&str]) -> (Fresh, Client) {
     let server = Server::start(&[&["--store", &store_in(&folder)], arguments].concat());
     let client = Client::connect(&server.url).await;
     (Fresh { server, _folder: folder }, client)
+}
+
+/// A server with an empty store in this process, its clock, and the folder of the store.
+async fn fresh_with_clock() -> (TempDir, Clock, Client) {
+    let folder = tempfile::tempdir().unwrap();
+    let Scene { clock, client } = Scene::embedded(&folder.path().join("store")).await;
+    (folder, clock, client)
 }
 
 async fn fresh() -> (Fresh, Client) {

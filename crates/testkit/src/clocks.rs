@@ -1,5 +1,6 @@
 //! A server whose clock jumps: it does nothing irreversible by that clock, and keeps serving calls.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +9,7 @@ use polynym::access::Access;
 use polynym::directory::{Backend, Clock, Directory, Limits};
 use polynym::grpc;
 use polynym::proto::v1;
+use polynym::store::embedded::{self, Embedded};
 use polynym::transport::Options;
 use prost_types::Timestamp;
 use tokio::net::TcpListener;
@@ -47,6 +49,13 @@ impl Scene {
         Self::of(Directory::new(store, ids(), Limits::default()), ahead).await
     }
 
+    /// Starts a server on an empty embedded store in `folder`, in which only admins make tenants.
+    pub async fn embedded(folder: &Path) -> Self {
+        let store = Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
+        let backend = Arc::new(store.unwrap()).backend();
+        Self::of(Directory::new(backend, ids(), Limits::default()).closed(), 0).await
+    }
+
     async fn of(directory: Directory, ahead: i64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -55,6 +64,8 @@ impl Scene {
         let directory = Arc::new(directory.with_clock(clock.clone()));
         let expiry = directory.clone();
         tokio::spawn(async move { expiry.run_expiry().await });
+        let jobs = directory.clone();
+        tokio::spawn(async move { jobs.run_tenant_jobs().await });
         tokio::spawn(grpc::serve(
             listener,
             directory,
@@ -101,6 +112,11 @@ impl Scene {
 
         panic!("the user is not purged");
     }
+}
+
+/// Skips the time between the mark of a tenant and the first step of its job.
+pub fn skip_quiet_time(clock: &Clock) {
+    clock.skip(20_000);
 }
 
 fn ids() -> Generator {

@@ -1,7 +1,13 @@
 //! What the tests share: servers, clients and stores to test, and scenarios that every store passes.
 
 #![forbid(unsafe_code)]
-#![allow(missing_docs, clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(missing_docs, reason = "no other code uses this crate")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::cognitive_complexity,
+    reason = "a scenario is followed from beginning to end"
+)]
 
 pub mod added;
 pub mod calls;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::tenant_cache::{FRESH, RETRY};
+use crate::directory::clock::Clock;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 
@@ -15,8 +16,10 @@ const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::fro
 pub const PAUSE: Duration = Duration::from_secs(10);
 
 /// The marked tenants that this server has seen.
-#[derive(Default)]
-pub struct TenantQueue(Mutex<HashMap<Tenant, Marked>>);
+pub struct TenantQueue {
+    marked: Mutex<HashMap<Tenant, Marked>>,
+    clock: Clock,
+}
 
 /// A tenant that is marked.
 struct Marked {
@@ -27,19 +30,24 @@ struct Marked {
 }
 
 impl TenantQueue {
+    /// An empty queue that goes by the monotonic time of `clock`.
+    pub fn new(clock: Clock) -> Self {
+        Self { marked: Mutex::default(), clock }
+    }
+
     /// Adds a mark, and returns whether it is new.
     pub fn add(&self, tenant: &Tenant, since: Timestamp) -> bool {
         let mut marked = self.lock();
         if marked.get(tenant).is_some_and(|marked| marked.since == since) {
             return false;
         }
-        marked.insert(tenant.clone(), Marked { since, next: Instant::now() + QUIET });
+        marked.insert(tenant.clone(), Marked { since, next: self.clock.instant() + QUIET });
         true
     }
 
     /// The tenants whose time has come.
     pub fn ready(&self) -> Vec<Tenant> {
-        let now = Instant::now();
+        let now = self.clock.instant();
         let marked = self.lock();
         marked
             .iter()
@@ -50,7 +58,7 @@ impl TenantQueue {
 
     pub fn postpone(&self, tenant: &Tenant) {
         if let Some(marked) = self.lock().get_mut(tenant) {
-            marked.next = Instant::now() + PAUSE;
+            marked.next = self.clock.instant() + PAUSE;
         }
     }
 
@@ -59,7 +67,7 @@ impl TenantQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Marked>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -69,14 +77,14 @@ mod tests {
 
     #[test]
     fn every_mark_has_its_own_delay() {
-        let (queue, tenant) = (TenantQueue::default(), Tenant::DEFAULT);
+        let (queue, tenant) = (TenantQueue::new(Clock::default()), Tenant::DEFAULT);
         let next = || queue.lock().get(&tenant).map(|marked| marked.next).unwrap();
         assert!(queue.add(&tenant, Timestamp::from_millis(1)));
         let first = next();
         assert!(!queue.add(&tenant, Timestamp::from_millis(1)));
         assert_eq!(next(), first);
         assert!(first > Instant::now() && queue.ready().is_empty());
-        queue.lock().get_mut(&tenant).unwrap().next = Instant::now();
+        queue.clock.skip(QUIET.as_millis() as u64);
         assert_eq!(queue.ready(), std::slice::from_ref(&tenant));
         assert!(queue.add(&tenant, Timestamp::from_millis(2)));
         assert!(queue.ready().is_empty(), "a later mark waits again");
