@@ -1,5 +1,4 @@
-//! Telephone numbers: any usual notation, read into E.164. Which numbers a country has is in
-//! `numbering`.
+//! Telephone numbers: `phone_parse` reads any usual notation, and the canonical form is E.164.
 
 use std::str::FromStr;
 

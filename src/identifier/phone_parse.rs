@@ -1,5 +1,5 @@
-//! From dialled digits to a number that its country has. The numbers of each country are in
-//! `plan`, one plan for each calling code, loaded when it is first asked for.
+//! Parses dialled digits into a number of its country's plan. `phone_metadata` has one plan for each
+//! calling code, loaded on first use.
 
 use std::sync::OnceLock;
 
