@@ -1,5 +1,5 @@
-//! Parses dialled digits into a number of its country's plan. `phone_metadata` has one plan for each
-//! calling code, loaded on first use.
+//! Parses dialled digits into a number of its country's plan. `phone_metadata` has one plan for
+//! each calling code, loaded on first use.
 
 use std::sync::OnceLock;
 
