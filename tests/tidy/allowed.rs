@@ -87,7 +87,7 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
         "gRPC and HTTP",
         &["application/grpc", "grpc.health.v1.Health/Check", "http/1.1", "NOT_SERVING"],
     ),
-    ("the output of a build", &["target/", "target/release/polynym"]),
+    ("the output of a build", &["target/"]),
     (
         "examples of forms and values",
         &[
