@@ -259,6 +259,29 @@ fn the_checks_find_faults() {
     let found = [["a", "b"].map(str::to_owned).into()];
     assert_eq!(unlike("circle", &found, &[&["b", "a"]]), [""; 0]);
     assert_eq!(unlike("circle", &found, &[&["c"]]).len(), 2);
+    assert_eq!(constant("x\npub const OLDEST: u64 = 4;\n", "OLDEST"), Some("4"));
+}
+
+/// docs/operations.md lists the versions that the stores and the rules support.
+#[test]
+fn the_table_of_versions_is_current() {
+    let sources: Vec<_> = source_files().into_iter().map(|path| (read(&path), path)).collect();
+    let schema = |store: &str| {
+        let versions =
+            sources.iter().filter(|(_, path)| path.contains(store)).find_map(|(text, _)| {
+                Some(format!("{} to {}", constant(text, "OLDEST")?, constant(text, "VERSION")?))
+            });
+        versions.unwrap_or_else(|| panic!("{store} has no versions"))
+    };
+    let rules = sources.iter().find_map(|(text, _)| constant(text, "RULES_VERSION")).unwrap();
+    let row = format!("| this one | {} | {} | 1 to {rules} |", schema("embedded"), schema("mongo"));
+    assert!(read("docs/operations.md").contains(&row), "docs/operations.md lacks {row}");
+}
+
+/// Returns the value of a public constant.
+fn constant<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("pub const {name}: "))?;
+    rest.split(['=', ';']).nth(1).map(str::trim)
 }
 
 fn report(mut faults: Vec<String>) {
