@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use clap::CommandFactory;
+use polynym::cli;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tonic::transport::Endpoint;
@@ -128,6 +130,63 @@ fn every_named_command_exists() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Each flag and environment variable in inline code is one of the program, or of a tool or test.
+#[test]
+fn every_named_flag_and_variable_exists() {
+    let mut program = Vec::from([program()]);
+    let mut known = BTreeSet::new();
+    while let Some(command) = program.pop() {
+        program.extend(command.get_subcommands().cloned());
+        known.extend(flags(&command));
+        let helps = command.get_arguments().filter_map(|argument| argument.get_help());
+        known.extend(helps.flat_map(|help| variables(&help.to_string())));
+    }
+
+    let tools = ["benches", "tests", "src", "crates"].iter().flat_map(|folder| sources(folder));
+    let tools: String = tools.collect();
+    // Flags of podman, and of the tests' program.
+    let foreign = ["--stop-timeout", "--read-only", "--cap-drop", "--security-opt", "--"];
+    let exists = |name: &str| {
+        known.contains(name) || foreign.contains(&name) || tools.contains(&format!("\"{name}\""))
+    };
+    let faults: Vec<_> = documents()
+        .iter()
+        .flat_map(|path| names(&read(path)).into_iter().map(move |name| format!("{path}: {name}")))
+        .filter(|fault| !exists(fault.split(' ').next_back().unwrap_or_default()))
+        .collect();
+    assert!(known.contains("--max-calls") && known.contains("POLYNYM_MAX_CALLS"), "{known:?}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Returns the flags that begin inline code, and the environment variables in it.
+fn names(text: &str) -> Vec<String> {
+    let inline = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let flag = |code: &str| {
+        let flag = code.split([' ', '=']).next().filter(|word| word.starts_with("--"));
+        flag.map(str::to_owned)
+    };
+    inline.flat_map(|code| variables(code).into_iter().chain(flag(code))).collect()
+}
+
+fn variables(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+    words.filter(|word| word.starts_with("POLYNYM_")).map(str::to_owned).collect()
+}
+
+/// Returns the texts of the sources in a folder.
+fn sources(folder: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut queue = vec![root().join(folder)];
+    while let Some(path) = queue.pop() {
+        if path.is_dir() {
+            queue.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "py") {
+            texts.push(fs::read_to_string(path).unwrap());
+        }
+    }
+    texts
+}
+
 /// The error reasons in the sources are those of the table in docs/api.md.
 #[test]
 fn every_reason_is_documented() {
@@ -221,9 +280,11 @@ fn documents_are_parsed() {
         (second.command.as_str(), second.output.as_str(), second.place.as_str()),
         ("three", "", "a.md:7")
     );
-    assert_eq!(named(text), ["id new -n 3", "serve --sample"]);
-    assert_eq!(missing("serve --smaple").as_deref(), Some("there is no --smaple"));
+    let text = format!("{text}`store verify --mend` `store` `store it` in `code`");
+    assert_eq!(named(&text), ["id new -n 3", "serve --sample", "store verify --mend", "store it"]);
+    assert_eq!(missing("serve --smaple").as_deref(), Some("serve has no --smaple"));
     assert!(missing("sreve").is_some() && missing("store clock").is_some());
+    assert_eq!(missing("import - --tenant a | polynym x"), None);
 }
 
 fn root() -> &'static Path {
@@ -241,7 +302,8 @@ fn documents() -> Vec<String> {
             fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
         entries.map(move |name| format!("{folder}/{}", name.to_str().unwrap()))
     });
-    ["README.md".to_owned()]
+    ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
+        .map(str::to_owned)
         .into_iter()
         .chain(inside)
         .filter(|path| path.ends_with(".md"))
@@ -317,30 +379,22 @@ fn run(command: &str, url: &str) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// Returns the commands of the program in a text: in inline code, or on a line of their own,
-/// without the name of the program.
+/// Returns the commands in a text, without the name of the program. They are inline code, in which
+/// that name may be missing, or lines of their own.
 fn named(text: &str) -> Vec<String> {
-    let words = [
-        "serve",
-        "resolve",
-        "user",
-        "identity",
-        "id",
-        "bench",
-        "completions",
-        "store",
-        "tenant",
-        "renormalize",
-        "token",
-        "top",
-    ];
+    let program = program();
+    let is_command = |code: &str| {
+        let first = code.split(' ').next().unwrap_or_default();
+        program.find_subcommand(first).is_some() || first.starts_with('-')
+    };
 
     let found = text.lines().flat_map(|line| {
         let inline = line.split('`').skip(1).step_by(2);
+        let short = inline.clone().filter(|code| code.contains(' ') && !code.starts_with('-'));
         let whole = Some(line.trim_start()).filter(|_| !line.contains('`'));
-        inline.chain(whole).filter_map(arguments).map(str::to_owned).collect::<Vec<_>>()
+        inline.chain(whole).filter_map(arguments).chain(short).collect::<Vec<_>>()
     });
-    found.filter(|command| words.contains(&command.split(' ').next().unwrap_or_default())).collect()
+    found.filter(|command| is_command(command)).map(str::to_owned).collect()
 }
 
 fn arguments(code: &str) -> Option<&str> {
@@ -349,22 +403,36 @@ fn arguments(code: &str) -> Option<&str> {
     starts.iter().find_map(|start| code.strip_prefix(start))
 }
 
+/// The command line of the program.
+fn program() -> clap::Command {
+    let mut program = cli::Arguments::command();
+    program.build();
+    program
+}
+
 /// Returns a message on the first subcommand or flag of a command that does not exist.
 fn missing(command: &str) -> Option<String> {
-    let words = shell_words(command.split(['|', '>', '…']).next().unwrap_or_default());
-    let words: Vec<_> = words.iter().map(String::as_str).collect();
-    let is_name = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase());
-    let names: Vec<_> = words.iter().take_while(is_name).take(2).copied().collect();
-    let help = [&names[..], &names[..1]].into_iter().map(help).find(|help| !help.is_empty());
-    let Some(help) = help else {
-        return Some("there is no such command".to_owned());
-    };
-    if names.len() == 2 && help.contains("\nCommands:") {
-        return Some(format!("there is no such command of {}", names[0]));
+    let program = program();
+    let mut at = &program;
+    for word in shell_words(command.split(['|', '>', '…', '#']).next().unwrap_or_default()) {
+        let flag = word.split('=').next().unwrap_or_default();
+        if flag.starts_with('-') && !flags(at).contains(flag) {
+            return Some(format!("{} has no {flag}", at.get_name()));
+        }
+        if !flag.starts_with('-') && at.has_subcommands() {
+            match at.find_subcommand(&word) {
+                Some(command) => at = command,
+                None => return Some(format!("{} has no {word}", at.get_name())),
+            }
+        }
     }
-    let known: BTreeSet<_> =
-        help.split(|c: char| c.is_whitespace() || "=[]<>,".contains(c)).collect();
-    let flags =
-        words.iter().filter_map(|word| word.split('=').next()).filter(|word| word.starts_with('-'));
-    flags.filter(|flag| !known.contains(flag)).map(|flag| format!("there is no {flag}")).next()
+    None
+}
+
+fn flags(command: &clap::Command) -> BTreeSet<String> {
+    let long = command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases);
+    let short = command.get_arguments().filter_map(clap::Arg::get_short);
+    let names = long.flatten().map(|name| format!("--{name}"));
+    // A lone `-` is the standard input.
+    names.chain(short.map(|name| format!("-{name}"))).chain(["-".to_owned()]).collect()
 }

@@ -1,18 +1,22 @@
-//! Rules of the source tree beyond those of the compiler and clippy: layers, lengths, links and
-//! unfinished work. Every fault names its file and line.
+//! Rules of the source tree beyond those of the compiler and clippy: layers, folders, lengths,
+//! links, names in documents and unfinished work. Every fault names its file.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod allowed;
+mod api;
+mod folders;
+mod imports;
+mod inline_code;
 mod links;
+mod names;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The maximum lines of a file, and of the median file, without its tests.
-const FILE_LINES: usize = 400;
-const MEDIAN_FILE_LINES: usize = 120;
-/// The maximum characters of a line; URLs and tables are exempt.
-const LINE_CHARS: usize = 100;
+use allowed::{FILE_LINES, LINE_CHARS};
+use names::Names;
 
 /// The modules that each module may import. `commands` and the root assemble the program.
 const LAYERS: [(&str, &[&str]); 16] = [
@@ -73,18 +77,115 @@ fn each_crate_is_used_only_where_allowed() {
 
 #[test]
 fn files_are_short() {
-    let mut lengths: Vec<_> = rust_files()
-        .into_iter()
-        .filter(|path| path.starts_with("src/") || path.starts_with("crates/"))
-        .filter(|path| !is_test(path))
-        .map(|path| (program(&read(&path)).lines().count(), path))
-        .collect();
-    lengths.sort();
+    let lengths =
+        source_files().into_iter().map(|path| (program(&read(&path)).lines().count(), path));
+    let long = lengths.filter(|(length, _)| *length > FILE_LINES);
+    report(long.map(|(length, path)| format!("{path}: {length} lines")).collect());
+}
 
-    let (median, longest) = (lengths[lengths.len() / 2].0, &lengths[lengths.len() - 1]);
-    println!("{} files, median {median} lines, longest {longest:?}", lengths.len());
-    assert!(median <= MEDIAN_FILE_LINES, "the median file has {median} lines");
-    assert!(longest.0 <= FILE_LINES, "{longest:?} has more than {FILE_LINES} lines");
+#[test]
+fn folders_are_small() {
+    let files = source_files();
+    let large = folders::large(&files, allowed::FOLDER_FILES);
+    let names = large.keys().map(|folder| BTreeSet::from([(*folder).to_owned()]));
+    let exceptions: Vec<_> = allowed::LARGE_FOLDERS.chunks(1).collect();
+    report(unlike("large folder", &names.collect::<Vec<_>>(), &exceptions));
+}
+
+#[test]
+fn folders_do_not_import_each_other_in_circles() {
+    let circles = imports::circles(&imports::folders(&imports::graph(&programs())), 1);
+    report(unlike("circle of folders", &circles, allowed::FOLDER_CIRCLES));
+}
+
+#[test]
+fn files_of_a_folder_do_not_import_each_other_in_circles() {
+    let graph = imports::graph(&programs());
+    let circles = imports::circles(&imports::within_folders(&graph), allowed::FILE_CIRCLE);
+    let folder = |circle: &BTreeSet<String>| {
+        circle.first().map(|file| imports::folder(file, &graph)).into_iter().collect()
+    };
+    let folders: BTreeSet<BTreeSet<String>> = circles.iter().map(folder).collect();
+    let exceptions: Vec<_> = allowed::FOLDERS_WITH_FILE_CIRCLES.chunks(1).collect();
+    report(unlike("circle of files in", &Vec::from_iter(folders), &exceptions));
+}
+
+/// Returns the sets that are no exceptions, and the exceptions that are not found.
+fn unlike(what: &str, found: &[BTreeSet<String>], exceptions: &[&[&str]]) -> Vec<String> {
+    let exceptions: Vec<BTreeSet<String>> = exceptions
+        .iter()
+        .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
+        .collect();
+    let new = found.iter().filter(|set| !exceptions.contains(set));
+    let gone = exceptions.iter().filter(|set| !found.contains(set));
+    let gone = gone.map(|set| format!("tests/tidy/allowed.rs: delete the {what}: {set:?}"));
+    new.map(|set| format!("{what}: {set:?}")).chain(gone).collect()
+}
+
+/// Documents and doc comments name only what exists. CHANGELOG.md is about the past.
+#[test]
+fn names_and_paths_in_texts_exist() {
+    let names = names();
+    let mut foreign: BTreeMap<_, _> =
+        allowed::FOREIGN.iter().flat_map(|(_, names)| *names).map(|name| (*name, false)).collect();
+    let mut faults = Vec::new();
+
+    let is_checked = |path: &str| path != "CHANGELOG.md" && !path.starts_with("tests/tidy/");
+    for (path, text) in texts().into_iter().filter(|(path, _)| is_checked(path)) {
+        for (n, code, fault) in name_faults(&names, &path, &text) {
+            match foreign.get_mut(code.as_str()) {
+                Some(is_used) => *is_used = true,
+                None => faults.push(format!("{path}:{n}: {fault}: {code}")),
+            }
+        }
+    }
+
+    let unused = foreign.iter().filter(|(_, is_used)| !**is_used);
+    faults.extend(unused.map(|(name, _)| format!("tests/tidy/allowed.rs: delete {name}")));
+    report(faults);
+}
+
+/// Returns the names in a text that do not exist, each with its line and its fault.
+fn name_faults(names: &Names, path: &str, text: &str) -> Vec<(usize, String, &'static str)> {
+    let fault = |(n, code): (usize, String)| names.fault(&code).map(|fault| (n, code, fault));
+    if path.ends_with(".rs") {
+        let all = inline_code::of_comments(text, &["//!", "///"]);
+        let modules = inline_code::of_comments(text, &["//!"]);
+        let modules = modules.into_iter().filter(|_| !path.starts_with("tests/"));
+        let missing = modules
+            .filter_map(|(n, code)| names.module_fault(path, &code).map(|fault| (n, code, fault)));
+        return all.into_iter().filter_map(fault).chain(missing).collect();
+    }
+    if !path.ends_with(".md") {
+        return Vec::new();
+    }
+
+    let paths = text.lines().enumerate().flat_map(|(n, line)| {
+        names.missing_paths(line).into_iter().map(move |path| (n + 1, path, "no such path"))
+    });
+    inline_code::of_document(text).into_iter().filter_map(fault).chain(paths).collect()
+}
+
+fn names() -> Names {
+    let defines = |path: &str| {
+        let endings = [".rs", ".proto", ".toml", ".py", ".yaml", ".json", "run", ".service"];
+        endings.iter().any(|ending| path.ends_with(ending)) && !path.starts_with("tests/tidy")
+    };
+    let files = files("");
+    let sources = files.iter().filter(|path| defines(path)).map(|path| (path.clone(), read(path)));
+    Names::new(&files, sources)
+}
+
+/// docs/api.md lists the calls of the definition, and no others.
+#[test]
+fn every_call_is_documented() {
+    let protos = files("proto/polynym").into_iter().map(|path| read(&path));
+    let defined: BTreeSet<_> = protos.flat_map(|proto| api::defined(&proto)).collect();
+    let documented = api::documented(&read("docs/api.md"));
+    let missing = defined.difference(&documented).map(|call| format!("not in the table: {call:?}"));
+    let unknown = documented.difference(&defined).map(|call| format!("no such call: {call:?}"));
+    assert!(defined.len() > 30, "{defined:?}");
+    report(missing.chain(unknown).collect());
 }
 
 #[test]
@@ -151,6 +252,32 @@ fn the_checks_find_faults() {
     assert_eq!(leftovers("a.rs", &text).len(), 2);
     let text = "# A b\n[x](nowhere.md) [y](#a-b) [z](#c) [c](Cargo.toml)";
     assert_eq!(links::faults(&root(), "README.md", text).len(), 2);
+    let found = [["a", "b"].map(str::to_owned).into()];
+    assert_eq!(unlike("circle", &found, &[&["b", "a"]]), [""; 0]);
+    assert_eq!(unlike("circle", &found, &[&["c"]]).len(), 2);
+    assert_eq!(constant("x\npub const OLDEST: u64 = 4;\n", "OLDEST"), Some("4"));
+}
+
+/// docs/operations.md lists the versions that the stores and the rules support.
+#[test]
+fn the_table_of_versions_is_current() {
+    let sources: Vec<_> = source_files().into_iter().map(|path| (read(&path), path)).collect();
+    let schema = |store: &str| {
+        let versions =
+            sources.iter().filter(|(_, path)| path.contains(store)).find_map(|(text, _)| {
+                Some(format!("{} to {}", constant(text, "OLDEST")?, constant(text, "VERSION")?))
+            });
+        versions.unwrap_or_else(|| panic!("{store} has no versions"))
+    };
+    let rules = sources.iter().find_map(|(text, _)| constant(text, "RULES_VERSION")).unwrap();
+    let row = format!("| this one | {} | {} | 1 to {rules} |", schema("embedded"), schema("mongo"));
+    assert!(read("docs/operations.md").contains(&row), "docs/operations.md lacks {row}");
+}
+
+/// Returns the value of a public constant.
+fn constant<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("pub const {name}: "))?;
+    rest.split(['=', ';']).nth(1).map(str::trim)
 }
 
 fn report(mut faults: Vec<String>) {
@@ -189,6 +316,24 @@ fn code() -> Vec<Line> {
         .collect();
     assert!(lines.len() > 10_000, "{} lines", lines.len());
     lines
+}
+
+/// Returns the files of the program and the libraries, without tests.
+fn source_files() -> Vec<String> {
+    let in_sources = |path: &String| {
+        path.starts_with("src/") || (path.starts_with("crates/") && path.contains("/src/"))
+    };
+    rust_files().into_iter().filter(in_sources).filter(|path| !is_test(path)).collect()
+}
+
+/// Returns the source files with their text without comments and tests.
+fn programs() -> BTreeMap<String, String> {
+    let text = |path: &str| {
+        let text = read(path);
+        let lines = program(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
+        lines.fold(String::new(), |code, line| code + line + "\n")
+    };
+    source_files().into_iter().map(|path| (path.clone(), text(&path))).collect()
 }
 
 /// Returns the word after `prefix`, if `prefix` starts a word.
@@ -235,7 +380,7 @@ fn leftovers(path: &str, text: &str) -> Vec<String> {
 }
 
 fn rust_files() -> Vec<String> {
-    let folders = ["src", "crates", "tests", "benches"];
+    let folders = ["src", "crates", "tests", "benches", "examples"];
     folders.into_iter().flat_map(files).filter(|path| path.ends_with(".rs")).collect()
 }
 

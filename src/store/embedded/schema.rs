@@ -75,8 +75,8 @@ pub const TENANT_EVENT_TIMES: TableDefinition<'_, (i64, &str, u64), ()> =
 pub const ENDED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("ended");
 
 /// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of
-/// the rules that made the key. Any other claim has [`FLAGS`] and a time after them. Numbers are
-/// big-endian.
+/// the rules that made the key. Any other claim has a byte of flags and a time after them. Numbers
+/// are big-endian.
 const OWNED: usize = 18;
 /// The bytes of a claim that is a guard, or held, or has no owner: those above, a byte of flags,
 /// and the end of its hold. Fields of a newer program may follow.
