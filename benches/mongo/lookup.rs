@@ -45,7 +45,7 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
         contender(
             "coalesced",
             &people,
-            OfStore(Arc::new(Coalesced::new(store, Default::default()))),
+            OfStore(store.layered(|inner| Coalesced::new(inner, Default::default()))),
         ),
         contender("one $lookup", &people, Lookup { identities, users: USERS }),
         contender("an index inside the user", &people, Inside { users: inside }),

@@ -77,7 +77,7 @@ impl Reader for Inside {
 impl Reader for OfStore {
     async fn resolve(&self, key: IdentityKey) -> Result<Bytes> {
         let resolved =
-            self.0.resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO).await?;
+            self.0.lookups.resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO).await?;
         let found = resolved.found.into_iter().next().ok_or("nothing")??.ok_or("nobody")?;
         Ok(found.user.into_bytes())
     }

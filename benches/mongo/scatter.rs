@@ -32,7 +32,7 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
         eprintln!("loading {} users on {count} shards in two forms", people.len());
         let store = load(place, &database, shards, &people).await?;
         let inside = Inside { users: place.database(&database).collection(INSIDE) };
-        let coalesced = Arc::new(Coalesced::new(store.clone(), Default::default()));
+        let coalesced = store.clone().layered(|inner| Coalesced::new(inner, Default::default()));
         let name = if count == 1 { "1 shard".to_owned() } else { format!("{count} shards") };
         contenders.extend([
             Contender::new(

@@ -23,5 +23,5 @@ pub async fn open(place: &Place, database: &str, shards: &[String]) -> Result<Ba
             place.confine(database, collection, shards).await?;
         }
     }
-    Ok(Arc::new(Mongo::open(&uri, Options::default()).await?))
+    Ok(Arc::new(Mongo::open(&uri, Options::default()).await?).backend())
 }

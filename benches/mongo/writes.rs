@@ -137,7 +137,7 @@ struct LinkPlainly(Arc<Stored>);
 impl Work for CreateAtOnce {
     async fn call(&self, number: u64) -> Result<()> {
         let mutation = self.0.creation(number);
-        let user = self.0.store.mutate(mutation.clone()).await?.into_user()?;
+        let user = self.0.store.mutations.mutate(mutation.clone()).await?.into_user()?;
         self.0.created(&user, &mutation)
     }
 }
@@ -157,7 +157,7 @@ impl Work for CreatePlainly {
 impl Work for LinkAtOnce {
     async fn call(&self, number: u64) -> Result<()> {
         let id = self.0.linked(number);
-        let user = self.0.store.mutate(people::link(id, number)).await?.into_user()?;
+        let user = self.0.store.mutations.mutate(people::link(id, number)).await?.into_user()?;
         self.0.has_linked(&user, &people::link_key(number)?, id)
     }
 }

@@ -20,12 +20,12 @@ pub mod stores;
 #[cfg(test)]
 mod tests;
 
-pub use crate::wire::encode::{identifier_message, identity_message, user_message, value_message};
-pub use crate::wire::encoded_user::{EncodedUser, Found};
-pub use crate::wire::error::WireError;
-pub use crate::wire::exported_user::ExportedUser;
-pub use crate::wire::tenant::tenant_message;
-pub use crate::wire::unknown::Unknown;
+pub use crate::directory::encoded::encode::{identifier_message, identity_message, user_message, value_message};
+pub use crate::directory::encoded::encoded_user::{EncodedUser, Found};
+pub use crate::directory::encoded::error::WireError;
+pub use crate::directory::encoded::exported_user::ExportedUser;
+pub use crate::directory::encoded::tenant::tenant_message;
+pub use crate::directory::model::unknown::Unknown;
 pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use duplicates::evidence::{
     Evidence as DuplicateEvidence, Match as DuplicateMatch, Reason as DuplicateReason,

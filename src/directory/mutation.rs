@@ -22,7 +22,7 @@ use locality_uuid::LocalityId;
 
 use super::clock::Now;
 use super::error::Error;
-use super::read_set::{DecideError, ReadSet};
+use crate::directory::mutation::read_set::{DecideError, ReadSet};
 use crate::directory::model::event::Origin;
 use crate::directory::model::imported_user::ImportedUser;
 use crate::directory::model::limits::Limits;

@@ -18,16 +18,16 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
-use crate::directory::service::read::ResolveOptions;
+use crate::directory::service::lookup::read::ResolveOptions;
 use crate::directory::service::search::SearchRequest;
 use crate::identifier::RawIdentifier;
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 use crate::transport::protocol;
 use crate::transport::rich_status::internal;
-use crate::wire::encode::identifier_message;
-use crate::wire::event::event_message;
-use crate::wire::fields;
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::event::event_message;
+use crate::directory::encoded::fields;
 
 /// Concurrent batches: each may hold a full answer in memory until it is sent.
 const BATCHES: usize = 64;

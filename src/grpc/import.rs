@@ -21,7 +21,7 @@ use crate::directory::model::imported_user::OnConflict;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::ImportedTenant;
 use crate::directory::service::Directory;
-use crate::directory::service::importing::{Import, ImportOptions, LineOutcome};
+use crate::directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
 use crate::proto::v1;
 use v1::ImportUsersRequest as Line;
 use v1::import_users_request::Options;

@@ -11,7 +11,7 @@ use super::import_line::raw_user;
 use super::status::status;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::service::importing::{Import, Line, LineOutcome};
+use crate::directory::service::transfer::import::{Import, Line, LineOutcome};
 use crate::proto::v1;
 use crate::transport::rich_status::internal;
 

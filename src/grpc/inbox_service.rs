@@ -13,13 +13,13 @@ use crate::access::Call;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
-use crate::directory::service::inbox::NoticesRequest;
-use crate::directory::service::inbox_send::SendRequest;
-use crate::directory::service::read::UserRef;
+use crate::directory::service::inbox::list::NoticesRequest;
+use crate::directory::service::inbox::send::SendRequest;
+use crate::directory::service::lookup::read::UserRef;
 use crate::proto::services::inbox_service_server::InboxService;
 use crate::proto::v1;
 use crate::transport::protocol;
-use crate::wire::notice::entry_message;
+use crate::directory::encoded::notice::entry_message;
 use v1::notice_result::Result as Outcome;
 use v1::recipient::Recipient;
 

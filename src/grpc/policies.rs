@@ -11,7 +11,7 @@ use crate::directory::model::policies::{INBOX_LIMIT, PolicyUpdate};
 use crate::directory::model::reserved;
 use crate::identifier::Kind;
 use crate::proto::v1;
-use crate::wire::definition::read_definition;
+use crate::directory::encoded::definition::read_definition;
 
 /// The update that sets the fields in `mask` to those of `policies`; without a mask, all fields
 /// that are set.

@@ -15,7 +15,7 @@ use crate::directory::service::Directory;
 use crate::directory::service::context::MutationCall;
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
-use crate::wire::encode::user_message;
+use crate::directory::encoded::encode::user_message;
 
 pub struct RegistryApi(pub Arc<Directory>);
 

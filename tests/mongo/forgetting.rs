@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use mongodb::bson::{DateTime, Document, doc};
 use polynym::directory::stores::{Delivery, InboxLimits, Inboxes};
 use polynym::directory::{
-    Mutation, Notice, NoticeContent, Policies, Record, Tenant, Timestamp, UserChange,
+    Histories, Mutation, Mutations, Notice, NoticeContent, Policies, Reads, Record, Search, Tenant,
+    Timestamp, UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use polynym::store::mongo::Mongo;

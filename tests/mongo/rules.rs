@@ -73,7 +73,7 @@ impl Server {
 }
 
 fn directory(store: Arc<Mongo>) -> Directory {
-    Directory::new(store, Generator::new(Mode::Variable), Limits::default())
+    Directory::new(store.backend(), Generator::new(Mode::Variable), Limits::default())
 }
 
 fn call(method: &'static str) -> MutationCall<'static> {

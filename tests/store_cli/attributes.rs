@@ -7,8 +7,8 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Document, doc};
 use polynym::directory::search::{Filter, Lead};
 use polynym::directory::{
-    AttributeDefinition, Backend, DefinitionUpdate, MutationKind, NewUser, PolicyUpdate, Tenant,
-    TenantChange, Timestamp, UserChange, Value, View,
+    AttributeDefinition, DefinitionUpdate, MutationKind, Mutations, NewUser, PolicyUpdate, Search,
+    Tenant, TenantChange, Timestamp, UserChange, Value, View,
 };
 use polynym::identifier::Rules;
 use polynym::store::embedded::{Embedded, Options};
@@ -25,22 +25,21 @@ const NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
 
 /// Users who have a team, and the odd ones a level.
-async fn create(store: &Backend, count: usize) {
+async fn create(store: &impl Mutations, count: usize) {
     for n in 0..count {
         let team = Value::String(format!("t{}", n % 7));
         let mut attributes = vec![("team".to_owned(), team)];
         attributes.extend((n % 2 == 1).then(|| ("level".to_owned(), Value::Int(n as i64))));
         let attributes = attributes.into_iter().collect();
         let new = NewUser { attributes, ..NewUser::default() };
-        store.mutations.mutate(users::mutation(id(n), UserChange::Create(new))).await.unwrap();
+        store.mutate(users::mutation(id(n), UserChange::Create(new))).await.unwrap();
     }
 }
 
 /// The users that a condition finds.
-async fn found(store: &Backend, condition: &str) -> Vec<LocalityId> {
+async fn found(store: &impl Search, condition: &str) -> Vec<LocalityId> {
     let lead: Lead = Filter::parse(condition, &[Rules::PRESENT]).unwrap().leads().remove(0);
-    let found =
-        store.search.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Basic).await.unwrap();
+    let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Basic).await.unwrap();
     found.into_iter().map(|found| found.user.id).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
-use polynym::directory::{Backend, UserChange};
+use polynym::directory::{Mutations, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::embedded::{Embedded, Options};
 use polynym::store::mongo::{self, InitOptions, Mongo};
@@ -22,16 +22,12 @@ fn key(user: usize) -> String {
 }
 
 /// Creates four users, each of which has had a handle and lost it.
-async fn create(store: &Backend) {
+async fn create(store: &impl Mutations) {
     for user in 0..4 {
-        store.mutations.mutate(users::creation(user)).await.unwrap();
+        store.mutate(users::creation(user)).await.unwrap();
         let name = format!("user{user}");
         let handle = Identifier::parse(RawIdentifier::Handle(&name)).unwrap();
-        store
-            .mutations
-            .mutate(users::mutation(id(user), UserChange::Unlink(handle)))
-            .await
-            .unwrap();
+        store.mutate(users::mutation(id(user), UserChange::Unlink(handle))).await.unwrap();
     }
 }
 

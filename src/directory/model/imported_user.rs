@@ -12,7 +12,7 @@ use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
 use crate::directory::error::Error;
 use crate::identifier::{Identifier, IdentityKey};
-use crate::wire::unknown::Unknown;
+use crate::directory::model::unknown::Unknown;
 
 /// A user as a line of an import gives it. Times that the line does not give are absent.
 #[derive(Clone, Debug, Default, PartialEq)]

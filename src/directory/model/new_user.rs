@@ -10,7 +10,7 @@ use super::timestamp::Timestamp;
 use super::user::{Identity, State, User, Verification};
 use crate::directory::error::{Error, Invalid};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
-use crate::wire::unknown::Unknown;
+use crate::directory::model::unknown::Unknown;
 
 /// A user that is to be created.
 #[derive(Clone, Debug, Default, PartialEq)]

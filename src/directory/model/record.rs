@@ -12,7 +12,7 @@ use super::policies::Policies;
 use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
 use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
-use crate::wire::unknown::Unknown;
+use crate::directory::model::unknown::Unknown;
 
 /// All that is kept of a user.
 #[derive(Clone, Debug, PartialEq)]

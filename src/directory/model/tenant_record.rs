@@ -4,7 +4,7 @@ use super::policies::{Policies, PolicyUpdate};
 use super::tenant::Tenant;
 use super::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
-use crate::wire::unknown::Unknown;
+use crate::directory::model::unknown::Unknown;
 
 /// A tenant as stores keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::attribute::Value;
 use super::tenant::Tenant;
 use super::timestamp::Timestamp;
 use crate::identifier::{Identifier, IdentityKey, Kind};
-use crate::wire::unknown::Unknown;
+use crate::directory::model::unknown::Unknown;
 
 /// A user: one id and many identities.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use crate::directory::search::{
     Field, Filter, Lead, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
 use crate::directory::stores::{ANSWER_BYTES, Consistency, View};
-use crate::wire::encoded_user::EncodedUser;
+use crate::directory::encoded::encoded_user::EncodedUser;
 
 /// Users in a page by default, and at most (AIP-158).
 const PAGE: usize = 50;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Directory;
 use super::context::RequestContext;
-use super::history::check_range;
+use crate::directory::service::history::user_history::check_range;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;

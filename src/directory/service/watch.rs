@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Directory;
 use super::context::RequestContext;
-use super::read::parse_user_id;
+use crate::directory::service::lookup::read::parse_user_id;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::event::{Event, EventKind};
 use crate::directory::model::tenant::Tenant;

@@ -8,7 +8,7 @@ use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::identifier::IdentityKey;
-use crate::wire::exported_user::ExportedUser;
+use crate::directory::encoded::exported_user::ExportedUser;
 
 /// A store as it was at one moment: later mutations do not show. A store may forget the moment;
 /// from then on all methods return none.

@@ -11,7 +11,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
+use crate::directory::encoded::encoded_user::EncodedUser;
 
 /// A part of a user's history.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::error::{Error, Invalid};
 use super::mutation::{Mutation, MutationKind, UserChange};
-use super::read_set::{Decision, ReadRequest, ReadSet, Write};
+use crate::directory::mutation::read_set::{Decision, ReadRequest, ReadSet, Write};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::limits::Limits;
@@ -18,7 +18,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Identity, State, User, Verification};
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
-use crate::wire::unknown::Unknown;
+use crate::directory::model::unknown::Unknown;
 
 mod checks;
 mod claims;

@@ -13,9 +13,9 @@ use crate::directory::model::user::User;
 use crate::directory::mutation::size::size;
 use crate::identifier::{IdentityKey, RULES_VERSION, Rules};
 use crate::proto::v1;
-use crate::wire::encode::user_message;
-use crate::wire::encoded_user::{EncodedUser, Found};
-use crate::wire::unknown::Unknown;
+use crate::directory::encoded::encode::user_message;
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
+use crate::directory::model::unknown::Unknown;
 
 proptest! {
     #[test]

@@ -13,8 +13,8 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::stores::History;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::Past;
-use crate::wire::event::decode_ended;
-use crate::wire::tenant_event::decode_tenant_event;
+use crate::directory::encoded::event::decode_ended;
+use crate::directory::encoded::tenant_event::decode_tenant_event;
 
 /// The number of an event, and its row.
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);

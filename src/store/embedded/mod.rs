@@ -70,7 +70,7 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::stores::{
     ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
@@ -79,7 +79,7 @@ use crate::directory::stores::{
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::store::measured::set_versions;
 use crate::store::owner_hints::OwnerHints;
-use crate::wire::encoded_user::{EncodedUser, Found};
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
 use locality_uuid::LocalityId;

@@ -24,8 +24,8 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::stores::{ExpiredUser, View};
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
-use crate::wire::encoded_user::{EncodedUser, Found};
-use crate::wire::exported_user::ExportedUser;
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
+use crate::directory::encoded::exported_user::ExportedUser;
 
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
 /// saves a look-up most of its time.

@@ -14,10 +14,10 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{KnownNames, Token};
-use crate::wire::encoded_user::EncodedUser;
-use crate::wire::exported_user::ExportedUser;
-use crate::wire::unknown::Unknown;
-use crate::wire::{attributes, encoded_user, fields};
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::encoded::exported_user::ExportedUser;
+use crate::directory::model::unknown::Unknown;
+use crate::directory::encoded::{attributes, encoded_user, fields};
 
 /// The store's versions: of the schema under [`META_SCHEMA`], of the rules of normalisation under
 /// [`META_RULES`]; and the last time seen under [`LAST_SEEN`].

@@ -20,7 +20,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::stores::ExportSnapshot;
 use crate::directory::stores::StoreFile;
 use crate::identifier::IdentityKey;
-use crate::wire::exported_user::ExportedUser;
+use crate::directory::encoded::exported_user::ExportedUser;
 
 impl StoreFile for Embedded {
     fn copy(&self) -> Result<File, Error> {

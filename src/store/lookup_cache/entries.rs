@@ -11,7 +11,7 @@ use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 use super::Moment;
 use crate::directory::stores::View;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
+use crate::directory::encoded::encoded_user::EncodedUser;
 
 /// The bytes of an entry beside its key and its user: its place in the map, and what the allocator
 /// adds.

@@ -13,8 +13,8 @@ use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::stores::History;
 use crate::store::integrity::Past;
-use crate::wire::encoded_user::EncodedUser;
-use crate::wire::event::decode_event;
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::encoded::event::decode_event;
 
 /// The limit of a page of all events.
 const ALL: usize = u32::MAX as usize;

@@ -11,7 +11,7 @@ use super::tail::bucket_id;
 use crate::directory::model::notice::{Notice, NoticeContent};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits};
-use crate::wire::notice::{decode_content, encode_content};
+use crate::directory::encoded::notice::{decode_content, encode_content};
 
 /// Of a bucket: its notices, in the order in which they came.
 pub const NOTICES: &str = "m";

@@ -12,7 +12,7 @@ use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::wire::event::{decode_event, encode_event, sequence_of};
+use crate::directory::encoded::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
     /// Adds the event of a user to its history, if there is one. Returns the end of the history.

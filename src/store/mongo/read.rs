@@ -21,7 +21,7 @@ use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::{EncodedUser, Found};
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 
 /// Linearizable look-ups of one batch that run concurrently: each is alone in its find.
 const LINEARIZABLE_AT_ONCE: usize = 16;

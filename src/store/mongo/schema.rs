@@ -23,8 +23,8 @@ use crate::directory::stores::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::store::searched::AttributeTokens;
-use crate::wire::attributes::encode_value;
-use crate::wire::encoded_user::EncodedUser;
+use crate::directory::encoded::attributes::encode_value;
+use crate::directory::encoded::encoded_user::EncodedUser;
 
 /// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`],
 /// [`ATTRIBUTES`].

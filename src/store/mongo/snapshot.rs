@@ -22,7 +22,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::stores::ExportSnapshot;
 use crate::identifier::IdentityKey;
-use crate::wire::exported_user::ExportedUser;
+use crate::directory::encoded::exported_user::ExportedUser;
 
 /// The store at the moment of the session's first find.
 pub struct Snapshot {

@@ -10,7 +10,7 @@ use super::{creation, is_there, until_well};
 use crate::directory::error::Error;
 use crate::directory::model::attribute::Value;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::stores::Store;
 use crate::store::embedded::file::tests::faults::Failing;
 use crate::store::embedded::lock::FileId;

@@ -20,7 +20,7 @@ use crate::directory::model::new_user::NewUser;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::stores::Store;
 use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
 use crate::store::embedded::integrity::IntegritySession;

@@ -17,7 +17,7 @@ use crate::store::mongo::collections::Collections;
 use crate::store::mongo::error::Fault;
 use crate::store::mongo::schema::{ID, TAIL, TENANT, fields, needed};
 use crate::store::mongo::tail::Tail;
-use crate::wire::event::decode_event;
+use crate::directory::encoded::event::decode_event;
 
 /// The text of a resume token. Later ones are greater, byte by byte, as MongoDB says of those that
 /// are written in hexadecimal digits.
