@@ -11,15 +11,15 @@ use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
 use super::{backup, convert, duplicates, export, import, policies, usage};
 use crate::access::Call;
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::tenant::tenant_message;
+use crate::directory::encoded::tenant_event::tenant_event_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::service::Directory;
 use crate::directory::service::tenants::admin::{Problem, Progress, Renormalization};
 use crate::proto::services::admin_service_server::AdminService;
 use crate::proto::v1;
-use crate::directory::encoded::encode::identifier_message;
-use crate::directory::encoded::tenant::tenant_message;
-use crate::directory::encoded::tenant_event::tenant_event_message;
 use v1::renormalize_response::Problem as ProblemMessage;
 
 /// Tenants in a page by default, and at most (AIP-158).

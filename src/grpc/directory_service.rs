@@ -13,9 +13,12 @@ use super::read_mask::ReadMask;
 use super::status::{reason, status};
 use super::{convert, raw_response};
 use crate::access::{Call, Metric, Role};
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::event::event_message;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::lookup::read::ResolveOptions;
@@ -25,9 +28,6 @@ use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 use crate::transport::protocol;
 use crate::transport::rich_status::internal;
-use crate::directory::encoded::encode::identifier_message;
-use crate::directory::encoded::event::event_message;
-use crate::directory::encoded::fields;
 
 /// Concurrent batches: each may hold a full answer in memory until it is sent.
 const BATCHES: usize = 64;
@@ -61,7 +61,7 @@ pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Statu
     if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
         return Ok(());
     }
-    let count = fields::fields(message).filter(|field| field.tag == ITEMS).count();
+    let count = unknown::fields(message).filter(|field| field.tag == ITEMS).count();
     if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
 }
 

@@ -9,16 +9,16 @@ use tonic::Status;
 
 use super::raw_response::Exported as Message;
 use super::status::status;
+use crate::directory::encoded::encode::time_message;
+use crate::directory::encoded::exported_user::ExportedUser;
+use crate::directory::encoded::internals::hold_message;
+use crate::directory::encoded::tenant::tenant_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
 use crate::directory::service::transfer::export::Export;
 use crate::proto::v1;
-use crate::directory::encoded::encode::time_message;
-use crate::directory::encoded::exported_user::ExportedUser;
-use crate::directory::encoded::internals::hold_message;
-use crate::directory::encoded::tenant::tenant_message;
 use v1::export_users_response::{End, Start};
 
 /// The bytes of users after which a message has no further one.

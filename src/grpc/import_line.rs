@@ -9,10 +9,10 @@ use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
+use crate::directory::service::mutate::write::RawIdentity;
 use crate::directory::service::transfer::import::raw::{
     RawHold, RawImportedIdentity, RawInternals, RawNotRestored, RawState, RawUndo, RawUser,
 };
-use crate::directory::service::mutate::write::RawIdentity;
 use crate::proto::v1;
 use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::AttributeChange;

@@ -10,6 +10,7 @@ use super::directory_service::count_misses;
 use super::raw_response::status_message;
 use super::status::status;
 use crate::access::Call;
+use crate::directory::encoded::notice::entry_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
@@ -19,7 +20,6 @@ use crate::directory::service::lookup::read::UserRef;
 use crate::proto::services::inbox_service_server::InboxService;
 use crate::proto::v1;
 use crate::transport::protocol;
-use crate::directory::encoded::notice::entry_message;
 use v1::notice_result::Result as Outcome;
 use v1::recipient::Recipient;
 

@@ -8,6 +8,7 @@ use super::authorization::{permitted_tenant, with_caller};
 use super::convert;
 use super::status::status;
 use crate::access::Call;
+use crate::directory::encoded::encode::user_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::user::User;
 use crate::directory::mutation::UserChange;
@@ -15,7 +16,6 @@ use crate::directory::service::Directory;
 use crate::directory::service::context::MutationCall;
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
-use crate::directory::encoded::encode::user_message;
 
 pub struct RegistryApi(pub Arc<Directory>);
 

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -24,7 +25,6 @@ use crate::directory::stores::{
     Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
 };
 use crate::identifier::IdentityKey;
-use crate::directory::encoded::encoded_user::EncodedUser;
 
 /// The counter of operations: its name, and what it counts.
 pub const OPERATIONS: (&str, &str) = (

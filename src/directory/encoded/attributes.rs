@@ -5,9 +5,9 @@ use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 use crate::directory::encoded::encode::value_message;
-use crate::directory::encoded::fields::{take, varint};
 use crate::directory::encoded::v1_tag::USER_ATTRIBUTES;
 use crate::directory::model::attribute::Value;
+use crate::directory::model::unknown::{take, varint};
 
 /// The numbers of the fields of an entry of a map (protobuf.dev, "Maps").
 const NAME: u32 = 1;
@@ -57,9 +57,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::directory::encoded::decode::read_value;
     use crate::directory::model::timestamp::Timestamp;
     use crate::proto::v1;
-    use crate::directory::encoded::decode::read_value;
 
     fn decode_value(bytes: &[u8]) -> Value {
         read_value(v1::AttributeValue::decode(bytes).unwrap()).unwrap()

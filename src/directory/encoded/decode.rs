@@ -4,10 +4,10 @@ use locality_uuid::LocalityId;
 use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::directory::encoded::error::WireError;
-use crate::directory::model::unknown::Unknown;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::Unknown;
 use crate::directory::model::user::{Identity, State, User, Verification};
 use crate::identifier::{Identifier, Kind, Rules};
 use crate::proto::v1;

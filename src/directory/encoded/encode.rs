@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
 
-use crate::directory::model::unknown::write_message;
 use crate::directory::encoded::v1_tag;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::write_message;
 use crate::directory::model::user::{Identity, State, User, Verification};
 use crate::identifier::{Identifier, Kind};
 use crate::proto::v1;
@@ -124,9 +124,5 @@ pub fn value_message(value: &Value) -> v1::AttributeValue {
 
 /// An instant as the API's message.
 pub fn time_message(time: Timestamp) -> ProtoTimestamp {
-    let millis = time.as_millis();
-    ProtoTimestamp {
-        seconds: millis.div_euclid(1_000),
-        nanos: millis.rem_euclid(1_000) as i32 * 1_000_000,
-    }
+    time.into()
 }

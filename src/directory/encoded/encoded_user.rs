@@ -7,13 +7,12 @@ use locality_uuid::LocalityId;
 use prost::Message;
 
 use crate::directory::encoded::error::WireError;
-use crate::directory::model::unknown::Unknown;
-use crate::directory::encoded::{attributes, decode, encode, fields, unknown, v1_tag};
+use crate::directory::encoded::{attributes, decode, encode, v1_tag};
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::{self, Field, Unknown};
 use crate::directory::model::user::{State, User};
 use crate::identifier::{IdentityKey, Kind};
 use crate::proto::v1;
-use fields::Field;
 
 /// An encoded `polynym.v1.User`.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,13 +39,13 @@ impl Found {
 
     /// When the identity was linked.
     pub(crate) fn link_time(&self) -> Timestamp {
-        let time = fields::first(&self.identity, v1_tag::IDENTITY_LINK_TIME);
+        let time = unknown::first(&self.identity, v1_tag::IDENTITY_LINK_TIME);
         decode::read_time(prost_types::Timestamp::decode(time).ok())
     }
 
     /// Whether the identity is verified.
     pub(crate) fn is_verified(&self) -> bool {
-        fields::fields(&self.identity).any(|field| field.tag == v1_tag::IDENTITY_VERIFY_TIME)
+        unknown::fields(&self.identity).any(|field| field.tag == v1_tag::IDENTITY_VERIFY_TIME)
     }
 }
 
@@ -78,7 +77,7 @@ impl EncodedUser {
         attributes: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
     ) -> Self {
         let size = |(name, value): (&str, &[u8])| name.len() + value.len() + ENTRY_BYTES;
-        let before = fields::fields(bare).take_while(|field| field.tag <= v1_tag::USER_ATTRIBUTES);
+        let before = unknown::fields(bare).take_while(|field| field.tag <= v1_tag::USER_ATTRIBUTES);
         let (before, after) = bare.split_at(before.map(|field| field.whole.len()).sum());
         let mut user = Vec::with_capacity(bare.len() + attributes.clone().map(size).sum::<usize>());
         user.extend_from_slice(before);
@@ -96,10 +95,10 @@ impl EncodedUser {
 
     /// The same user with those of its fields alone whose numbers are kept.
     pub(crate) fn with_fields(self, is_kept: impl Fn(u32) -> bool) -> Self {
-        if fields::fields(&self.0).all(|field| is_kept(field.tag)) {
+        if unknown::fields(&self.0).all(|field| is_kept(field.tag)) {
             return self;
         }
-        let kept = fields::fields(&self.0).filter(|field| is_kept(field.tag));
+        let kept = unknown::fields(&self.0).filter(|field| is_kept(field.tag));
         Self(kept.flat_map(|field| field.whole.iter().copied()).collect::<Vec<_>>().into())
     }
 
@@ -130,7 +129,7 @@ impl EncodedUser {
     /// The state of the user, read without the rest. Damaged bytes read as an active user: they
     /// were checked when they were written.
     pub fn state(&self) -> State {
-        let state = fields::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
+        let state = unknown::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
         let state = state.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());
         match state.unwrap_or_default() {
             v1::State::Unspecified | v1::State::Active => State::Active,
@@ -147,7 +146,7 @@ impl EncodedUser {
 
     /// The user's id.
     pub(crate) fn id(&self) -> Result<LocalityId, WireError> {
-        let id = std::str::from_utf8(fields::first(&self.0, v1_tag::USER_ID));
+        let id = std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_ID));
         let id = id.ok().and_then(|id| id.parse().ok());
         id.ok_or_else(|| WireError("a user without an id".to_owned()))
     }
@@ -158,11 +157,11 @@ impl EncodedUser {
     }
 
     fn time(&self, tag: u32) -> Timestamp {
-        decode::read_time(prost_types::Timestamp::decode(fields::first(&self.0, tag)).ok())
+        decode::read_time(prost_types::Timestamp::decode(unknown::first(&self.0, tag)).ok())
     }
 
     fn merged_into(&self) -> Option<LocalityId> {
-        std::str::from_utf8(fields::first(&self.0, v1_tag::USER_MERGED_INTO)).ok()?.parse().ok()
+        std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_MERGED_INTO)).ok()?.parse().ok()
     }
 
     /// The encoded identity that `key` stands for.
@@ -172,7 +171,7 @@ impl EncodedUser {
             field.tag == v1_tag::USER_IDENTITIES && is_identity(field.bytes, kind, value)
         };
         let field =
-            fields::fields(&self.0).find(is).filter(|_| self.tenant() == tenant.as_bytes())?;
+            unknown::fields(&self.0).find(is).filter(|_| self.tenant() == tenant.as_bytes())?;
         Some(self.0.slice_ref(field.bytes))
     }
 }
@@ -186,7 +185,7 @@ impl std::fmt::Debug for EncodedUser {
 
 /// The name of an encoded user's tenant.
 pub(crate) fn tenant(user: &[u8]) -> &[u8] {
-    fields::first(user, v1_tag::USER_TENANT)
+    unknown::first(user, v1_tag::USER_TENANT)
 }
 
 /// The number of the field that an identifier of this kind has.
@@ -209,16 +208,16 @@ fn is_provider(encoded: &str, provider: &[u8]) -> bool {
 
 /// Whether an encoded identity has this identifier.
 fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
-    let identifier = fields::first(identity, v1_tag::IDENTITY_IDENTIFIER);
-    let Some(field) = fields::fields(identifier).find(|field| field.tag == kind_tag(kind)) else {
+    let identifier = unknown::first(identity, v1_tag::IDENTITY_IDENTIFIER);
+    let Some(field) = unknown::fields(identifier).find(|field| field.tag == kind_tag(kind)) else {
         return false;
     };
 
     match kind {
-        "phone" => fields::first(field.bytes, v1_tag::PHONE_NUMBER) == value.as_bytes(),
+        "phone" => unknown::first(field.bytes, v1_tag::PHONE_NUMBER) == value.as_bytes(),
         "social" => value.split_once('/').is_some_and(|(provider, subject)| {
-            is_provider(provider, fields::first(field.bytes, v1_tag::SOCIAL_PROVIDER))
-                && fields::first(field.bytes, v1_tag::SOCIAL_SUBJECT) == subject.as_bytes()
+            is_provider(provider, unknown::first(field.bytes, v1_tag::SOCIAL_PROVIDER))
+                && unknown::first(field.bytes, v1_tag::SOCIAL_SUBJECT) == subject.as_bytes()
         }),
         _ => field.bytes == value.as_bytes(),
     }

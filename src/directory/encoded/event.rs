@@ -8,7 +8,9 @@ use prost::Message;
 use crate::directory::encoded::decode::{
     read_id, read_identifier_message, read_identity, read_state_of, read_time, read_value,
 };
-use crate::directory::encoded::encode::{identifier_message, identity_message, time_message, value_message};
+use crate::directory::encoded::encode::{
+    identifier_message, identity_message, time_message, value_message,
+};
 use crate::directory::encoded::error::WireError;
 use crate::directory::model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,

@@ -1,6 +1,8 @@
 //! What is kept of a user beside what answers show, as the message of an export.
 
-use crate::directory::encoded::encode::{identifier_message, time_message, user_message, value_message};
+use crate::directory::encoded::encode::{
+    identifier_message, time_message, user_message, value_message,
+};
 use crate::directory::model::merge_report::NotRestored;
 use crate::directory::model::record::{Hold, MergeSnapshot, Record, UserInternals};
 use crate::identifier::{Guard, Identifier, IdentityKey};

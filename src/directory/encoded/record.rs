@@ -10,12 +10,11 @@ use crate::directory::encoded::decode::read_value;
 use crate::directory::encoded::encode::{encode_without_attributes, value_message};
 use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::encoded::error::WireError;
-use crate::directory::encoded::fields;
-use crate::directory::model::unknown::Unknown;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::merge_report::NotRestored;
 use crate::directory::model::record::{Guarded, Hold, MergeSnapshot, Record, UserInternals};
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::{self, Unknown};
 use crate::directory::model::user::Identity;
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
 use crate::proto::v1;
@@ -118,7 +117,7 @@ const RULES_VERSIONS: u32 = 1;
 
 /// Whether what [`encode_private`] made has more of the user than answers show.
 pub fn has_internals(private: &[u8]) -> bool {
-    fields::fields(private).any(|field| field.tag != RULES_VERSIONS)
+    unknown::fields(private).any(|field| field.tag != RULES_VERSIONS)
 }
 
 /// Encodes what [`decode_private`] reads.

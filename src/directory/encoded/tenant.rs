@@ -11,9 +11,9 @@ use crate::directory::encoded::decode::{read_tenant, read_time};
 use crate::directory::encoded::definition::{definition_messages, read_definition};
 use crate::directory::encoded::encode::time_message;
 use crate::directory::encoded::error::WireError;
-use crate::directory::model::unknown::{Unknown, messages, write_message};
 use crate::directory::model::policies::{HISTORY, INBOX_LIMIT, INBOX_RETENTION, Policies};
 use crate::directory::model::tenant_record::{Deletion, TenantRecord};
+use crate::directory::model::unknown::{Unknown, messages, write_message};
 use crate::identifier::Kind;
 use crate::proto::v1;
 

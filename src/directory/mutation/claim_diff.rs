@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;
 
+use super::{journal, rule_notices};
 use crate::directory::error::Error;
-use crate::directory::mutation::{Mutation, UserChange};
-use crate::directory::mutation::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
-use crate::directory::{journal, rule_notices};
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Identity, User};
+use crate::directory::mutation::read_set::{
+    DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet,
+};
 use crate::directory::mutation::size::{searched_elements, size};
+use crate::directory::mutation::{Mutation, UserChange};
 use crate::identifier::IdentityKey;
 
 /// One user before and after a mutation.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition};
+use crate::directory::encoded::encode::value_message;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, RecordedValue,
@@ -14,10 +14,10 @@ use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant_event::{TenantEvent, TenantEventKind};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Identity, User};
-use crate::directory::mutation::{Mutation, UserChange, size};
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::directory::mutation::read_set::Write;
+use crate::directory::mutation::{Mutation, UserChange, size};
 use crate::identifier::IdentityKey;
-use crate::directory::encoded::encode::value_message;
 
 /// The size in bytes from which a value is recorded by its hash.
 const LARGE: usize = 1 << 10;
@@ -207,7 +207,8 @@ pub fn ended(
         Some(Ownership { user, begin: identity.link_time, end: time, identity: Some(identity) })
     };
     let of = |(key, (before, after)): (&IdentityKey, &_)| {
-        let owner = |claim: &Option<crate::directory::model::claim::Claim>| claim.as_ref()?.resolves_to();
+        let owner =
+            |claim: &Option<crate::directory::model::claim::Claim>| claim.as_ref()?.resolves_to();
         let former = owner(before).filter(|former| owner(after) != Some(*former))?;
         Some((key.clone(), ended(key, former)?))
     };

@@ -3,12 +3,12 @@
 use locality_uuid::LocalityId;
 
 use super::Mutation;
-use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
-use crate::directory::mutation::journal::tenant_event;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEventKind;
 use crate::directory::model::user::State;
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::journal::tenant_event;
 use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
 use crate::directory::mutation::redaction::PurgedValues;
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use locality_uuid::LocalityId;
 
+use crate::directory::encoded::event::encode_recorded;
 use crate::directory::model::event::{Event, FieldChange, RecordedValue};
 use crate::directory::model::user::User;
 use crate::directory::mutation::read_set::Write;
 use crate::directory::replay::recorded_fields;
 use crate::identifier::{Identifier, IdentityKey};
-use crate::directory::encoded::event::encode_recorded;
 
 /// The users that a mutation purges, with the values that their histories have.
 #[derive(Debug, Default)]

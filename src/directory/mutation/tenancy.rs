@@ -1,15 +1,15 @@
 //! Changes of tenants: their policies, and their deletion.
 
 use super::Mutation;
-use crate::directory::mutation::claim_diff::{ClaimDiff, plan_writes};
 use crate::directory::error::Error;
-use crate::directory::mutation::journal::tenant_event;
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant_event::TenantEventKind;
 use crate::directory::model::tenant_record::{
     Deletion, DeletionStep, ImportedTenant, TenantRecord,
 };
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::claim_diff::{ClaimDiff, plan_writes};
+use crate::directory::mutation::journal::tenant_event;
 use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
 
 /// Changes a tenant's policies, or creates the tenant with them.

@@ -3,9 +3,9 @@
 use locality_uuid::LocalityId;
 
 use super::{Mutation, user_edits};
-use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::user::Identity;
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::mutation::read_set::{DecideError, ReadSet, WriteSet};
 use crate::identifier::Identifier;
 

@@ -9,10 +9,10 @@ use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
 use super::Directory;
-use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::error::Error;
-use crate::directory::mutation::{Mutation, UserChange};
 use crate::directory::mutation::read_set::MutationReport;
+use crate::directory::mutation::{Mutation, UserChange};
+use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::stores::ExpiredUser;
 
 /// The pause between two rounds.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::Directory;
 use super::context::RequestContext;
-use crate::directory::service::history::user_history::check_range;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::service::history::user_history::check_range;
 use crate::directory::stores::{Resolution, UsageBatch, UsagePoint, UsageQuery};
 
 /// The time that is read where a request says none.

@@ -11,12 +11,12 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Directory;
 use super::context::RequestContext;
-use crate::directory::service::lookup::read::parse_user_id;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::event::{Event, EventKind};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::search::sealed;
+use crate::directory::service::lookup::read::parse_user_id;
 use crate::directory::stores::{EventFeed, Place};
 
 /// The time for which a token can be used.

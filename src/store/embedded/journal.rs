@@ -15,17 +15,17 @@ use super::schema::{
 };
 use super::stored_event::{StoredEvent, encode_event_row};
 use super::transaction::Tables;
-use crate::directory::mutation::journal::beginning;
+use crate::directory::encoded::event::encode_ended;
+use crate::directory::encoded::tenant_event::encode_tenant_event;
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
+use crate::directory::mutation::journal::beginning;
 use crate::directory::mutation::read_set::Write;
 use crate::identifier::IdentityKey;
-use crate::directory::encoded::event::encode_ended;
-use crate::directory::encoded::tenant_event::encode_tenant_event;
 
 /// The most events of tenants that are removed when one is added.
 const SWEPT: usize = 4;

@@ -8,11 +8,11 @@ use super::error::Fault;
 use super::schema::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL, bytes, fields, id_value, needed};
 use super::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
 use super::transaction::Transaction;
+use crate::directory::encoded::event::{decode_event, encode_event, sequence_of};
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::directory::encoded::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
     /// Adds the event of a user to its history, if there is one. Returns the end of the history.

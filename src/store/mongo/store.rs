@@ -12,6 +12,7 @@ use super::commit_gate::CommitGate;
 use super::error::Fault;
 use super::snapshot::Snapshot;
 use super::{MIN_COMMIT_WAIT, Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -29,7 +30,6 @@ use crate::directory::stores::{
     Reads, Resolved, Search, StoredRules, Tenants, View,
 };
 use crate::identifier::IdentityKey;
-use crate::directory::encoded::encoded_user::EncodedUser;
 
 #[async_trait]
 impl LookUps for Mongo {

@@ -2,13 +2,13 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::directory::error::Error;
+use crate::directory::model::tenant_event::TenantEvent;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::history::user_history::{check_range, decode_token, encode_token};
 use crate::directory::service::search::page_size;
-use crate::directory::error::Error;
-use crate::directory::model::tenant_event::TenantEvent;
-use crate::directory::model::timestamp::Timestamp;
 
 /// A request for the events of a tenant.
 #[derive(Clone, Debug)]

@@ -4,16 +4,16 @@ use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::RequestContext;
-use crate::directory::service::lookup::read::{UserRef, parse, parse_user_id};
-use crate::directory::service::search::page_size;
-use crate::directory::service::mutate::write::SKEW;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::event::{Event, EventKind};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::State;
 use crate::directory::search::sealed;
+use crate::directory::service::Directory;
+use crate::directory::service::context::RequestContext;
+use crate::directory::service::lookup::read::{UserRef, parse, parse_user_id};
+use crate::directory::service::mutate::write::SKEW;
+use crate::directory::service::search::page_size;
 use crate::identifier::IdentityKey;
 
 /// Reads for one page: after that it ends early.

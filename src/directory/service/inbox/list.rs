@@ -7,13 +7,13 @@ use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::search::sealed;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::mutate::mutation_log::MutationLine;
 use crate::directory::service::search::page_size;
-use crate::directory::error::{Error, Invalid};
-use crate::directory::model::timestamp::Timestamp;
-use crate::directory::search::sealed;
 use crate::directory::stores::{ANSWER_BYTES, View};
 use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits, Inboxes};
 

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use locality_uuid::LocalityId;
 
+use crate::directory::error::Error;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::inbox::list::{NoticesRequest, Place, READ_AT_ONCE, other_list};
-use crate::directory::error::Error;
-use crate::directory::model::timestamp::Timestamp;
 use crate::directory::stores::InboxEntry;
 
 /// A notice in one of the inboxes.

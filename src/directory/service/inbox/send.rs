@@ -7,11 +7,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::RequestContext;
-use crate::directory::service::mutate::mutation_log::MutationLine;
-use crate::directory::service::lookup::read::{FULL, ResolveOptions, UserRef, parse, parse_user_id};
-use crate::directory::service::mutate::write::{check_text, idempotency_key, is_shown};
+use crate::directory::encoded::encoded_user::Found;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::{self, Value};
 use crate::directory::model::notice::{Notice, NoticeContent};
@@ -19,10 +15,16 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Fields, State};
 use crate::directory::mutation::IdempotencyKey;
 use crate::directory::mutation::size;
+use crate::directory::service::Directory;
+use crate::directory::service::context::RequestContext;
+use crate::directory::service::lookup::read::{
+    FULL, ResolveOptions, UserRef, parse, parse_user_id,
+};
+use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::mutate::write::{check_text, idempotency_key, is_shown};
 use crate::directory::stores::View;
 use crate::directory::stores::{Delivery, InboxLimits};
 use crate::identifier::RawIdentifier;
-use crate::directory::encoded::encoded_user::Found;
 
 /// The most recipients of a notice.
 const RECIPIENTS: usize = 1_000;

@@ -7,20 +7,20 @@ use bytes::Bytes;
 use locality_uuid::LocalityId;
 use prost::Message;
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::RequestContext;
-use crate::directory::service::lookup::read::{FULL, parse};
 use crate::directory::clock::Now;
+use crate::directory::encoded::encode::identity_message;
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::{EndedOwnerships, OwnerAt};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::State;
+use crate::directory::service::Directory;
+use crate::directory::service::context::RequestContext;
+use crate::directory::service::lookup::read::{FULL, parse};
 use crate::directory::stores::{Backend, ItemResult, View};
 use crate::identifier::{IdentityKey, RawIdentifier};
-use crate::directory::encoded::encode::identity_message;
-use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 
 /// The number of times that a look-up is repeated because the owner changed between its reads.
 const ATTEMPTS: usize = 5;

@@ -4,12 +4,12 @@
 
 use locality_uuid::LocalityId;
 
-use crate::directory::service::Directory;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
+use crate::directory::service::Directory;
 use crate::directory::stores::{ItemResult, View};
-use crate::directory::encoded::encoded_user::EncodedUser;
 
 /// A user, and those that lead to it.
 pub struct Followed {

@@ -7,18 +7,18 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use tokio::task::yield_now;
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::RequestContext;
-use crate::directory::service::lookup::merge_redirects::Followed;
-use crate::directory::service::tenants::cache::KnownTenant;
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::claim::Claim;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
+use crate::directory::service::Directory;
+use crate::directory::service::context::RequestContext;
+use crate::directory::service::lookup::merge_redirects::Followed;
+use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
-use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 
 /// A user by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,14 +2,14 @@
 
 use locality_uuid::LocalityId;
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::MutationCall;
-use crate::directory::service::lookup::read::parse_user_id;
 use crate::directory::error::Error;
 use crate::directory::model::merge_report::{ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::user::User;
-use crate::directory::mutation::{Mutation, UserChange};
 use crate::directory::mutation::read_set::{MutationReport, Outcome};
+use crate::directory::mutation::{Mutation, UserChange};
+use crate::directory::service::Directory;
+use crate::directory::service::context::MutationCall;
+use crate::directory::service::lookup::read::parse_user_id;
 
 impl Directory {
     /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use locality_uuid::LocalityId;
 
-use crate::directory::service::context::{MutationCall, RequestContext};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::read_set::Outcome;
+use crate::directory::service::context::{MutationCall, RequestContext};
 
 /// The log line of a mutation under way.
 pub struct MutationLine<'a> {

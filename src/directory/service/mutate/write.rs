@@ -5,11 +5,6 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::{MutationCall, RequestContext};
-use crate::directory::service::mutate::mutation_log::MutationLine;
-use crate::directory::service::lookup::read::{parse, parse_user_id};
-use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::clock::Now;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
@@ -17,10 +12,15 @@ use crate::directory::model::event::Origin;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::user::{User, Verification};
 use crate::directory::model::{attribute, new_user};
+use crate::directory::mutation::read_set::{Outcome, Takeover};
 use crate::directory::mutation::request_hash::request_hash;
 use crate::directory::mutation::update::Update;
 use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
-use crate::directory::mutation::read_set::{Outcome, Takeover};
+use crate::directory::service::Directory;
+use crate::directory::service::context::{MutationCall, RequestContext};
+use crate::directory::service::lookup::read::{parse, parse_user_id};
+use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::tenants::cache::KnownTenant;
 use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
 const TEXT_CHARS: usize = 256;

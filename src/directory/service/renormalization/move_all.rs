@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use locality_uuid::{Generator, Mode};
 
-use crate::directory::service::Directory;
-use crate::directory::service::tenants::admin::Problem;
-use crate::directory::service::tenants::each_tenant::each_tenant;
 use crate::directory::error::Error;
 use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::service::Directory;
+use crate::directory::service::tenants::admin::Problem;
+use crate::directory::service::tenants::each_tenant::each_tenant;
 use crate::directory::stores::{Backend, Tenants};
 use crate::identifier::Rules;
 

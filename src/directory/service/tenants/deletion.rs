@@ -5,18 +5,18 @@ use std::time::Instant;
 
 use futures_util::{StreamExt, stream};
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::MutationCall;
-use crate::directory::service::mutate::mutation_log::MutationLine;
-use crate::directory::service::tenants::cache::KnownTenant;
-use crate::directory::service::tenants::queue::PAUSE;
 use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::{DeletionStep, TenantRecord};
-use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
 use crate::directory::mutation::read_set::MutationReport;
+use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
+use crate::directory::service::Directory;
+use crate::directory::service::context::MutationCall;
+use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::tenants::cache::KnownTenant;
+use crate::directory::service::tenants::queue::PAUSE;
 
 /// Users or keys in one step.
 const PAGE: usize = 100;

@@ -6,13 +6,13 @@ use std::time::Instant;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 
-use crate::directory::service::Directory;
-use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::error::Error;
 use crate::directory::model::shortening::Shortening;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
 use crate::directory::mutation::read_set::MutationReport;
+use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
+use crate::directory::service::Directory;
+use crate::directory::service::tenants::cache::KnownTenant;
 
 /// Users that are stored concurrently.
 const AT_ONCE: usize = 32;

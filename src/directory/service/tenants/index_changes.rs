@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::directory::service::Directory;
-use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
 use crate::directory::mutation::read_set::MutationReport;
+use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
+use crate::directory::service::Directory;
+use crate::directory::service::tenants::cache::KnownTenant;
 
 /// Users that are read at once.
 const PAGE: usize = 500;

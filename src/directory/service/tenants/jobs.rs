@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::directory::service::Directory;
-use crate::directory::service::tenants::cache::KnownTenant;
-use crate::directory::service::tenants::each_tenant::each_tenant;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::service::Directory;
+use crate::directory::service::tenants::cache::KnownTenant;
+use crate::directory::service::tenants::each_tenant::each_tenant;
 
 /// The pause between two searches for tenants that other servers have marked.
 const SEARCH: Duration = Duration::from_secs(30);

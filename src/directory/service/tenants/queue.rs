@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::directory::service::tenants::cache::{FRESH, RETRY};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::service::tenants::cache::{FRESH, RETRY};
 
 /// The time between a mark and the first step. A server may rely on cached policies of the
 /// tenant for the first part of it, and may then take the time of a call to finish a mutation.

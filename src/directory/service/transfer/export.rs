@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 
-use crate::directory::service::Directory;
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::service::Directory;
 use crate::directory::stores::ExportSnapshot;
 use crate::identifier::IdentityKey;
-use crate::directory::encoded::exported_user::ExportedUser;
 
 /// Users in one page.
 const PAGE: usize = 256;

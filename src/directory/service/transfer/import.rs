@@ -11,16 +11,16 @@ use locality_uuid::{Generator, Mode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::directory::service::Directory;
-use crate::directory::service::context::MutationCall;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::imported_user::{Imported, OnConflict};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::ImportedTenant;
+use crate::directory::mutation::read_set::{MutationReport, Outcome};
 use crate::directory::mutation::{
     IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange,
 };
-use crate::directory::mutation::read_set::{MutationReport, Outcome};
+use crate::directory::service::Directory;
+use crate::directory::service::context::MutationCall;
 use raw::{RawHold, RawUser};
 
 /// Imports that may be under way in this process.

@@ -9,6 +9,7 @@ use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
+use crate::directory::encoded::event::decode_event;
 use crate::directory::error::Error;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
@@ -17,7 +18,6 @@ use crate::store::mongo::collections::Collections;
 use crate::store::mongo::error::Fault;
 use crate::store::mongo::schema::{ID, TAIL, TENANT, fields, needed};
 use crate::store::mongo::tail::Tail;
-use crate::directory::encoded::event::decode_event;
 
 /// The text of a resume token. Later ones are greater, byte by byte, as MongoDB says of those that
 /// are written in hexadecimal digits.

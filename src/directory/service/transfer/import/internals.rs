@@ -1,14 +1,16 @@
 //! What an export has of a user beside what answers show, from its line.
 
-use crate::directory::service::transfer::import::line::Parser;
-use crate::directory::service::transfer::import::raw::{RawHold, RawInternals, RawNotRestored, RawUndo};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::imported_user::OnConflict;
 use crate::directory::model::merge_report::NotRestored;
 use crate::directory::model::record::{Guarded, Hold, MergeSnapshot, UserInternals};
-use crate::directory::service::lookup::read::{parse, parse_user_id};
-use crate::identifier::{Guard, IdentityKey, RawIdentifier};
 use crate::directory::model::unknown::Unknown;
+use crate::directory::service::lookup::read::{parse, parse_user_id};
+use crate::directory::service::transfer::import::line::Parser;
+use crate::directory::service::transfer::import::raw::{
+    RawHold, RawInternals, RawNotRestored, RawUndo,
+};
+use crate::identifier::{Guard, IdentityKey, RawIdentifier};
 
 /// The bytes of a skeleton: more than that of any handle.
 const SKELETON_BYTES: usize = 1_024;

@@ -4,8 +4,6 @@ use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
 
-use crate::directory::service::transfer::import::LineReject;
-use crate::directory::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute;
 use crate::directory::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
@@ -16,6 +14,8 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::State;
 use crate::directory::service::lookup::read::{parse, parse_user_id};
 use crate::directory::service::mutate::write::{SKEW, check_text, is_shown};
+use crate::directory::service::transfer::import::LineReject;
+use crate::directory::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
 use crate::identifier::{Identifier, Kind, RawIdentifier, Rules};
 
 /// The bytes that the display of an identity may have, which is as it was typed.

@@ -1,0 +1,4 @@
+//! The histories of users and tenants.
+
+pub mod tenant_history;
+pub mod user_history;

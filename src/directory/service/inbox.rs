@@ -1,0 +1,5 @@
+//! Notices: sending and reading them.
+
+pub mod list;
+pub mod merged;
+pub mod send;
