@@ -69,7 +69,7 @@ pub use service::history::user_history::{HistoryPage, HistoryRequest};
 pub use service::inbox::list::{NoticePage, NoticesRequest};
 pub use service::inbox::send::{SendRequest, SentNotice};
 pub use service::lookup::as_of::owners_at;
-pub use service::lookup::read::{Got, ResolveOptions, UserRef};
+pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
 pub use service::mutate::write::{DISPLACED, RawIdentity};
 pub use service::renormalization::move_all::move_all;
 pub use service::search::{Page, Plan, SearchRequest};

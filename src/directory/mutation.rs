@@ -56,7 +56,7 @@ pub struct Mutation {
     /// Now.
     pub time: Timestamp,
     /// Whether that is in doubt, so that nothing counts as over: see [`Now`].
-    pub in_doubt: bool,
+    pub clock_uncertain: bool,
     /// The limits of a user.
     pub limits: Limits,
     /// The tenant's rules.
@@ -191,7 +191,7 @@ impl Mutation {
             etag: None,
             request: None,
             time,
-            in_doubt: false,
+            clock_uncertain: false,
             limits: Limits::default(),
             policies: Arc::default(),
             rules: Rules::PRESENT,
@@ -226,7 +226,7 @@ impl Mutation {
 
     /// The present time of the mutation.
     pub const fn now(&self) -> Now {
-        Now { in_doubt: self.in_doubt, ..Now::certain(self.time) }
+        Now { clock_uncertain: self.clock_uncertain, ..Now::certain(self.time) }
     }
 
     /// Whether a deadline is over for certain.

@@ -85,7 +85,7 @@ impl Directory {
 
     /// The same directory, which knows later rules of normalisation than those of this build.
     #[must_use]
-    pub fn under(self, rules: Rules) -> Self {
+    pub fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
     }
 
@@ -100,8 +100,8 @@ impl Directory {
         self.limits
     }
 
-    /// Whether the first change in this tenant makes it.
-    fn makes(&self, tenant: &Tenant) -> bool {
+    /// Whether the first change in this tenant creates it.
+    fn auto_creates(&self, tenant: &Tenant) -> bool {
         !self.closed || *tenant == Tenant::DEFAULT
     }
 

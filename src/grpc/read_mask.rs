@@ -5,7 +5,7 @@ use prost_types::FieldMask;
 
 use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::{Error, Invalid};
-use crate::directory::service::lookup::read::Got;
+use crate::directory::service::lookup::read::UserById;
 use crate::directory::stores::View;
 
 /// The fields of a user, by their numbers.
@@ -86,8 +86,8 @@ impl ReadMask {
     }
 
     /// What was read, with these fields of the user alone.
-    pub fn apply_to_got(self, got: Got) -> Got {
-        Got { user: self.apply(got.user), ..got }
+    pub fn apply_to_got(self, got: UserById) -> UserById {
+        UserById { user: self.apply(got.user), ..got }
     }
 }
 

@@ -109,8 +109,10 @@ impl UsageWriter {
                 }));
             }
         }
-        let Now { time, in_doubt, .. } = std::mem::replace(&mut self.since, self.directory.now());
-        let (time, in_doubt) = (Resolution::Minute.floor(time), in_doubt || self.since.in_doubt);
+        let Now { time, clock_uncertain, .. } =
+            std::mem::replace(&mut self.since, self.directory.now());
+        let (time, clock_uncertain) =
+            (Resolution::Minute.floor(time), clock_uncertain || self.since.clock_uncertain);
         if counts.is_empty() {
             return;
         }
@@ -118,13 +120,19 @@ impl UsageWriter {
         let is_first = self.waiting.len() == 1;
         match self.waiting.back_mut() {
             Some(last) if last.time == time && !is_first => {
-                last.in_doubt |= in_doubt;
+                last.clock_uncertain |= clock_uncertain;
                 last.counts = merged(std::mem::take(&mut last.counts), counts);
             }
             _ => {
                 self.number += 1;
                 let (server, number) = (self.server, self.number);
-                self.waiting.push_back(UsageBatch { server, number, time, in_doubt, counts });
+                self.waiting.push_back(UsageBatch {
+                    server,
+                    number,
+                    time,
+                    clock_uncertain,
+                    counts,
+                });
             }
         }
         while self.waiting.len() > 1 && self.counts_waiting() > MOST_WAITING {

@@ -22,7 +22,7 @@ const START: Timestamp = Timestamp::from_millis(1_893_456_000_000);
 fn delivery(id: LocalityId, send_time: Timestamp, user: LocalityId) -> Delivery {
     let content = NoticeContent { subject: "x".to_owned(), ..Default::default() };
     let notice = Notice { id, send_time, expire_time: None, content };
-    Delivery { notice, users: vec![user], limits: LIMITS, in_doubt: false }
+    Delivery { notice, users: vec![user], limits: LIMITS, clock_uncertain: false }
 }
 
 /// Later deliveries remove notices whose time is over, and what was known of them.
@@ -41,7 +41,7 @@ async fn an_embedded_store_removes_what_is_over() {
     let notices = [first.notice.id, second.notice.id];
     // By a clock that has jumped, nothing is over.
     let late = START.plus(Duration::from_secs(1 << 30));
-    let jumped = Delivery { in_doubt: true, ..delivery(ids.next_id(), late, other) };
+    let jumped = Delivery { clock_uncertain: true, ..delivery(ids.next_id(), late, other) };
     for delivery in [first, second, jumped] {
         store.deliver(Arc::new(delivery)).await.unwrap();
     }

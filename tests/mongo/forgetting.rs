@@ -64,7 +64,8 @@ async fn inboxes_are_forgotten_some_time_after_their_notices() {
         let content = NoticeContent { subject: "over".to_owned(), ..NoticeContent::default() };
         let notice = Notice { id: users::id(9), send_time, expire_time: None, content };
         let limits = InboxLimits { retention: Duration::from_secs(60 * 60), count: 10 };
-        let delivery = Delivery { notice, users: vec![users::id(user)], limits, in_doubt: false };
+        let delivery =
+            Delivery { notice, users: vec![users::id(user)], limits, clock_uncertain: false };
         store.deliver(Arc::new(delivery)).await.unwrap();
     }
     let has = async |user| {

@@ -41,7 +41,7 @@ impl Server {
         let store =
             Mongo::open_supporting(&place.uri().await, Options::default(), supported()).await;
         let store = Arc::new(store.unwrap());
-        Self { directory: directory(store.clone()).under(later_rules()), store }
+        Self { directory: directory(store.clone()).with_rules(later_rules()), store }
     }
 
     async fn resolve(&self, email: &str) -> Result<LocalityId, Error> {

@@ -658,7 +658,7 @@ fn notice(users: &[LocalityId]) -> Arc<Delivery> {
     let (id, send_time) = (Generator::new(Mode::Variable).next_id(), Timestamp::now());
     let notice = Notice { id, send_time, expire_time: None, content };
     let limits = InboxLimits::of(&Policies::default());
-    Arc::new(Delivery { notice, users: users.to_vec(), limits, in_doubt: false })
+    Arc::new(Delivery { notice, users: users.to_vec(), limits, clock_uncertain: false })
 }
 
 async fn renormalizing(counted: &mut Counted) {

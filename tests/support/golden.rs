@@ -121,7 +121,7 @@ async fn deliver(
     limits: InboxLimits,
 ) {
     let expected = vec![true; users.len()];
-    let delivery = Arc::new(Delivery { notice, users, limits, in_doubt: false });
+    let delivery = Arc::new(Delivery { notice, users, limits, clock_uncertain: false });
     assert_eq!(inboxes.deliver(delivery).await.unwrap(), expected);
 }
 
@@ -159,7 +159,7 @@ pub async fn moved(store: Backend) {
 
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
-    let directory = directory.under(later_rules());
+    let directory = directory.with_rules(later_rules());
 
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));

@@ -27,7 +27,13 @@ fn batch(server: LocalityId, number: u64, time: Timestamp, count: u64) -> UsageB
     let caller = "web".to_owned();
     let metric = METRIC.to_owned();
     let counts = vec![UsageCount { tenant: Tenant::DEFAULT, caller, metric, count }];
-    UsageBatch { server, number, time: Resolution::Minute.floor(time), in_doubt: false, counts }
+    UsageBatch {
+        server,
+        number,
+        time: Resolution::Minute.floor(time),
+        clock_uncertain: false,
+        counts,
+    }
 }
 
 fn query(resolution: Resolution, from: Timestamp, to: Timestamp) -> UsageQuery {
@@ -79,7 +85,7 @@ async fn an_embedded_store_removes_what_is_over() {
     assert_eq!(sums(Resolution::Hour).await, [5, 6]);
     assert_eq!(sums(Resolution::Day).await, [5, 6]);
     // By a clock that has jumped, nothing is over.
-    let jumped = UsageBatch { in_doubt: true, ..batch(server, 9, start.plus(90 * DAY), 1) };
+    let jumped = UsageBatch { clock_uncertain: true, ..batch(server, 9, start.plus(90 * DAY), 1) };
     add(&store, jumped).await;
     assert_eq!(sums(Resolution::Minute).await, [6]);
     let years = 800 * DAY;

@@ -33,7 +33,7 @@ pub fn set(
         after.policies = after.policies.settled();
     }
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
-        if mutation.in_doubt
+        if mutation.clock_uncertain
             && before.policies.history_retention != after.policies.history_retention
         {
             // The history counts as complete from the time of the change on: it must be certain.

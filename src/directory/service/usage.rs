@@ -87,10 +87,10 @@ impl Directory {
         }
         let counts = batch.counts.iter().filter(|count| existing.contains(&count.tenant));
         let counts = counts.cloned().collect();
-        let UsageBatch { server, number, time, in_doubt, .. } = *batch;
+        let UsageBatch { server, number, time, clock_uncertain, .. } = *batch;
         self.backend
             .usage
-            .add_usage(Arc::new(UsageBatch { server, number, time, in_doubt, counts }))
+            .add_usage(Arc::new(UsageBatch { server, number, time, clock_uncertain, counts }))
             .await
     }
 }

@@ -101,12 +101,12 @@ impl<'t> Journal<'t> {
         &self,
         event: &TenantEvent,
         retention: Duration,
-        in_doubt: bool,
+        clock_uncertain: bool,
     ) -> Result<(), Fault> {
         let mut events = self.transaction.open_table(TENANT_EVENTS)?;
         let mut times = self.transaction.open_table(TENANT_EVENT_TIMES)?;
         let now = (event.time.as_millis(), "", 0);
-        let most = if in_doubt { 0 } else { SWEPT };
+        let most = if clock_uncertain { 0 } else { SWEPT };
         let over = times.extract_from_if(..now, |_, ()| true)?.take(most);
         for entry in over {
             let (entry, _) = entry?;
@@ -282,7 +282,7 @@ impl Tables<'_> {
                 journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
             }
             Write::AddTenantEvent(event, retention) => {
-                journal.add_tenant_event(event, *retention, mutation.in_doubt)
+                journal.add_tenant_event(event, *retention, mutation.clock_uncertain)
             }
             _ => Ok(()),
         }

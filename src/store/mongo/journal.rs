@@ -25,7 +25,7 @@ impl Transaction<'_> {
     ) -> Result<Tail, Fault> {
         let mut tail = self.users.get(&id).map(|kept| kept.tail.clone()).unwrap_or_default();
         // By then, documents with older events are gone: a history has no gaps.
-        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.in_doubt {
+        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.clock_uncertain {
             tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
         }
         let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));

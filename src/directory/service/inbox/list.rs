@@ -12,7 +12,7 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::search::sealed;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
-use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::mutate::mutation_log::MutationLog;
 use crate::directory::service::search::page_size;
 use crate::directory::stores::{ANSWER_BYTES, View};
 use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits, Inboxes};
@@ -144,7 +144,7 @@ impl Directory {
         let ids: Vec<_> = ids.collect::<Result<_, _>>()?;
 
         let users = self.inboxes_of(context, user_id).await?;
-        let line = MutationLine::of(context, users.first().copied());
+        let line = MutationLog::of(context, users.first().copied());
         let field = |n| format!("notice_ids[{n}]");
         let marked = match up_to {
             Some(time) => self.mark_up_to(&users, time).await,
@@ -173,7 +173,7 @@ impl Directory {
     ) -> Result<(), Error> {
         let id = parse_notice_id("notice_id", notice_id)?;
         let users = self.inboxes_of(context, user_id).await?;
-        let line = MutationLine::of(context, users.first().copied());
+        let line = MutationLog::of(context, users.first().copied());
         let (field, change) = (|_| "notice_id".to_owned(), |_| InboxChange::Delete(id));
         let deleted = self.change_notices(context, &users, &[id], field, change).await;
         line.log_outcome(&deleted);

@@ -20,7 +20,7 @@ use crate::directory::service::context::RequestContext;
 use crate::directory::service::lookup::read::{
     FULL, ResolveOptions, UserRef, parse, parse_user_id,
 };
-use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::mutate::mutation_log::MutationLog;
 use crate::directory::service::mutate::write::{check_text, idempotency_key, is_shown};
 use crate::directory::stores::View;
 use crate::directory::stores::{Delivery, InboxLimits};
@@ -74,7 +74,7 @@ impl Directory {
         context: &RequestContext<'_>,
         request: SendRequest<'_>,
     ) -> Result<SentNotice, Error> {
-        let line = MutationLine::of(context, None);
+        let line = MutationLog::of(context, None);
         let sent = self.send(context, request).await;
         line.log_outcome(&sent);
         sent
@@ -90,7 +90,8 @@ impl Directory {
         let key = self.notice_key(context, &request).await?;
         let mut results = self.recipients(context, &request.recipients).await?;
 
-        let (id, now, in_doubt) = (self.ids.next_id(), context.now.time, context.now.in_doubt);
+        let (id, now, clock_uncertain) =
+            (self.ids.next_id(), context.now.time, context.now.clock_uncertain);
         let (id, is_repeated) = match &key {
             Some(key) => self.backend.inboxes.begin_notice(key, id, now).await?,
             None => (id, false),
@@ -114,7 +115,7 @@ impl Directory {
         let notice = Notice { id, send_time, expire_time: request.expire_time, content };
         let users: Vec<_> = users.into_iter().collect();
         let limits = InboxLimits::of(&policies);
-        let delivery = Delivery { notice, users: users.clone(), limits, in_doubt };
+        let delivery = Delivery { notice, users: users.clone(), limits, clock_uncertain };
         let delivered = match users.is_empty() {
             true => Vec::new(),
             false => self.backend.inboxes.deliver(Arc::new(delivery)).await?,

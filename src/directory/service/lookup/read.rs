@@ -22,7 +22,7 @@ use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, R
 
 /// A user by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Got {
+pub struct UserById {
     /// The user, or the one that it was merged into.
     pub user: EncodedUser,
     /// The id that was asked for, where it is a merged user's.
@@ -105,7 +105,7 @@ impl Directory {
         context: &RequestContext<'_>,
         user_id: &str,
         view: View,
-    ) -> Result<Got, Error> {
+    ) -> Result<UserById, Error> {
         self.policies(&context.tenant).await?;
         let id = parse_user_id("user_id", user_id)?;
         let users = self.get_present(context, &[id], view).await?;
@@ -121,7 +121,7 @@ impl Directory {
         context: &RequestContext<'_>,
         user_ids: &[String],
         view: View,
-    ) -> Result<Vec<Result<Got, Error>>, Error> {
+    ) -> Result<Vec<Result<UserById, Error>>, Error> {
         self.check_batch(user_ids.len())?;
         self.policies(&context.tenant).await?;
         let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
@@ -141,7 +141,7 @@ impl Directory {
         context: &RequestContext<'_>,
         ids: &[LocalityId],
         view: View,
-    ) -> Result<Vec<ItemResult<Got>>, Error> {
+    ) -> Result<Vec<ItemResult<UserById>>, Error> {
         let followed = self.follow(&context.tenant, ids, view).await?;
         let is_gone = |user: &EncodedUser| match user.state() {
             State::Deleted { purge_time, .. } => context.now.is_past(purge_time),
@@ -150,7 +150,7 @@ impl Directory {
         let got = |(followed, id): (Followed, &LocalityId)| {
             let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));
-            Ok(Some(Got { user, merged_from }))
+            Ok(Some(UserById { user, merged_from }))
         };
         Ok(followed.into_iter().zip(ids).map(got).collect())
     }
@@ -291,7 +291,7 @@ impl Directory {
     pub(crate) async fn known_tenant(&self, tenant: &Tenant) -> Result<KnownTenant, Error> {
         match self.tenants.get(&*self.backend.tenants, tenant).await? {
             Some(tenant) => Ok(tenant),
-            None if !self.makes(tenant) => Err(Error::TenantNotFound),
+            None if !self.auto_creates(tenant) => Err(Error::TenantNotFound),
             None => Ok(KnownTenant::default()),
         }
     }

@@ -78,7 +78,7 @@ impl Directory {
     ///
     /// # Errors
     /// Those of [`crate::directory::stores::Mutations::mutate`].
-    pub(crate) async fn carry_out(&self, mutation: Mutation) -> Result<Outcome, Error> {
+    pub(crate) async fn mutate_to_completion(&self, mutation: Mutation) -> Result<Outcome, Error> {
         if !matches!(mutation.user_change(), Some(UserChange::Purge | UserChange::Expire)) {
             return self.backend.mutations.mutate(mutation).await;
         }

@@ -10,7 +10,7 @@ use crate::directory::mutation::read_set::Outcome;
 use crate::directory::service::context::{MutationCall, RequestContext};
 
 /// The log line of a mutation under way.
-pub struct MutationLine<'a> {
+pub struct MutationLog<'a> {
     caller: &'a str,
     tenant: Tenant,
     method: &'static str,
@@ -20,7 +20,7 @@ pub struct MutationLine<'a> {
     is_due: bool,
 }
 
-impl<'a> MutationLine<'a> {
+impl<'a> MutationLog<'a> {
     /// The line of a call that is about this user, or about none.
     pub fn new(call: &MutationCall<'a>, user: Option<LocalityId>) -> Self {
         let mut line = Self::of(&call.context, user);
@@ -78,7 +78,7 @@ impl<'a> MutationLine<'a> {
 }
 
 /// A caller that leaves gets no outcome; the mutation may go on.
-impl Drop for MutationLine<'_> {
+impl Drop for MutationLog<'_> {
     fn drop(&mut self) {
         self.write("caller left");
     }

@@ -19,7 +19,7 @@ use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserCha
 use crate::directory::service::Directory;
 use crate::directory::service::context::{MutationCall, RequestContext};
 use crate::directory::service::lookup::read::{parse, parse_user_id};
-use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::mutate::mutation_log::MutationLog;
 use crate::directory::service::tenants::cache::KnownTenant;
 use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
@@ -249,7 +249,7 @@ impl Directory {
         call: MutationCall<'_>,
         kind: MutationKind,
     ) -> Result<Outcome, Error> {
-        let line = MutationLine::new(&call, kind.user().map(|(id, _)| id));
+        let line = MutationLog::new(&call, kind.user().map(|(id, _)| id));
         let outcome = self.mutate_store(rules, call, kind).await;
         line.log(&outcome);
         outcome
@@ -263,7 +263,7 @@ impl Directory {
     ) -> Result<Outcome, Error> {
         let tenant = self.tenant_to_change(&call).await?;
         let mutation = Mutation { rules, ..self.mutation(call, kind, tenant)? };
-        let outcome = self.carry_out(mutation).await?;
+        let outcome = self.mutate_to_completion(mutation).await?;
         outcome.takeovers.iter().for_each(log_takeover);
         Ok(outcome)
     }
@@ -279,7 +279,7 @@ impl Directory {
         let MutationCall { context, dry_run, .. } = call;
         Ok(Mutation {
             tenant_since: tenant.since,
-            in_doubt: context.now.in_doubt,
+            clock_uncertain: context.now.clock_uncertain,
             etag,
             request,
             limits: self.limits,

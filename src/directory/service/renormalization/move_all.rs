@@ -28,7 +28,7 @@ pub async fn move_all(
 ) -> Result<Vec<Problem>, Error> {
     let limits = Limits::default();
     let directory = Directory::new(backend.clone(), Generator::new(Mode::Variable), limits);
-    let directory = Arc::new(directory.under(rules));
+    let directory = Arc::new(directory.with_rules(rules));
     let (mut problems, mut users, mut moved) = (Vec::new(), 0, 0);
     for tenant in tenants(&*backend.tenants).await? {
         let mut moving = directory.renormalize(tenant, "", dry_run).await?;

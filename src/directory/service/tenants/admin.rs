@@ -17,7 +17,7 @@ use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChang
 use crate::directory::service::Directory;
 use crate::directory::service::context::MutationCall;
 use crate::directory::service::lookup::read::parse;
-use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::mutate::mutation_log::MutationLog;
 use crate::directory::service::page_token;
 use crate::directory::service::runs::Run;
 use crate::directory::service::tenants::cache::KnownTenant;
@@ -106,7 +106,7 @@ impl Directory {
         let kind = MutationKind::Tenant(change);
         let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
-        let line = MutationLine::new(&call, None);
+        let line = MutationLog::new(&call, None);
         let outcome = self.backend.mutations.mutate(mutation).await;
         line.log(&outcome);
 
@@ -132,7 +132,7 @@ impl Directory {
         match self.tenants.get(&*self.backend.tenants, name).await? {
             Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
             Some(tenant) => Ok(tenant),
-            None if !self.makes(name) => Err(Error::TenantNotFound),
+            None if !self.auto_creates(name) => Err(Error::TenantNotFound),
             None if dry_run => Ok(KnownTenant::default()),
             None => {
                 let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
@@ -284,7 +284,7 @@ impl Renormalization {
         let KnownTenant { since, policies, .. } = self.known.clone();
         let mutation = Mutation {
             tenant_since: since,
-            in_doubt: now.in_doubt,
+            clock_uncertain: now.clock_uncertain,
             policies,
             limits,
             rules,

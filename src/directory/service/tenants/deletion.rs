@@ -14,7 +14,7 @@ use crate::directory::mutation::read_set::MutationReport;
 use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
 use crate::directory::service::Directory;
 use crate::directory::service::context::MutationCall;
-use crate::directory::service::mutate::mutation_log::MutationLine;
+use crate::directory::service::mutate::mutation_log::MutationLog;
 use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::service::tenants::queue::PAUSE;
 
@@ -49,7 +49,7 @@ impl Directory {
         let kind = MutationKind::Tenant(TenantChange::Delete(DeletionStep::Begin { with_users }));
         let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
-        let line = MutationLine::new(&call, None);
+        let line = MutationLog::new(&call, None);
         let outcome = self.backend.mutations.mutate(mutation).await;
         line.log(&outcome);
         let MutationReport::Tenant(tenant) = outcome?.report else {
@@ -177,6 +177,6 @@ impl Directory {
         let holds = Default::default();
         let policies = Arc::new(Policies { holds, history_retention, ..Policies::default() });
         let mutation = self.own_mutation(name, KnownTenant { policies, ..known }, kind);
-        Ok(self.carry_out(mutation).await?.report)
+        Ok(self.mutate_to_completion(mutation).await?.report)
     }
 }

@@ -41,7 +41,7 @@ impl Directory {
             return Ok(());
         }
         let now = self.gauged_now();
-        if now.in_doubt {
+        if now.clock_uncertain {
             return Err(Error::ClockInDoubt);
         }
 

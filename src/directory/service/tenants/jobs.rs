@@ -90,7 +90,7 @@ impl Directory {
         let now = self.now();
         Mutation {
             tenant_since: tenant.since,
-            in_doubt: now.in_doubt,
+            clock_uncertain: now.clock_uncertain,
             limits: self.limits,
             policies: tenant.policies,
             ..Mutation::new(name.clone(), now.time, kind)

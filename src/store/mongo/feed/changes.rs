@@ -13,7 +13,7 @@ use crate::directory::encoded::event::decode_event;
 use crate::directory::error::Error;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::stores::foreign_place;
+use crate::directory::stores::foreign_token;
 use crate::store::mongo::collections::Collections;
 use crate::store::mongo::error::Fault;
 use crate::store::mongo::schema::{ID, TAIL, TENANT, fields, needed};
@@ -40,7 +40,7 @@ impl Changes {
         let resume = |token: &Token| {
             let token = doc! { "_data": token };
             mongodb::bson::deserialize_from_document::<ResumeToken>(token)
-                .map_err(|_| foreign_place())
+                .map_err(|_| foreign_token())
         };
         let pipeline = [
             doc! { "$match": { "operationType": { "$in": ["insert", "replace"] } } },
@@ -123,7 +123,7 @@ fn failure(error: DriverError) -> Error {
     match &*error.kind {
         ErrorKind::Command(failed) if UNSUPPORTED.contains(&failed.code) => Error::WatchUnsupported,
         ErrorKind::Command(failed) if GONE.contains(&failed.code) => Error::ResumeExpired,
-        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign_place(),
+        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign_token(),
         _ => Fault::from(error).into(),
     }
 }
