@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
-    Consistency, Mutation, NewIdentity, NewUser, Tenant, Timestamp, UserChange, Value, View,
+    Consistency, LookUps, Mutation, Mutations, NewIdentity, NewUser, Tenant, Timestamp, UserChange,
+    Value, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::embedded::{Embedded, Options};

@@ -274,7 +274,7 @@ async fn serve(
 
 /// Logs a warning if the events of the store cannot be watched.
 async fn warn_if_unwatched(feed: &dyn EventFeed) -> Infallible {
-    if let Err(error) = feed.place().await {
+    if let Err(error) = feed.position().await {
         tracing::warn!("events cannot be watched: {}", error.with_causes());
     }
     pending().await

@@ -1,35 +1,20 @@
 //! The operations of the API, and the background tasks of a server.
 
-pub mod admin;
-pub mod as_of;
 pub mod context;
-pub mod deletion;
 pub mod duplicates;
 pub mod expiry;
-pub mod exporting;
 pub mod history;
-mod history_changes;
-pub mod importing;
 pub mod inbox;
-mod inbox_merged;
-pub mod inbox_send;
-mod index_changes;
-pub mod life;
-pub mod merge_redirects;
-pub mod moving;
-mod mutation_line;
+pub mod lookup;
+pub mod mutate;
 mod page_token;
-pub mod read;
+pub mod renormalization;
 pub mod runs;
 pub mod search;
-pub mod tenant_cache;
-pub mod tenant_history;
-mod tenant_jobs;
-mod tenant_queue;
-mod tenants;
+pub mod tenants;
+pub mod transfer;
 pub mod usage;
 pub mod watch;
-pub mod write;
 
 use std::sync::Arc;
 
@@ -37,7 +22,6 @@ use locality_uuid::Generator;
 use tokio::sync::Semaphore;
 
 use self::context::RequestContext;
-use self::importing::Imports;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
 use super::stores::{Backend, Consistency, StoredRules};
@@ -45,8 +29,9 @@ use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
 use crate::identifier::Rules;
 use runs::Runs;
-use tenant_cache::Tenants;
-use tenant_queue::TenantQueue;
+use tenants::cache::Tenants;
+use tenants::queue::TenantQueue;
+use transfer::import::Imports;
 
 /// The user directory: takes what callers typed, applies the rules, and has a [`Backend`] store
 /// the result.
@@ -100,7 +85,7 @@ impl Directory {
 
     /// The same directory, which knows later rules of normalisation than those of this build.
     #[must_use]
-    pub fn under(self, rules: Rules) -> Self {
+    pub fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
     }
 
@@ -121,8 +106,8 @@ impl Directory {
         self.limits
     }
 
-    /// Whether the first change in this tenant makes it.
-    fn makes(&self, tenant: &Tenant) -> bool {
+    /// Whether the first change in this tenant creates it.
+    fn auto_creates(&self, tenant: &Tenant) -> bool {
         !self.closed || *tenant == Tenant::DEFAULT
     }
 

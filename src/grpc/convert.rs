@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
+use crate::directory::encoded::encode::{
+    identifier_message, identity_message, user_message, value_message,
+};
+use crate::directory::encoded::event::read_event_type;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::event::EventKind;
@@ -12,18 +16,16 @@ use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestore
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::search::Lead;
-use crate::directory::service::history::HistoryRequest;
-use crate::directory::service::read::UserRef;
+use crate::directory::service::history::tenant_history::TenantHistoryRequest;
+use crate::directory::service::history::user_history::HistoryRequest;
+use crate::directory::service::lookup::read::UserRef;
+use crate::directory::service::mutate::write::RawIdentity;
 use crate::directory::service::search::Plan;
-use crate::directory::service::tenant_history::TenantHistoryRequest;
 use crate::directory::service::watch::WatchRequest;
-use crate::directory::service::write::RawIdentity;
 use crate::directory::stores::Consistency;
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
 use crate::proto::v1;
 use crate::proto::v1::{attribute_value, identifier, normalize_identity_response};
-use crate::wire::encode::{identifier_message, identity_message, user_message, value_message};
-use crate::wire::event::read_event_type;
 
 /// The identifier of a request, if it has one.
 pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {

@@ -14,13 +14,13 @@ use super::{convert, raw_response};
 use crate::access::{Call, Metric, Role};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::service::read::ResolveOptions;
+use crate::directory::service::lookup::read::ResolveOptions;
 use crate::directory::service::search::SearchRequest;
 use crate::identifier::RawIdentifier;
 use crate::proto::v1;
-use crate::wire::encode::identifier_message;
-use crate::wire::event::event_message;
-use crate::wire::fields;
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::event::event_message;
+use crate::directory::encoded::fields;
 
 mod batch;
 mod read_mask;

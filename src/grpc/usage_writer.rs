@@ -118,7 +118,7 @@ impl UsageWriter {
         }
         let since = std::mem::replace(&mut self.last_taken, self.directory.now());
         let time = Resolution::Minute.floor(since.time);
-        let in_doubt = since.in_doubt || self.last_taken.in_doubt;
+        let clock_uncertain = since.clock_uncertain || self.last_taken.clock_uncertain;
         if counts.is_empty() {
             return;
         }
@@ -126,13 +126,13 @@ impl UsageWriter {
         let is_first = self.unconfirmed.len() == 1;
         match self.unconfirmed.back_mut() {
             Some(last) if last.time == time && !is_first => {
-                last.in_doubt |= in_doubt;
+                last.clock_uncertain |= clock_uncertain;
                 last.counts = added(std::mem::take(&mut last.counts), counts);
             }
             _ => {
                 self.number += 1;
                 let (server, number) = (self.server, self.number);
-                self.unconfirmed.push_back(UsageBatch { server, number, time, in_doubt, counts });
+                self.unconfirmed.push_back(UsageBatch { server, number, time, clock_uncertain, counts });
             }
         }
         while self.unconfirmed.len() > 1 && self.unwritten_counts() > MAX_UNWRITTEN {

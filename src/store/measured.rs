@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -17,14 +18,13 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
     Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
 };
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
 
 /// The counter of operations: its name, and what it counts.
 pub const OPERATIONS: (&str, &str) = (

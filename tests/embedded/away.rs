@@ -28,7 +28,7 @@ async fn write(store: &Backend) {
 /// Looks up all users and returns the first error.
 async fn first_error(store: &Backend) -> Option<Error> {
     for n in 0..USERS {
-        if let Err(error) = users::look_up(store, n).await {
+        if let Err(error) = users::look_up(&*store.lookups, n).await {
             return Some(error);
         }
     }
@@ -39,7 +39,7 @@ async fn first_error(store: &Backend) -> Option<Error> {
 async fn a_store_recovers_completely_after_a_disk_outage() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(FILE);
-    let store: Backend = Arc::new(open(folder.path()).unwrap());
+    let store = Arc::new(open(folder.path()).unwrap()).backend();
     write(&store).await;
 
     let (copy, gone) = (folder.path().join("copy"), folder.path().join("gone"));
@@ -65,18 +65,21 @@ async fn a_store_recovers_completely_after_a_disk_outage() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for n in (0..USERS).step_by(7) {
-        assert!(users::look_up(&store, n).await.unwrap(), "user {n} is lost");
+        assert!(users::look_up(&*store.lookups, n).await.unwrap(), "user {n} is lost");
     }
-    assert!(!users::look_up(&store, USERS).await.unwrap(), "a refused mutation took effect");
+    assert!(
+        !users::look_up(&*store.lookups, USERS).await.unwrap(),
+        "a refused mutation took effect"
+    );
 
     store.mutations.mutate(users::creation(USERS)).await.unwrap();
-    assert!(users::look_up(&store, USERS).await.unwrap());
+    assert!(users::look_up(&*store.lookups, USERS).await.unwrap());
 }
 
 /// Returns an open store whose pages have all been zeroed.
 async fn open_with_lost_pages() -> (Backend, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let store: Backend = Arc::new(open(folder.path()).unwrap());
+    let store = Arc::new(open(folder.path()).unwrap()).backend();
     write(&store).await;
     let file = fs::File::options().write(true).open(folder.path().join(FILE)).unwrap();
     let length = file.metadata().unwrap().len();
@@ -93,7 +96,7 @@ async fn assert_failed(store: &Backend) {
             matches!(check, Err(Error::Internal(_))),
             "a damaged store reports itself healthy: {check:?}"
         );
-        let read = users::look_up(store, 0).await;
+        let read = users::look_up(&*store.lookups, 0).await;
         assert!(matches!(read, Err(Error::Internal(_))), "{read:?}");
         let refused = store.mutations.mutate(users::creation(USERS)).await;
         assert!(matches!(refused, Err(Error::Internal(_))), "{refused:?}");
@@ -107,7 +110,7 @@ async fn lost_pages_under_an_open_store_return_errors() {
     let (store, _folder) = open_with_lost_pages().await;
     let (mut found, mut failed) = (0, 0);
     for n in 0..USERS {
-        match users::look_up(&*store, n).await {
+        match users::look_up(&*store.lookups, n).await {
             Ok(true) => found += 1,
             Ok(false) => panic!("user {n} is reported absent although its page is lost"),
             Err(Error::Unavailable(_) | Error::Internal(_)) => failed += 1,
@@ -117,7 +120,7 @@ async fn lost_pages_under_an_open_store_return_errors() {
 
     println!("{found} users were read from memory, {failed} look-ups failed");
     assert!(failed > 0);
-    assert_failed(&*store).await;
+    assert_failed(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,6 +130,7 @@ async fn a_mutation_on_a_lost_page_fails_and_so_do_all_later_ones() {
     let error = loop {
         assert!(changed < USERS, "all users were changed without their pages");
         match store
+            .mutations
             .mutate(users::mutation(users::id(changed), UserChange::Unlink(users::email(changed))))
             .await
         {
@@ -135,5 +139,5 @@ async fn a_mutation_on_a_lost_page_fails_and_so_do_all_later_ones() {
         }
     };
     assert!(matches!(error, Error::Internal(_) | Error::OutcomeUnknown(_)), "{error:?}");
-    assert_failed(&*store).await;
+    assert_failed(&store).await;
 }

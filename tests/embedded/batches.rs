@@ -39,8 +39,9 @@ async fn watch(store: Backend, done: Arc<AtomicBool>, batches: Arc<AtomicUsize>)
 async fn a_batch_reads_one_snapshot() {
     let folder = Folder::new(Options::default());
     let store = folder.open().await.unwrap();
-    store.mutate(users::creation(1)).await.unwrap();
+    store.mutations.mutate(users::creation(1)).await.unwrap();
     store
+        .mutations
         .mutate(users::mutation(users::id(1), UserChange::Link(users::identity(name(0)))))
         .await
         .unwrap();
@@ -51,7 +52,7 @@ async fn a_batch_reads_one_snapshot() {
     while !watcher.is_finished() && (moves < NAMES || batches.load(Ordering::Relaxed) < BATCHES) {
         let replace =
             UserChange::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
-        store.mutate(users::mutation(users::id(1), replace)).await.unwrap();
+        store.mutations.mutate(users::mutation(users::id(1), replace)).await.unwrap();
         moves += 1;
     }
 

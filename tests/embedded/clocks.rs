@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym::directory::Timestamp;
+use polynym::directory::{Mutations, Timestamp};
 use polynym::store::embedded::{Embedded, Options};
 use redb::{ReadableDatabase, TableDefinition};
 

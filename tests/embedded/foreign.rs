@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use polynym::directory::Mutations;
 use polynym::store::embedded::OpenError;
 use redb::{Database, TableDefinition};
 

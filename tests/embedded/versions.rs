@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use polynym::directory::{
-    Mutation, NewUser, Policies, PolicyUpdate, TenantChange, UserChange, View,
+    LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, Reads, TenantChange, UserChange,
+    View,
 };
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
 use polynym::store::embedded::{Embedded, OpenError, Options, status, upgrade_to};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
-use polynym::directory::{Backend, NewUser, Tenant, UserChange, Value};
+use polynym::directory::{Mutations, NewUser, Search, Tenant, UserChange, Value};
 use polynym::proto::v1;
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 use tokio::time::sleep;
@@ -30,15 +30,15 @@ fn creation(n: usize, texts: usize) -> polynym::directory::Mutation {
 }
 
 /// Writes until MongoDB has forgotten the present.
-async fn forget(store: &Backend) {
-    let view = store.view().await.unwrap().unwrap();
+async fn forget(store: &(impl Mutations + Search)) {
+    let view = store.snapshot().await.unwrap().unwrap();
     let since = Instant::now();
     for n in USERS.. {
         if view.scan(&Tenant::DEFAULT, None, 1).await.unwrap().is_none() {
             return;
         }
         assert!(since.elapsed() < PATIENCE, "the moment is remembered");
-        store.mutations.mutate(creation(n, 0)).await.unwrap();
+        store.mutate(creation(n, 0)).await.unwrap();
         sleep(Duration::from_millis(50)).await;
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Backend, Consistency};
+use polynym::directory::Consistency;
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::Options;
 
@@ -63,8 +63,8 @@ async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
 
 async fn on_the_embedded_store(plan: Plan, length: Length) {
     let folder = tempfile::tempdir().unwrap();
-    let store: Backend =
-        Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
+    let store = Embedded::open(folder.path(), embedded::Options::default()).unwrap();
+    let store = Arc::new(store).backend();
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
     load.go_on(length).await;

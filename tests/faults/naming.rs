@@ -72,20 +72,21 @@ async fn servers_agree(uri: &str, database: &Database) {
     for _ in 0..SERVERS {
         stores.push(open(uri, Options::default(), false).await);
     }
-    let created = stores.iter().enumerate().map(|(n, store)| create(&**store, n));
+    let created = stores.iter().enumerate().map(|(n, store)| create(store, n));
     let created: Vec<_> = join_all(created).await.into_iter().flatten().collect();
     assert_eq!(names_have_one_token(database).await, SERVERS * USERS + USERS + 7);
 
     stores.push(open(uri, Options::default(), false).await);
     let ids: Vec<_> = created.iter().map(|user| user.id).collect();
     for store in &stores {
-        let found = store.get(&Tenant::DEFAULT, &ids, View::Full).await.unwrap();
+        let found = store.lookups.get(&Tenant::DEFAULT, &ids, View::Full).await.unwrap();
         for (found, wanted) in found.into_iter().zip(&created) {
             assert_eq!(&found.unwrap().unwrap().decode().unwrap(), wanted);
         }
         let lead = Filter::parse("attributes.\"shared 5\" = 5", &[Rules::PRESENT]).unwrap();
         let lead = lead.leads().remove(0);
-        let found = store.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await.unwrap();
+        let found =
+            store.search.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await.unwrap();
         let found: BTreeSet<_> = found.into_iter().map(|found| found.user.id).collect();
         assert_eq!(found, (0..SERVERS).map(|server| users::id(server * USERS + 5)).collect());
     }

@@ -1,7 +1,6 @@
 //! Users are searched on three shards while chunks of users move between them, and others change:
 //! a search finds each user that does not change, once and in its place.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, spec::BinarySubtype};
@@ -112,12 +111,12 @@ async fn searches_find_whom_chunks_that_move_hide() {
     let space = format!("{name}.users");
     let store = open(&cluster.uri(&name), Options::default(), false).await;
     for n in 0..RESTING + RESTLESS {
-        store.mutate(creation(n)).await.unwrap();
+        store.mutations.mutate(creation(n)).await.unwrap();
     }
     let leads = leads();
     let mut wanted = Vec::new();
     for lead in &leads {
-        wanted.push(found(&*store, lead, 1_000).await);
+        wanted.push(found(&store, lead, 1_000).await);
         assert!(wanted.last().is_some_and(|users| users.len() > 10 && users.is_sorted()), "{lead}");
     }
 
@@ -126,7 +125,7 @@ async fn searches_find_whom_chunks_that_move_hide() {
     let mut searches = 0;
     loop {
         let n = searches % leads.len();
-        let search = found(&*store, &leads[n], [3, 10, 50][searches % 3]);
+        let search = found(&store, &leads[n], [3, 10, 50][searches % 3]);
         tokio::select! {
             () = &mut moving => break,
             users = search => assert_eq!(users, wanted[n], "{}", leads[n]),

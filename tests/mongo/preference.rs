@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    Backend, Directory, Error, Limits, PolicyUpdate, Tenant, Timestamp, UserChange,
+    Backend, Directory, Error, Limits, Mutations, PolicyUpdate, Tenant, Timestamp, UserChange,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};
@@ -41,7 +41,7 @@ async fn lagging() -> (ReplicaSet, String) {
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
     let store = Mongo::open(&uri, PATIENT).await.unwrap();
     store.mutate(users::creation(0)).await.unwrap();
-    store.close().await;
+    mongo.close().await;
     let primary = set.primary().await.address();
     let behind = set.members.iter().find(|member| member.address() != primary).unwrap();
     let stop = doc! { "configureFailPoint": "rsSyncApplyStop", "mode": "alwaysOn" };
@@ -63,10 +63,11 @@ async fn write(directory: &Directory, store: &Backend) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     let (set, uri) = lagging().await;
-    let store = Arc::new(Mongo::open(&uri, PATIENT).await.unwrap());
+    let mongo = Arc::new(Mongo::open(&uri, PATIENT).await.unwrap());
+    let store = mongo.backend();
     let directory =
         Arc::new(Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default()));
-    write(&directory, &*store).await;
+    write(&directory, &store).await;
     for _ in 0..TIMES {
         let handle = Some(RawIdentifier::Handle("user2"));
         let (_, refusal) = directory
@@ -80,9 +81,9 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
         assert_eq!(tenants, [tenant], "ListTenants");
         let mut walk = directory.renormalize(Tenant::DEFAULT, "", true).await.unwrap();
         assert_eq!(walk.step().await.unwrap().users, 4, "Renormalize");
-        let due = store.expired_users(Timestamp::MAX, None, 10).await.unwrap();
+        let due = store.histories.expired_users(Timestamp::MAX, None, 10).await.unwrap();
         assert_eq!(due.len(), 1, "what is due");
-        assert!(users::look_up(&*store, 3).await.unwrap());
+        assert!(users::look_up(&*store.lookups, 3).await.unwrap());
     }
     for _ in 0..TIMES / 2 {
         let audit = IntegritySession::open(&uri).await.unwrap();
@@ -100,5 +101,5 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
         );
         assert!(status(&uri).await.unwrap().schema_version > Some(100), "status");
     }
-    store.close().await;
+    mongo.close().await;
 }

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
-use polynym::directory::{ANSWER_BYTES, Consistency, Resolved, Tenant, View};
+use polynym::directory::{ANSWER_BYTES, Consistency, LookUps, Mutations, Resolved, Tenant, View};
 use polynym::identifier::IdentityKey;
 use polynym::store::coalesce::Coalesced;
 use polynym::store::mongo::Mongo;
@@ -32,7 +32,7 @@ async fn damage_of_one_document_concerns_no_other() {
     let place = Databases::of_set(set, "").place();
     let store = place.mongo().await.unwrap();
     for n in 0..USERS {
-        store.mutations.mutate(users::creation(n)).await.unwrap();
+        store.mutate(users::creation(n)).await.unwrap();
     }
     let database = set.client().await.database(place.name().await);
     let put = async |collection: &str, document: Document| {
@@ -53,7 +53,7 @@ async fn damage_of_one_document_concerns_no_other() {
     // A server that remembers an owner does not read its claim.
     let store = Arc::new(place.mongo().await.unwrap()).backend();
     fails_alone(store.clone()).await;
-    fails_alone(Arc::new(Coalesced::new(store, Default::default()))).await;
+    fails_alone(store.layered(|inner| Coalesced::new(inner, Default::default()))).await;
 }
 
 async fn sent(server: &Process) -> i64 {

@@ -58,7 +58,7 @@ impl Scene {
     }
 
     async fn send(&self, notice: Notice, users: Vec<LocalityId>) -> Result<Vec<bool>, Error> {
-        let delivery = Delivery { notice, users, limits: LIMITS, in_doubt: false };
+        let delivery = Delivery { notice, users, limits: LIMITS, clock_uncertain: false };
         self.f.store.inboxes.deliver(Arc::new(delivery)).await
     }
 

@@ -19,7 +19,13 @@ const START: Timestamp = Timestamp::from_millis(1_795_559_400_000);
 fn batch(server: LocalityId, number: u64, time: Timestamp, count: u64) -> UsageBatch {
     let (caller, metric) = ("web".to_owned(), METRIC.to_owned());
     let counts = vec![UsageCount { tenant: Tenant::DEFAULT, caller, metric, count }];
-    UsageBatch { server, number, time: Resolution::Minute.floor(time), in_doubt: false, counts }
+    UsageBatch {
+        server,
+        number,
+        time: Resolution::Minute.floor(time),
+        clock_uncertain: false,
+        counts,
+    }
 }
 
 fn query(resolution: Resolution, from: Timestamp, to: Timestamp) -> UsageQuery {

@@ -25,26 +25,26 @@ async fn changed(f: &Fixture, user: &User) -> Result<User, Failure> {
 pub async fn a_feed_goes_on_after_each_event(f: Fixture) -> Result<(), Failure> {
     let feed = &f.store.feed;
     let joe = f.create(&["handle:joe"]).await?;
-    let start = feed.place().await?;
+    let start = feed.position().await?;
     let ann = f.create(&["handle:ann"]).await?;
     changed(&f, &joe).await?;
     let wanted = [(ann.id, 1), (joe.id, 2), (joe.id, 3)];
 
-    let (mut place, mut seen, mut places) = (start.clone(), Vec::new(), vec![start]);
+    let (mut position, mut seen, mut tokens) = (start.clone(), Vec::new(), vec![start]);
     while seen.len() < wanted.len() {
-        let page = feed.events(&place, PATIENCE).await?;
+        let page = feed.events(&position, PATIENCE).await?;
         ensure(!page.events.is_empty(), NO_EVENT)?;
-        place = page.place;
+        position = page.resume_token;
         for (event, after) in page.events {
             if !seen.contains(&facts(&event)) {
                 seen.push(facts(&event));
-                places.push(after);
+                tokens.push(after);
             }
         }
     }
     equal(&seen, &wanted.to_vec(), "the events in the order of their commits")?;
-    for (n, place) in places.iter().enumerate().take(wanted.len()) {
-        let page = feed.events(place, PATIENCE).await?;
+    for (n, token) in tokens.iter().enumerate().take(wanted.len()) {
+        let page = feed.events(token, PATIENCE).await?;
         let (event, _) = page.events.first().ok_or(NO_EVENT)?;
         equal(&facts(event), &wanted[n], "the next event")?;
     }
@@ -54,10 +54,10 @@ pub async fn a_feed_goes_on_after_each_event(f: Fixture) -> Result<(), Failure> 
 /// Without an event, a feed answers once its time is over, and sends a later event afterwards.
 pub async fn a_feed_without_events_answers_in_time(f: Fixture) -> Result<(), Failure> {
     let feed = &f.store.feed;
-    let place = feed.place().await?;
-    let page = feed.events(&place, Duration::from_millis(50)).await?;
+    let start = feed.position().await?;
+    let page = feed.events(&start, Duration::from_millis(50)).await?;
     ensure(page.events.is_empty(), "an event of nobody")?;
     let joe = f.create(&["handle:joe"]).await?;
-    let page = feed.events(&page.place, PATIENCE).await?;
+    let page = feed.events(&page.resume_token, PATIENCE).await?;
     equal(&facts(&page.events.first().ok_or(NO_EVENT)?.0), &(joe.id, 1), "the event")
 }

@@ -1,7 +1,6 @@
 //! Damaged records: look-ups of them fail, and look-ups of other users in the same batch succeed.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{Backend, Directory, Limits, Mutation, Policies, Timestamp, UserChange};
+use polynym::directory::{
+    Backend, Directory, Limits, Mutation, Mutations, Policies, Timestamp, UserChange,
+};
 use tokio::time::sleep;
 
 use super::users;
@@ -20,12 +22,11 @@ pub fn failing(n: usize) -> LocalityId {
 }
 
 /// Creates user 1, whose restore window has passed.
-pub async fn prepare(store: &Backend) {
+pub async fn prepare(store: &impl Mutations) {
     let policies =
         Arc::new(Policies { restore_window: Duration::from_secs(1), ..Policies::default() });
-    store.mutations.mutate(users::creation(1)).await.unwrap();
+    store.mutate(users::creation(1)).await.unwrap();
     store
-        .mutations
         .mutate(Mutation { policies, ..users::mutation(users::id(1), UserChange::Delete) })
         .await
         .unwrap();
@@ -53,6 +54,6 @@ pub async fn user_1_is_purged(store: Backend) {
     }
 
     expiry.abort();
-    assert!(!users::look_up(&store, 1).await.unwrap());
+    assert!(!users::look_up(&*store.lookups, 1).await.unwrap());
     assert_eq!(expired(&store).await, expected[..FAILING], "expired users after");
 }

@@ -12,8 +12,9 @@ use polynym::directory::search::{Lead, SearchedUser, elements};
 use polynym::directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym::directory::{
     Backend, ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation,
-    MutationKind, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Record,
-    ResolveOptions, Tenant, TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
+    MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate,
+    Record, ResolveOptions, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange,
+    Value, Verification, View,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
@@ -63,12 +64,11 @@ pub fn later_rules() -> Rules {
 }
 
 /// Executes all mutations.
-pub async fn fill(store: &Backend) {
+pub async fn fill(store: &(impl Mutations + Tenants)) {
     for (n, mutation) in mutations().into_iter().enumerate() {
-        let tenant = store.tenants.tenant(&mutation.tenant).await.unwrap();
+        let tenant = store.tenant(&mutation.tenant).await.unwrap();
         let tenant_since = tenant.map(|tenant| tenant.create_time).unwrap_or_default();
         store
-            .mutations
             .mutate(Mutation { tenant_since, ..mutation })
             .await
             .unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
@@ -76,8 +76,8 @@ pub async fn fill(store: &Backend) {
 }
 
 /// Fills inboxes of users of [`fill`], and makes a tenant with policies for inboxes.
-pub async fn fill_inboxes(store: &Backend) {
-    let inboxes = &*store.inboxes;
+pub async fn fill_inboxes(store: &(impl Inboxes + Mutations)) {
+    let inboxes = store;
     let update = PolicyUpdate {
         inbox_retention: Some(HOLD_TIME),
         inbox_limit: Some(500),
@@ -86,7 +86,7 @@ pub async fn fill_inboxes(store: &Backend) {
     };
     let (tenant, change) = (Tenant::parse("globex").unwrap(), TenantChange::Set(update));
     let set = Mutation::new(tenant, time(500), MutationKind::Tenant(change));
-    store.mutations.mutate(set).await.unwrap();
+    store.mutate(set).await.unwrap();
 
     // More than one bucket has.
     let limits = InboxLimits::of(&Policies::default());
@@ -120,13 +120,13 @@ async fn deliver(
     limits: InboxLimits,
 ) {
     let expected = vec![true; users.len()];
-    let delivery = Arc::new(Delivery { notice, users, limits, in_doubt: false });
+    let delivery = Arc::new(Delivery { notice, users, limits, clock_uncertain: false });
     assert_eq!(inboxes.deliver(delivery).await.unwrap(), expected);
 }
 
 /// Returns all users of a store.
-pub async fn records(store: &Backend) -> Vec<Record> {
-    store.search.scan(&Tenant::DEFAULT, None, 1_000).await.unwrap()
+pub async fn records(store: &(impl Search + ?Sized)) -> Vec<Record> {
+    store.scan(&Tenant::DEFAULT, None, 1_000).await.unwrap()
 }
 
 /// The rules versions of all identities.
@@ -139,7 +139,7 @@ fn versions(records: &[Record]) -> Vec<u32> {
 }
 
 /// Asserts that all identities have the first rules version, except the one of a later program.
-pub async fn of_the_first_rules(store: &Backend) {
+pub async fn of_the_first_rules(store: &impl Search) {
     let versions = versions(&records(store).await);
     assert_eq!(
         versions.iter().filter(|version| **version == Rules::FIRST.version()).count(),
@@ -151,12 +151,14 @@ pub async fn of_the_first_rules(store: &Backend) {
 /// Asserts that a golden store was renormalised to [`later_rules`].
 pub async fn moved(store: Backend) {
     assert!(
-        versions(&records(&store).await).iter().all(|version| *version == later_rules().version())
+        versions(&records(&*store.search).await)
+            .iter()
+            .all(|version| *version == later_rules().version())
     );
 
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
-    let directory = directory.under(later_rules());
+    let directory = directory.with_rules(later_rules());
 
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));
@@ -173,12 +175,12 @@ pub async fn moved(store: Backend) {
 }
 
 /// Asserts that each user of a golden store is found by all that it can be searched by.
-pub async fn searchable(store: &Backend) {
+pub async fn searchable(store: &impl Search) {
     let mut searches = 0;
     for record in records(store).await {
         for (field, value) in elements(&record.user) {
             let lead = Lead::Equals { field, value };
-            let found = store.search.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Full);
+            let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Full);
             let found = found.await.unwrap();
             let shown = SearchedUser::of(record.user.clone(), View::Full);
             assert!(found.contains(&shown), "{lead:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Backend, Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationCall,
+    Consistency, Decision, EncodedUser, Error, ItemResult, LookUps, Mutation, MutationCall,
     MutationKind, NewIdentity, NewUser, Now, Policies, ReadSet, RequestContext, Tenant,
     TenantChange, Timestamp, User, UserChange, Value, View,
 };
@@ -119,17 +119,17 @@ pub fn user(n: usize) -> User {
 
 /// Looks user `n` up by its identifiers and its id. Returns true if all three look-ups find it,
 /// false if none does, and the first error otherwise. Panics on a partial or a different result.
-pub async fn look_up(store: &Backend, n: usize) -> Result<bool, Error> {
+pub async fn look_up(store: &(impl LookUps + ?Sized), n: usize) -> Result<bool, Error> {
     let mut found_users = Vec::new();
     for key in keys(n) {
         let resolved =
-            store.lookups.resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO).await?;
+            store.resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO).await?;
         for found in resolved.found {
             found_users.push(found?.map(|found| found.user));
         }
     }
 
-    for found in store.lookups.get(&Tenant::DEFAULT, &[id(n)], View::Full).await? {
+    for found in store.get(&Tenant::DEFAULT, &[id(n)], View::Full).await? {
         found_users.push(found?);
     }
 

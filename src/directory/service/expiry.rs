@@ -9,10 +9,10 @@ use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
 use super::Directory;
-use super::tenant_cache::KnownTenant;
 use crate::directory::error::Error;
+use crate::directory::mutation::read_set::MutationReport;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::directory::read_set::MutationReport;
+use crate::directory::service::tenants::cache::KnownTenant;
 use crate::directory::stores::ExpiredUser;
 
 /// The pause between two rounds.
@@ -51,7 +51,7 @@ impl Directory {
     async fn expire_round(&self, failing: &mut Failing) -> Result<(), Error> {
         let (now, mut after) = (self.gauged_now(), None);
         failing.forget_old(Instant::now());
-        if now.in_doubt {
+        if now.clock_uncertain {
             return Ok(());
         }
 
@@ -82,9 +82,13 @@ impl Directory {
         let KnownTenant { since, policies, .. } = known.unwrap_or_default();
         let now = self.now();
         let mutation = Mutation::of_user(tenant, id, now.time, UserChange::Expire);
-        let mutation =
-            Mutation { tenant_since: since, in_doubt: now.in_doubt, policies, ..mutation };
-        let outcome = self.carry_out(mutation).await?;
+        let mutation = Mutation {
+            tenant_since: since,
+            clock_uncertain: now.clock_uncertain,
+            policies,
+            ..mutation
+        };
+        let outcome = self.mutate_to_completion(mutation).await?;
         if let MutationReport::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");
         }

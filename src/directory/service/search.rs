@@ -2,6 +2,7 @@
 
 use super::Directory;
 use super::context::RequestContext;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::timestamp::Timestamp;
@@ -10,7 +11,6 @@ use crate::directory::search::{
     Field, Filter, Lead, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
 use crate::directory::stores::{ANSWER_BYTES, Consistency, View};
-use crate::wire::encoded_user::EncodedUser;
 
 /// Users in a page by default, and at most (AIP-158).
 const PAGE: usize = 50;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::Directory;
 use super::context::RequestContext;
-use super::history::check_range;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::service::history::user_history::check_range;
 use crate::directory::stores::{Resolution, UsageBatch, UsagePoint, UsageQuery};
 
 /// The time that is read where a request says none.
@@ -87,10 +87,10 @@ impl Directory {
         }
         let counts = batch.counts.iter().filter(|count| existing.contains(&count.tenant));
         let counts = counts.cloned().collect();
-        let UsageBatch { server, number, time, in_doubt, .. } = *batch;
+        let UsageBatch { server, number, time, clock_uncertain, .. } = *batch;
         self.backend
             .usage
-            .add_usage(Arc::new(UsageBatch { server, number, time, in_doubt, counts }))
+            .add_usage(Arc::new(UsageBatch { server, number, time, clock_uncertain, counts }))
             .await
     }
 }

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::identifier::IdentityKey;
-use crate::wire::exported_user::ExportedUser;
 
 /// A store as it was at one moment: later mutations do not show. A store may forget the moment;
 /// from then on all methods return none.

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::{Error, ItemError};
 use crate::directory::model::event::Event;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -11,7 +12,6 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
 
 /// A part of a user's history.
 #[derive(Clone, Debug)]

@@ -45,7 +45,7 @@ pub struct Delivery {
     /// The limits of their inboxes.
     pub limits: InboxLimits,
     /// Whether the time is in doubt, so that nothing counts as over.
-    pub in_doubt: bool,
+    pub clock_uncertain: bool,
 }
 
 /// A place in an inbox.

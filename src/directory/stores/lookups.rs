@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::{Error, ItemError};
 use crate::directory::model::tenant::Tenant;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// The freshness of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

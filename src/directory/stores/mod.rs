@@ -19,7 +19,7 @@ mod usage;
 use std::sync::Arc;
 
 pub use export_snapshot::ExportSnapshot;
-pub use feed::{EventFeed, FeedPage, Place, foreign_place};
+pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
 pub use file::StoreFile;
 pub use histories::{ExpiredUser, Histories, History};
 pub use inboxes::{Delivery, InboxChange, InboxEntry, InboxLimits, InboxPart, Inboxes};

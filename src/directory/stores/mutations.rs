@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 
 /// Mutations, each of which is one transaction.
 #[async_trait]

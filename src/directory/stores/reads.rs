@@ -5,11 +5,11 @@ use locality_uuid::LocalityId;
 
 use super::lookups::{Consistency, ItemResult, View};
 use super::stored_rules::StoredRules;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::tenant::Tenant;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
 
 /// Reads that no cache answers and no other read shares.
 #[async_trait]

@@ -63,7 +63,7 @@ pub struct UsageBatch {
     /// The minute.
     pub time: Timestamp,
     /// Whether that is in doubt, so that nothing counts as over.
-    pub in_doubt: bool,
+    pub clock_uncertain: bool,
     /// The counts, at most one of each tenant, caller and metric.
     pub counts: Vec<UsageCount>,
 }

@@ -10,14 +10,14 @@ use crate::directory::error::{Error, Invalid};
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
-use crate::directory::service::exporting::Export;
+use crate::directory::service::transfer::export::Export;
 use crate::grpc::raw_response::Exported as Message;
 use crate::grpc::status::status;
 use crate::proto::v1;
-use crate::wire::encode::time_message;
-use crate::wire::exported_user::ExportedUser;
-use crate::wire::internals::hold_message;
-use crate::wire::tenant::tenant_message;
+use crate::directory::encoded::encode::time_message;
+use crate::directory::encoded::exported_user::ExportedUser;
+use crate::directory::encoded::internals::hold_message;
+use crate::directory::encoded::tenant::tenant_message;
 use v1::export_users_response::{End, Start};
 
 /// The bytes of users after which a message is complete.

@@ -16,7 +16,7 @@ use crate::directory::model::imported_user::OnConflict;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::ImportedTenant;
 use crate::directory::service::Directory;
-use crate::directory::service::importing::{Import, ImportOptions, LineOutcome};
+use crate::directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
 use crate::grpc::authorization::permitted_tenant;
 use crate::grpc::convert::optional_timestamp;
 use crate::grpc::status::{reason, status};

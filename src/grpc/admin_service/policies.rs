@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 
+use crate::directory::encoded::definition::read_definition;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use crate::directory::model::policies::{INBOX_LIMIT, PolicyUpdate};
 use crate::directory::model::reserved;
 use crate::identifier::Kind;
 use crate::proto::v1;
-use crate::wire::definition::read_definition;
 
 /// The update that sets the fields in `mask` to those of `policies`. Without a mask, sets all
 /// fields that are present.

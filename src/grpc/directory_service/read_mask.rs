@@ -4,9 +4,9 @@ use bytes::Bytes;
 use prost_types::FieldMask;
 
 use crate::directory::error::{Error, Invalid};
-use crate::directory::service::read::Got;
+use crate::directory::service::lookup::read::Got;
 use crate::directory::stores::View;
-use crate::wire::encoded_user::{EncodedUser, Found};
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 
 /// The fields of a user, by their numbers.
 const FIELDS: [(&str, u32); 12] = [

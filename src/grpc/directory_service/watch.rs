@@ -16,7 +16,7 @@ use crate::grpc::status::status;
 use crate::proto::v1::watch_response::Kind;
 use crate::proto::v1::{Event, Heartbeat, WatchResponse};
 use crate::transport::rich_status::plain;
-use crate::wire::event::event_message;
+use crate::directory::encoded::event::event_message;
 
 /// The gauge of watches.
 pub const WATCHES: (&str, &str) = ("polynym_watches", "Open watches");

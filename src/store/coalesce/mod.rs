@@ -18,11 +18,11 @@ pub use batch::CALL_ITEMS;
 use locality_uuid::LocalityId;
 pub use options::Options;
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::stores::{Consistency, ItemResult, LookUps, Resolved, View};
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::{EncodedUser, Found};
 use batch::{Answered, Answers, Group};
 use late::Late;
 use queue::Queue;

@@ -7,14 +7,14 @@ use super::error::Fault;
 use super::read::{Snapshot, optional};
 use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredUser, TENANT_EVENTS};
 use super::stored_event::StoredEvent;
+use crate::directory::encoded::event::decode_ended;
+use crate::directory::encoded::tenant_event::decode_tenant_event;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::stores::History;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::Past;
-use crate::wire::event::decode_ended;
-use crate::wire::tenant_event::decode_tenant_event;
 
 /// The number of an event, and its row.
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);

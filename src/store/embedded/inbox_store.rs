@@ -100,7 +100,7 @@ impl stores::Inboxes for Embedded {
 /// Delivers a notice to those of the users that are there.
 fn deliver(
     transaction: &WriteTransaction,
-    Delivery { notice, users, limits, in_doubt }: &Delivery,
+    Delivery { notice, users, limits, clock_uncertain }: &Delivery,
 ) -> Result<Result<Vec<bool>, Error>, Fault> {
     if schema(transaction)? < INBOXED {
         return Ok(Err(Error::NoInboxes));
@@ -116,7 +116,7 @@ fn deliver(
         delivered.push(is_there);
     }
     for _ in 0..SWEPT {
-        if *in_doubt || !inboxes.sweep(notice.send_time)? {
+        if *clock_uncertain || !inboxes.sweep(notice.send_time)? {
             break;
         }
     }

@@ -60,6 +60,7 @@ pub use restore::restore;
 pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -70,7 +71,7 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::stores::{
     ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
@@ -79,7 +80,6 @@ use crate::directory::stores::{
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::store::measured::set_versions;
 use crate::store::owner_hints::OwnerHints;
-use crate::wire::encoded_user::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
 use locality_uuid::LocalityId;

@@ -17,9 +17,9 @@ use crate::directory::error::Error;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::directory::read_set::Outcome;
-use crate::directory::stores::{Consistency, Store, View};
+use crate::directory::stores::{Consistency, LookUps, Mutations, Reads, View};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::store::embedded::file::tests::faults::Failing;
 

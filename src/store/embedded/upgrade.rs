@@ -24,7 +24,7 @@ use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::service::moving::move_all;
+use crate::directory::service::renormalization::move_all::move_all;
 use crate::directory::stores::StoredRules;
 use crate::identifier::Rules;
 use crate::store::attribute_names::{AttributeNames, KnownNames};

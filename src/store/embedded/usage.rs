@@ -62,7 +62,7 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
         }
     }
 
-    if batch.in_doubt {
+    if batch.clock_uncertain {
         return Ok(());
     }
     let all = series.len()?;

@@ -13,6 +13,7 @@ use super::backup;
 use super::error::Fault;
 use super::read::Snapshot;
 use super::{Embedded, YIELD_EVERY};
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
@@ -20,7 +21,6 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::stores::ExportSnapshot;
 use crate::directory::stores::StoreFile;
 use crate::identifier::IdentityKey;
-use crate::wire::exported_user::ExportedUser;
 
 impl StoreFile for Embedded {
     fn copy(&self) -> Result<File, Error> {

@@ -8,11 +8,11 @@ use locality_uuid::LocalityId;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::{Hit, LookupCache, Terms};
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::stores::{Consistency, ItemResult, LookUps, Reads, Resolved, View};
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// The counter of look-ups that may be answered from the cache.
 pub const LOOK_UPS: (&str, &str) = (

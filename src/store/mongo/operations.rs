@@ -13,7 +13,7 @@ use super::error::Fault;
 use super::{DETACHED_TIMEOUT, Mongo};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::stores::Mutations;
 
 /// Mutations of one call that are carried out at once, where each has its own transaction.

@@ -11,6 +11,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::attributes::{ATTRIBUTES, attribute_array, read_attributes};
 use super::error::Fault;
 use super::tail::Tail;
+use crate::directory::encoded::attributes::encode_value;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::ItemError;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::Claim;
@@ -23,8 +25,6 @@ use crate::directory::stores::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::store::searched::AttributeTokens;
-use crate::wire::attributes::encode_value;
-use crate::wire::encoded_user::EncodedUser;
 
 /// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`],
 /// [`ATTRIBUTES`].

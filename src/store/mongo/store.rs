@@ -12,6 +12,7 @@ use super::commit_gate::CommitGate;
 use super::error::Fault;
 use super::snapshot::Snapshot;
 use super::{MIN_COMMIT_WAIT, Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -22,14 +23,13 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::stores::{
     Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps, Mutations,
     Reads, Resolved, Search, StoredRules, Tenants, View,
 };
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
 
 #[async_trait]
 impl LookUps for Mongo {

@@ -25,8 +25,8 @@ use super::tail::Tail;
 use super::versions::Versions;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use crate::directory::stores::InboxLimits;
 use crate::store::searched::AttributeTokens;
 

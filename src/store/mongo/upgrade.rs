@@ -20,7 +20,7 @@ use super::schema::{META, MOVING};
 use super::supported::{JOURNALED, Supported, TOKENS};
 use super::versions::{Fence, LEASE, Versions};
 use super::{Mongo, Options};
-use crate::directory::service::moving::move_all;
+use crate::directory::service::renormalization::move_all::move_all;
 use crate::identifier::Rules;
 
 /// The pause between the announcement of a move of identities and its begin: by then each server

@@ -6,7 +6,7 @@ use std::path::Path;
 use locality_uuid::LocalityId;
 use polynym::directory::search::{Filter, Lead};
 use polynym::directory::{
-    AttributeDefinition, Backend, DefinitionUpdate, MutationKind, PolicyUpdate, Tenant,
+    AttributeDefinition, DefinitionUpdate, MutationKind, Mutations, PolicyUpdate, Search, Tenant,
     TenantChange, Timestamp, View,
 };
 use polynym::identifier::Rules;
@@ -23,10 +23,9 @@ const NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
 
 /// The users that a condition finds.
-async fn found(store: &Backend, condition: &str) -> Vec<LocalityId> {
+async fn found(store: &impl Search, condition: &str) -> Vec<LocalityId> {
     let lead: Lead = Filter::parse(condition, &[Rules::PRESENT]).unwrap().leads().remove(0);
-    let found =
-        store.search.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Basic).await.unwrap();
+    let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Basic).await.unwrap();
     found.into_iter().map(|found| found.user.id).collect()
 }
 

@@ -33,7 +33,7 @@ impl Folder {
         let joe = {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             let joe = runtime.spawn(async move {
-                let mut scene = Scene::at(Arc::new(store), ahead).await;
+                let mut scene = Scene::at(Arc::new(store).backend(), ahead).await;
                 let (joe, ann) =
                     (scene.create(handle("joe")).await, scene.create(handle("ann")).await);
                 scene.client.delete(&joe).await.unwrap();

@@ -57,7 +57,12 @@ async fn eventual_look_ups_share_calls_with_each_other() {
 async fn tenants_share_no_call() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let other = Tenant::parse("other").unwrap();
-    scene.store.mutate(Mutation { tenant: other.clone(), ..users::creation(20) }).await.unwrap();
+    scene
+        .backend
+        .mutations
+        .mutate(Mutation { tenant: other.clone(), ..users::creation(20) })
+        .await
+        .unwrap();
     let tenants = [Tenant::DEFAULT, other.clone(), Tenant::parse("third").unwrap()];
     // One call per tenant is in flight; look-ups wait only for the call of their own tenant.
     let busy: Vec<_> = tenants.iter().map(|tenant| scene.get(tenant, &[0])).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, EncodedUser, Error, Found, ItemResult, LookUps, Resolved, Tenant, View,
+    Backend, Consistency, EncodedUser, Error, Found, ItemResult, LookUps, Resolved, Tenant, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::coalesce::{Coalesced, Options};
@@ -159,6 +159,8 @@ impl LookUps for Gate {
 pub struct Scene {
     pub gate: Arc<Gate>,
     pub store: Arc<dyn LookUps>,
+    /// The store below the gate.
+    pub backend: Backend,
     _folder: TempDir,
 }
 
@@ -172,10 +174,10 @@ impl Scene {
         }
         let (asked, answered) = (watch::Sender::new(Vec::new()), watch::Sender::new(0));
         let (open, faults, failing_key) = (Semaphore::new(0), Mutex::default(), Mutex::default());
-        let inner = backend.lookups;
+        let inner = backend.lookups.clone();
         let gate = Arc::new(Gate { inner, asked, answered, open, faults, failing_key });
         let store = Arc::new(Coalesced::new(gate.clone(), options));
-        Self { gate, store, _folder: folder }
+        Self { gate, store, backend, _folder: folder }
     }
 
     /// Starts a look-up of the handles of users.

@@ -25,7 +25,7 @@ impl Scene {
     async fn large() -> Self {
         let scene = Self::new(Options { calls: 1, ..STEADY }).await;
         for n in 100..132 {
-            scene.store.mutate(users::large_creation(n)).await.unwrap();
+            scene.backend.mutations.mutate(users::large_creation(n)).await.unwrap();
         }
         scene
     }

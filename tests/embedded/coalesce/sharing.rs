@@ -156,7 +156,12 @@ async fn a_look_up_never_joins_a_call_in_flight() {
     scene.gate.asked_for(1).await;
 
     let handle = Identifier::parse(RawIdentifier::Handle("user5")).unwrap();
-    scene.store.mutate(users::mutation(users::id(5), UserChange::Unlink(handle))).await.unwrap();
+    scene
+        .backend
+        .mutations
+        .mutate(users::mutation(users::id(5), UserChange::Unlink(handle)))
+        .await
+        .unwrap();
     let late = scene.latest(&[5]);
     settle().await;
     scene.gate.open(2);

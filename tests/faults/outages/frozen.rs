@@ -72,6 +72,7 @@ impl Stage {
             others.spawn(async move {
                 for n in (n..).take_while(|_| !stop.load(Relaxed)) {
                     let _ = store
+                        .lookups
                         .resolve(
                             &[key(names[n % names.len()])],
                             Consistency::Latest,
@@ -92,6 +93,7 @@ impl Stage {
                 for n in (n..).take_while(|_| is_left()) {
                     let since = Instant::now();
                     let found = store
+                        .lookups
                         .resolve(
                             &[key(names[n % names.len()])],
                             Consistency::Latest,
@@ -123,6 +125,7 @@ impl Stage {
         let since = Instant::now();
         while self
             .store
+            .lookups
             .resolve(&[key(self.through[0])], Consistency::Latest, View::Full, Duration::ZERO)
             .await
             .is_err()

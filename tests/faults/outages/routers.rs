@@ -45,7 +45,7 @@ impl Turns {
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.turn().mutate(mutation).await
+        self.turn().mutations.mutate(mutation).await
     }
 
     /// Carries out a change that is possible; answers with the user.
@@ -58,6 +58,7 @@ impl Turns {
     async fn owner(&self, key: IdentityKey) -> Option<LocalityId> {
         let mut resolved = self
             .turn()
+            .lookups
             .resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO)
             .await
             .unwrap();

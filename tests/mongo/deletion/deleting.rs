@@ -28,7 +28,7 @@ fn call(method: &'static str) -> MutationCall<'static> {
 
 /// A server, whose upkeep ends with the test.
 async fn server(place: &InDatabase) -> Arc<Directory> {
-    let store = Arc::new(place.mongo().await.unwrap());
+    let store = Arc::new(place.mongo().await.unwrap()).backend();
     let directory =
         Directory::new(store, Generator::new(Mode::Variable), Limits::default()).closed();
     let directory = Arc::new(directory);

@@ -26,9 +26,9 @@ fn damaged(n: usize, id: LocalityId) -> Document {
 async fn users_that_fail_stop_no_other() {
     let set = servers::one_member().await;
     let place = Databases::of_set(set, "").place();
-    let store = place.mongo().await.unwrap();
-    prepare(&store).await;
+    let store = Arc::new(place.mongo().await.unwrap());
+    prepare(&*store).await;
     let users = set.client().await.database(place.name().await).collection("users");
     users.insert_many((0..FAILING).map(|n| damaged(n, failing(n)))).await.unwrap();
-    user_1_is_purged(Arc::new(store)).await;
+    user_1_is_purged(store.backend()).await;
 }

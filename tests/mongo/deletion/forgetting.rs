@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use mongodb::bson::{DateTime, Document, doc};
 use polynym::directory::stores::{Delivery, InboxLimits, Inboxes};
 use polynym::directory::{
-    Mutation, Notice, NoticeContent, Policies, Record, Tenant, Timestamp, UserChange,
+    Histories, Mutation, Mutations, Notice, NoticeContent, Policies, Reads, Record, Search, Tenant,
+    Timestamp, UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use polynym::store::mongo::Mongo;
@@ -63,7 +64,8 @@ async fn inboxes_are_forgotten_some_time_after_their_notices() {
         let content = NoticeContent { subject: "over".to_owned(), ..NoticeContent::default() };
         let notice = Notice { id: users::id(9), send_time, expire_time: None, content };
         let limits = InboxLimits { retention: Duration::from_secs(60 * 60), count: 10 };
-        let delivery = Delivery { notice, users: vec![users::id(user)], limits, in_doubt: false };
+        let delivery =
+            Delivery { notice, users: vec![users::id(user)], limits, clock_uncertain: false };
         store.deliver(Arc::new(delivery)).await.unwrap();
     }
     let has = async |user| {

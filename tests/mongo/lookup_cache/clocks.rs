@@ -30,8 +30,10 @@ async fn a_clock_that_jumps_makes_no_answer_older_or_younger() {
     let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
     let store = polynym::store::mongo::Mongo::open(&place.uri().await, options).await.unwrap();
     let cache = store.cache().unwrap().clone();
-    let store = Arc::new(Cached::new(Arc::new(store), cache));
-    let mut scene = clocks::Scene::new(store).await;
+    let backend = Arc::new(store).backend();
+    let below = backend.reads.clone();
+    let cached = backend.layered(|inner| Cached::new(inner, below, cache));
+    let mut scene = clocks::Scene::new(cached).await;
     let joe = v1::User { identities: vec![identity(handle("joe"))], ..Default::default() };
     scene.client.create(joe).await.unwrap();
 

@@ -13,9 +13,10 @@ use mongodb::bson::{Document, doc};
 use polynym::directory::search::{Filter, Lead};
 use polynym::directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym::directory::{
-    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Tenant, TenantChange,
-    Timestamp, Update, UserChange, Value, Verification, View,
+    ConflictPolicy, Consistency, Directory, Histories, IdempotencyKey, Limits, LookUps, Mutation,
+    MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate,
+    Reads, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange, Value,
+    Verification, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::store::mongo::Mongo;
@@ -560,8 +561,8 @@ async fn ends(counted: &mut Counted) {
             purge(0, 230),
         )
         .await;
-    let holds = [Kind::Email, Kind::Handle, Kind::Social]
-        .map(|kind| (kind, std::time::Duration::from_secs(3_600)));
+    let holds =
+        [Kind::Email, Kind::Handle, Kind::Social].map(|kind| (kind, Duration::from_secs(3_600)));
     let holding = Policies { holds: BTreeMap::from(holds), ..Policies::default() };
     counted.mutate("the same with holds", under(holding, purge(1, 231))).await;
     let cost = counted
@@ -657,7 +658,7 @@ fn notice(users: &[LocalityId]) -> Arc<Delivery> {
     let (id, send_time) = (Generator::new(Mode::Variable).next_id(), Timestamp::now());
     let notice = Notice { id, send_time, expire_time: None, content };
     let limits = InboxLimits::of(&Policies::default());
-    Arc::new(Delivery { notice, users: users.to_vec(), limits, in_doubt: false })
+    Arc::new(Delivery { notice, users: users.to_vec(), limits, clock_uncertain: false })
 }
 
 async fn renormalizing(counted: &mut Counted) {

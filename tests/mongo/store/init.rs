@@ -10,6 +10,7 @@ use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 
+use polynym::directory::Mutations;
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::Notify;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Bson, Document, doc};
 use polynym::directory::{
-    IdempotencyKey, Mutation, NewIdentity, NewUser, Tenant, Timestamp, UserChange,
+    IdempotencyKey, Mutation, Mutations, NewIdentity, NewUser, Tenant, Timestamp, UserChange,
 };
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};

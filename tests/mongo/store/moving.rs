@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Error, UserChange};
+use polynym::directory::{Error, Mutations, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::integrity::{Finding, Inconsistency, Observer, Summary, verify};
 use polynym::store::mongo::{InitOptions, IntegritySession, Mongo, Options, init};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Output;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Backend, Timestamp, User};
+use polynym::directory::{LookUps, Mutations, Timestamp, User};
 
 use super::store_command::{json, store};
 use crate::output::{err, out};
@@ -160,7 +160,7 @@ pub async fn unrepairable(broken: &dyn Breakable) {
 }
 
 /// Writes users into a store, many at once.
-pub async fn create(store: &Backend, users: std::ops::Range<usize>) {
+pub async fn create(store: &impl Mutations, users: std::ops::Range<usize>) {
     use futures_util::StreamExt;
     let creations =
         users.map(|n| async move { store.mutate(users::creation(n)).await.map(drop).unwrap() });
@@ -168,7 +168,7 @@ pub async fn create(store: &Backend, users: std::ops::Range<usize>) {
 }
 
 /// Checks that users are found by all that they have.
-pub async fn assert_there(store: &Backend, users: &[usize]) {
+pub async fn assert_there(store: &impl LookUps, users: &[usize]) {
     for n in users {
         assert!(users::look_up(store, *n).await.unwrap(), "user {n} is not there");
     }

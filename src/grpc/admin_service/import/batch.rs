@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::line::raw_user;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::service::importing::{Import, Line, LineOutcome};
+use crate::directory::service::transfer::import::{Import, Line, LineOutcome};
 use crate::grpc::status::status;
 use crate::proto::v1;
 use crate::transport::rich_status::internal;

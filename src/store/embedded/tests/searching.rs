@@ -13,7 +13,7 @@ use crate::directory::mutation::{MutationKind, UserChange};
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::search::SearchRequest;
-use crate::directory::stores::Store;
+use crate::directory::stores::Mutations;
 use crate::store::embedded::{Embedded, Options};
 
 /// Users that one page reads at most.

@@ -84,7 +84,7 @@ impl Recent {
         if events.len() < most {
             place = place.max(&kept.end);
         }
-        Some(FeedPage { events, place: place.clone().into_bytes() })
+        Some(FeedPage { events, resume_token: place.clone().into_bytes() })
     }
 
     fn change(&self, change: impl FnOnce(&mut Kept)) {
