@@ -27,7 +27,7 @@ async fn an_embedded_store_removes_what_is_over() {
     let notices = [first.notice.id, second.notice.id];
     // Nothing expires by a clock that has jumped.
     let late = START.plus(Duration::from_secs(1 << 30));
-    let jumped = Delivery { in_doubt: true, ..delivery(ids.next_id(), late, other) };
+    let jumped = Delivery { clock_uncertain: true, ..delivery(ids.next_id(), late, other) };
     for delivery in [first, second, jumped] {
         store.deliver(Arc::new(delivery)).await.unwrap();
     }

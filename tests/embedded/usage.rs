@@ -29,7 +29,7 @@ async fn an_embedded_store_removes_what_is_over() {
     assert_eq!(sums(Resolution::Hour).await, [5, 6]);
     assert_eq!(sums(Resolution::Day).await, [5, 6]);
     // By a clock that has jumped, nothing is over.
-    let jumped = UsageBatch { in_doubt: true, ..batch(server, 9, start.plus(90 * DAY), 1) };
+    let jumped = UsageBatch { clock_uncertain: true, ..batch(server, 9, start.plus(90 * DAY), 1) };
     add(&store, jumped).await;
     assert_eq!(sums(Resolution::Minute).await, [6]);
     let years = 800 * DAY;

@@ -15,5 +15,5 @@ pub const START: Timestamp = Timestamp::from_millis(1_893_456_000_000);
 pub fn delivery(id: LocalityId, send_time: Timestamp, user: LocalityId) -> Delivery {
     let content = NoticeContent { subject: "x".to_owned(), ..Default::default() };
     let notice = Notice { id, send_time, expire_time: None, content };
-    Delivery { notice, users: vec![user], limits: LIMITS, in_doubt: false }
+    Delivery { notice, users: vec![user], limits: LIMITS, clock_uncertain: false }
 }
