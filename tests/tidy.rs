@@ -16,7 +16,7 @@ const MEDIAN_FILE_LINES: usize = 120;
 const LINE_CHARS: usize = 100;
 
 /// The modules that each module may import. `commands` and the root assemble the program.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("reload", &[]),
     ("access", &["reload"]),
     ("identifier", &[]),
