@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use prost::Message;
 use tonic::{Code, Status};
-use tonic_types::{Status as RpcStatus, StatusExt};
+use tonic_types::StatusExt;
 
 use super::failure::Failure;
 use super::output::{self, printable};
+use crate::proto::google::rpc::Status as RpcStatus;
 
 impl Failure {
     /// Reports the failure on standard error, and as JSON on standard output if that was asked for.

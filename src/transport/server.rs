@@ -107,7 +107,7 @@ async fn accept<R: Routes>(
 }
 
 /// Updates the gauges in a loop.
-async fn measure<R: Routes>(listener: &Listener, handler: &CallHandler<R>) -> Infallible {
+async fn update_gauges<R: Routes>(listener: &Listener, handler: &CallHandler<R>) -> Infallible {
     loop {
         handler.set_gauges();
         if let Some(tls) = &listener.tls {

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
+use polynym::client::directory_service_client::DirectoryServiceClient;
 use polynym::proto::v1;
 use serde_json::Value;
 
@@ -61,8 +62,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 /// Looks somebody up as part of a trace.
 async fn resolve_traced(server: &Server) {
-    let mut client =
-        v1::directory_service_client::DirectoryServiceClient::new(connect(server).await);
+    let mut client = DirectoryServiceClient::new(connect(server).await);
     let mut request = Request::new(v1::ResolveIdentityRequest {
         identifier: Some(email(CANARY)),
         ..Default::default()

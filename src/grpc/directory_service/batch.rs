@@ -73,8 +73,10 @@ fn user_too_large(size: usize) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use tonic_types::StatusExt;
+
     use super::*;
-    use rpc::StatusExt;
+    use crate::proto::google::rpc;
 
     /// A text, or a status.
     #[derive(Clone, PartialEq, Message)]

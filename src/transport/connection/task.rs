@@ -120,14 +120,14 @@ mod tests {
     async fn calls_end_with_their_connection() {
         let (mut task, executor) = connection(false);
         let (sender, started_call) = oneshot::channel::<()>();
-        executor.execute(async { drop((pending::<()>().await, taken_on)) });
+        executor.execute(async { drop((pending::<()>().await, sender)) });
         assert!(timeout(Duration::ZERO, &mut task).await.is_err());
-        let (never_taken_on, never_begun) = oneshot::channel::<()>();
-        let own = executor.clone();
-        executor.execute(async { drop((own, never_taken_on)) });
+        let (unused_sender, unstarted_call) = oneshot::channel::<()>();
+        let executor_handle = executor.clone();
+        executor.execute(async { drop((executor_handle, unused_sender)) });
         drop((task, executor));
-        assert!(waited_for.await.is_err());
-        assert!(never_begun.await.is_err());
+        assert!(started_call.await.is_err());
+        assert!(unstarted_call.await.is_err());
     }
 
     #[tokio::test]

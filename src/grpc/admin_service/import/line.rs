@@ -84,7 +84,8 @@ fn raw_internals(message: &v1::UserInternals) -> Result<RawInternals<'_>, Error>
 
 /// The hold of a line.
 pub fn raw_hold(hold: &Hold) -> Result<RawHold<'_>, Error> {
-    let missing = || missing("internals.holds", "needs what is held, and an end_time");
+    let missing =
+        || missing("internals.holds", "needs an identifier or a skeleton, and an end_time");
     let held = match hold.held.as_ref().ok_or_else(missing)? {
         Held::Identifier(identifier) => Ok(convert::raw(Some(identifier)).ok_or_else(missing)?),
         Held::Skeleton(skeleton) => Err(skeleton.as_str()),
