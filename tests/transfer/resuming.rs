@@ -68,7 +68,7 @@ fn broken_off(times: u32, users: &str, seed: u64, serve: impl Fn(&Path) -> Serve
             let is_done = output.status.success();
             // It may not have begun yet.
             let is_told =
-                ["to go on", "cannot reach"].iter().any(|text| err(&output).contains(text));
+                ["to continue", "cannot reach"].iter().any(|text| err(&output).contains(text));
             assert!(is_done || is_told, "{}", err(&output));
             server = serve(folder.path());
         }
@@ -134,7 +134,7 @@ fn an_import_that_is_interrupted_goes_on() {
     assert!(interrupted.unwrap().success());
     let output = client.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", err(&output));
-    assert!(err(&output).contains("run the same command again to go on"), "{}", err(&output));
+    assert!(err(&output).contains("run the same command again to continue"), "{}", err(&output));
 
     let output = start(&server, folder.path()).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", err(&output));
