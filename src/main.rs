@@ -8,8 +8,8 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use polynym::cli::{self, Arguments, Failure};
 
-/// Threads allocate and free pages of the cache for each other: the system's allocator would retain as
-/// much memory again.
+/// Threads allocate and free pages of the cache for each other: the system's allocator would retain
+/// as much memory again.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

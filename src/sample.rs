@@ -24,8 +24,8 @@ const START_MILLIS: i64 = 1_767_603_600_000;
 const HOUR_MILLIS: i64 = 3_600_000;
 
 /// Creates the default tenant, if necessary, and loads the made-up users that are not in `store`.
-/// Returns the number of loaded users, and of those that were rejected, since other users have one of
-/// their identifiers.
+/// Returns the number of loaded users, and of those that were rejected, since other users have one
+/// of their identifiers.
 ///
 /// # Errors
 /// Those of [`Store::get`] and [`Store::mutate`].

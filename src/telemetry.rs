@@ -11,9 +11,9 @@ use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-/// Starts logging to standard error as text, or with `json`, as one JSON object per line. `filter` is a
-/// level such as `info`, or levels of modules such as `polynym=debug,warn`. The HTTP/2 library logs
-/// errors of callers only if `filter` names it (`h2=warn`). Later calls have no effect.
+/// Starts logging to standard error as text, or with `json`, as one JSON object per line. `filter`
+/// is a level such as `info`, or levels of modules such as `polynym=debug,warn`. The HTTP/2 library
+/// logs errors of callers only if `filter` names it (`h2=warn`). Later calls have no effect.
 ///
 /// # Errors
 /// `filter` is invalid.
@@ -57,8 +57,8 @@ const BUILD: Metric = ("polynym_build_info", "Always 1, with the program's versi
 pub struct Metrics(PrometheusHandle);
 
 impl Metrics {
-    /// Starts recording metrics. Sets `counters` to 0, and describes `others`, which have labels or are
-    /// gauges or histograms.
+    /// Starts recording metrics. Sets `counters` to 0, and describes `others`, which have labels or
+    /// are gauges or histograms.
     ///
     /// # Errors
     /// This process records metrics already.
@@ -99,8 +99,9 @@ impl Metrics {
     }
 }
 
-/// The exporter of traces to an OpenTelemetry collector, by OTLP over gRPC. It exports the `share` of
-/// traces that start here, and the traces that callers sample. Needs the runtime until its shutdown.
+/// The exporter of traces to an OpenTelemetry collector, by OTLP over gRPC. It exports the `share`
+/// of traces that start here, and the traces that callers sample. Needs the runtime until its
+/// shutdown.
 ///
 /// # Errors
 /// The endpoint is not a URL.

@@ -1,4 +1,4 @@
-//! Calls to a server: who is asked, with which deadline, and what is safe to send twice.
+//! Calls to a server: deadlines, retries of mutations, and failures.
 
 pub mod connection;
 pub mod pages;

@@ -1,6 +1,6 @@
 //! The command line: its arguments, one module for each subcommand, and the output of answers and
-//! failures. The commands in `offline` need no server; all others are clients of a server's API. The
-//! program's main runs `serve` and `store`.
+//! failures. The commands in `offline` need no server; all others are clients of a server's API.
+//! The program's main runs `serve` and `store`.
 
 mod arguments;
 mod attribute;

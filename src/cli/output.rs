@@ -103,8 +103,8 @@ fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Whether a character can alter or hide text on a terminal: control characters, marks of direction,
-/// and invisible formatting, except joiners, which some scripts need within words.
+/// Whether a character can alter or hide text on a terminal: control characters, marks of
+/// direction, and invisible formatting, except joiners, which some scripts need within words.
 fn is_terminal_control(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -39,9 +39,9 @@ use signals::Stop;
 const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time for the collector to accept the last traces.
 const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-const DISK_HANGS: &str = "the disk did not finish its writes within 10 s: mutations without an answer \
-    may have succeeded, and mutations with an answer are stored; check the disk and start the \
-    server again";
+const DISK_HANGS: &str = "the disk did not finish its writes within 10 s: mutations without an \
+    answer may have succeeded, and mutations with an answer are stored; check the disk and start \
+    the server again";
 const WRITER_ENDED: &str = "the embedded store's writer failed by an error of this program, \
     which is in the log; mutations with an answer are on the disk: start the server again";
 

@@ -156,8 +156,8 @@ impl ServerAccess {
             (false, false) => "TLS and credentials are",
         };
         Some(format!(
-            "other machines can reach {outside}, and {missing} missing: anybody there could read and \
-             change every user. Add {ADVICE}, listen on 127.0.0.1, or accept the risk with \
+            "other machines can reach {outside}, and {missing} missing: anybody there could read \
+             and change every user. Add {ADVICE}, listen on 127.0.0.1, or accept the risk with \
              --insecure"
         ))
     }

@@ -107,8 +107,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The value of a flag or an environment variable. An empty variable is absent, since orchestrators
-    /// cannot unset one.
+    /// The value of a flag or an environment variable. An empty variable is absent, since
+    /// orchestrators cannot unset one.
     fn outside_file(&self, name: &'static str) -> Option<(String, Origin)> {
         if let Some(value) = self.flags.get(name) {
             return Some((value.clone(), Origin::Flag(name)));

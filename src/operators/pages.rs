@@ -115,7 +115,8 @@ async fn metrics(State(client): State<Client>) -> Response {
     ([(CONTENT_TYPE, TEXT_FORMAT)], client.pages.metrics.render()).into_response()
 }
 
-/// Ready if the store is. Also reports a broken credentials file, whose previous version stays in use.
+/// Ready if the store is. Also reports a broken credentials file, whose previous version stays in
+/// use.
 async fn ready(State(client): State<Client>) -> Response {
     match client.pages.readiness.obstacle().await {
         Some(obstacle) => {

@@ -95,6 +95,6 @@ fn id(
 fn unexpected(person: NumberedUser) -> Failure {
     let name = person.name();
     Failure::Other(format!(
-        "the user {name} exists, but differs from the one that `polynym bench` loads: use another tenant"
+        "the user {name} differs from the one that `polynym bench` loads: use another tenant"
     ))
 }

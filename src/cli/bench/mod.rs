@@ -3,8 +3,8 @@
 //!
 //! Most measurements run the client on the server's machine, so the client is cheap: one thread,
 //! since the server needs the other cores; messages that decode only the checked fields; no timer,
-//! lock or hash map for each call. `health` runs the same loop around a call that does nothing, which
-//! is the upper bound.
+//! lock or hash map for each call. `health` runs the same loop around a call that does nothing,
+//! which is the upper bound.
 
 mod bench_tenant;
 mod caller;

@@ -159,7 +159,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",
         "TENANT_NOT_FOUND" => "create it with `polynym tenant set`",
         "ETAG_MISMATCH" => {
-            "read it again with `polynym user get` or `polynym tenant get`, and use its current etag"
+            "read it again with `polynym user get` or `polynym tenant get`, and use its new etag"
         }
         "REQUEST_ID_REUSED" => "omit --request-id, or use a new UUID",
         "BATCH_TOO_LARGE" => "request fewer at a time",

@@ -40,8 +40,8 @@ struct Progress {
     quotes: RefCell<Quotes>,
 }
 
-/// A reader that fails on a row above [`MAX_ROW_BYTES`]. It appends a line break to the file, so that
-/// only a row with an open quote reaches the end of the file.
+/// A reader that fails on a row above [`MAX_ROW_BYTES`]. It appends a line break to the file, so
+/// that only a row with an open quote reaches the end of the file.
 struct Bounded<R> {
     reader: Chain<R, &'static [u8]>,
     progress: Rc<Progress>,

@@ -73,7 +73,7 @@ pub async fn run(command: Import) -> Result<(), Failure> {
         Ok(()) => summary.print(),
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
-            eprintln!("interrupted after {} lines: {RESUME_ADVICE}", lines);
+            eprintln!("interrupted after {lines} lines: {RESUME_ADVICE}");
             Err(failure)
         }
     }

@@ -1,4 +1,5 @@
-//! The lines of a file, with their numbers. The memory for a line is bounded: longer ones are skipped.
+//! The lines of a file, with their numbers. The memory for a line is bounded: longer ones are
+//! skipped.
 
 use std::io::{self, BufRead};
 
@@ -25,7 +26,8 @@ impl<R: BufRead> Lines<R> {
         Self { reader, number: 0 }
     }
 
-    /// The next line, with its number from 1 and its bytes including the line break; none at the end.
+    /// The next line, with its number from 1 and its bytes including the line break; none at the
+    /// end.
     ///
     /// # Errors
     /// Those of the reader.

@@ -127,7 +127,10 @@ impl Field {
         ]);
         plain.get(text).cloned().ok_or_else(|| {
             let names = plain.keys().copied().collect::<Vec<_>>().join(", ");
-            format!("--map {text}: no such field; fields are {names}, social.PROVIDER and attributes.NAME")
+            format!(
+                "--map {text}: no such field; fields are {names}, social.PROVIDER and \
+                 attributes.NAME"
+            )
         })
     }
 }

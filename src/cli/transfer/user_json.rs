@@ -1,5 +1,5 @@
-//! The lines of users: the JSON mapping of protocol buffers with sorted keys, as `output::json` gives
-//! it, written without reflection, which exports of millions of users need.
+//! The lines of users: the JSON mapping of protocol buffers with sorted keys, as `output::json`
+//! gives it, written without reflection, which exports of millions of users need.
 
 use prost_types::Timestamp;
 use serde::ser::{Serialize, SerializeMap, Serializer};

@@ -1,5 +1,5 @@
-//! The lines that wait for an answer. Their original text is needed if they are rejected. The reader
-//! waits while the window is full.
+//! The lines that wait for an answer. Their original text is needed if they are rejected. The
+//! reader waits while the window is full.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

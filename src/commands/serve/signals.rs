@@ -8,8 +8,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// The signals that stop the server. A separate thread waits for them, so that the second one ends the
-/// program even if it hangs.
+/// The signals that stop the server. A separate thread waits for them, so that the second one ends
+/// the program even if it hangs.
 pub struct Stop {
     requested: watch::Receiver<bool>,
     /// A folder that must not outlive the program.

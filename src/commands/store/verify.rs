@@ -1,5 +1,5 @@
-//! `polynym store verify`: prints findings at once. Keys are personal data: without `--show-keys`, it
-//! prints their kind, and a hash that identifies them within one run.
+//! `polynym store verify`: prints findings at once. Keys are personal data: without `--show-keys`,
+//! it prints their kind, and a hash that identifies them within one run.
 
 use std::hash::{BuildHasher, RandomState};
 

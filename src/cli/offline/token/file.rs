@@ -63,8 +63,8 @@ pub fn edit<T>(
     Ok(outcome)
 }
 
-/// Only the owner may read a new file. An existing file keeps its owner and permissions, so that the
-/// server can still read it.
+/// Only the owner may read a new file. An existing file keeps its owner and permissions, so that
+/// the server can still read it.
 fn replace(path: &Path, folder: &Path, text: &str) -> std::io::Result<()> {
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
