@@ -64,11 +64,11 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     let mut table = output::table(["MongoDB database", &status.database]);
     table.add_row(["topology", &status.topology]);
     table.add_row(["server version", &status.server_versions.join(", ")]);
-    let versions =
-        [("schema version", status.schema_version), ("rules version", status.rules_version)];
-    for (name, version) in versions {
-        table.add_row([name, &version.map_or("none".to_owned(), |version| version.to_string())]);
-    }
+    let or_none = |version: Option<String>| version.unwrap_or_else(|| "none".to_owned());
+    let schema = status.schema_version.map(|version| version.to_string());
+    table.add_row(["schema version", &or_none(schema)]);
+    let rules = status.rules_version.map(|version| version.to_string());
+    table.add_row(["rules version", &or_none(rules)]);
     for ahead in &status.clocks_ahead {
         let direction = if *ahead < 0 { "behind" } else { "ahead of" };
         let hours = ahead.unsigned_abs() as f64 / 3_600.0;
