@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::batch::{Answers, Batch, Group, ask};
 use crate::directory::error::Error;
-use crate::directory::store::Store;
+use crate::directory::stores::LookUps;
 
 /// Look-ups that are tried alone concurrently: each may take a connection for the time of an early
 /// retry.
@@ -29,12 +29,12 @@ const AWAY: &str = "a part of the store does not answer";
 /// The handling of late calls of one queue.
 pub struct Late {
     /// The store below, by calls that give up early.
-    pub hasty: Arc<dyn Store>,
+    pub hasty: Arc<dyn LookUps>,
     tries: Semaphore,
 }
 
 impl Late {
-    pub fn new(hasty: Arc<dyn Store>) -> Self {
+    pub fn new(hasty: Arc<dyn LookUps>) -> Self {
         Self { hasty, tries: Semaphore::new(TRIES) }
     }
 

@@ -13,7 +13,7 @@ use super::batch::{Answered, Batch, Group, LookUp, ask};
 use super::late::{Late, Usual};
 use super::options::Options;
 use crate::directory::error::Error;
-use crate::directory::store::Store;
+use crate::directory::stores::LookUps;
 
 /// So many calls of one group that hang may give way to others, and no more: what hangs takes up
 /// the store below.
@@ -26,7 +26,7 @@ const HALVED: usize = 16;
 const GIVEN_UP: &str = "a look-up was given up";
 
 pub struct Queue<G: Group> {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn LookUps>,
     late: Option<Late>,
     usual: Usual,
     options: Options,
@@ -37,7 +37,7 @@ pub struct Queue<G: Group> {
 }
 
 impl<G: Group> Queue<G> {
-    pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
+    pub fn new(inner: Arc<dyn LookUps>, options: Options) -> Self {
         let (late, usual, lanes) = Default::default();
         Self { inner, late, usual, options, lanes, meeting: AtomicBool::new(true) }
     }

@@ -12,7 +12,7 @@ use super::error::Fault;
 use super::read::Snapshot;
 use super::stored_event::StoredEvent;
 use crate::directory::error::Error;
-use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
 
 /// The most events of one answer, and the bytes after which it ends.
 const MOST: usize = 512;
@@ -31,7 +31,7 @@ struct PlaceRecord {
 
 #[async_trait]
 impl EventFeed for Embedded {
-    async fn place(&self) -> Result<Place, Error> {
+    async fn position(&self) -> Result<ResumeToken, Error> {
         let place = self.on_journal(|snapshot| {
             let number = snapshot.next_event()?;
             let before = snapshot.event_row(number.wrapping_sub(1))?;
@@ -41,14 +41,14 @@ impl EventFeed for Embedded {
         Ok(place?.encode_to_vec())
     }
 
-    async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
-        let place = PlaceRecord::decode(&**after).map_err(|_| foreign_place())?;
+    async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
+        let place = PlaceRecord::decode(&**after).map_err(|_| foreign_token())?;
         let deadline = Instant::now() + patience;
         let mut commits = self.commits.clone();
         loop {
             commits.mark_unchanged();
             let page = self.on_journal(|snapshot| snapshot.events_after(&place))?;
-            let page = page.ok_or_else(foreign_place)?;
+            let page = page.ok_or_else(foreign_token)?;
             if !page.events.is_empty() {
                 return Ok(page);
             }
@@ -90,7 +90,7 @@ impl Snapshot {
                 break;
             }
         }
-        Ok(Some(FeedPage { events, place: PlaceRecord { number, before }.encode_to_vec() }))
+        Ok(Some(FeedPage { events, resume_token: PlaceRecord { number, before }.encode_to_vec() }))
     }
 }
 

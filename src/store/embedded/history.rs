@@ -7,14 +7,14 @@ use super::error::Fault;
 use super::read::{Snapshot, optional};
 use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredUser, TENANT_EVENTS};
 use super::stored_event::StoredEvent;
+use crate::directory::encoded::event::decode_ended;
+use crate::directory::encoded::tenant_event::decode_tenant_event;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
-use crate::directory::store::History;
+use crate::directory::stores::History;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::Past;
-use crate::wire::event::decode_ended;
-use crate::wire::tenant_event::decode_tenant_event;
 
 /// The number of an event, and its row.
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
@@ -46,7 +46,7 @@ impl JournalSnapshot {
 }
 
 impl Snapshot {
-    /// See [`Store::history`](crate::directory::store::Store::history). A place is the number of an
+    /// See [`Histories::history`](crate::directory::stores::Histories::history). A place is the number of an
     /// event.
     pub fn history(
         &self,
@@ -78,7 +78,7 @@ impl Snapshot {
         Ok(Some(history))
     }
 
-    /// See [`Store::tenant_history`](crate::directory::store::Store::tenant_history).
+    /// See [`Histories::tenant_history`](crate::directory::stores::Histories::tenant_history).
     pub fn tenant_history(
         &self,
         tenant: &Tenant,

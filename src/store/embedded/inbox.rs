@@ -6,10 +6,10 @@ use prost::Message;
 use redb::{ReadableTable, Table, TableDefinition, TableError, WriteTransaction};
 
 use super::error::Fault;
-use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits};
+use crate::directory::encoded::notice::{decode_content, encode_content};
 use crate::directory::model::notice::Notice;
 use crate::directory::model::timestamp::Timestamp;
-use crate::wire::notice::{decode_content, encode_content};
+use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits};
 
 /// A user and the position of a notice in its inbox to an [`EntryRecord`].
 pub const INBOX: TableDefinition<'_, (&[u8; 16], u64), &[u8]> = TableDefinition::new("inbox");

@@ -16,16 +16,16 @@ use super::schema::{StoredUser, USERS};
 use super::transaction::schema;
 use super::version::INBOXED;
 use crate::directory::error::Error;
-use crate::directory::inbox::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::{self, Delivery, InboxChange, InboxPart};
 
 /// The most notices whose time is over that are removed with each delivery.
 const SWEPT: usize = 4;
 
 #[async_trait]
-impl InboxStore for Embedded {
+impl stores::Inboxes for Embedded {
     async fn begin_notice(
         &self,
         request: &IdempotencyKey,
@@ -100,7 +100,7 @@ impl InboxStore for Embedded {
 /// Delivers a notice to those of the users that are there.
 fn deliver(
     transaction: &WriteTransaction,
-    Delivery { notice, users, limits, in_doubt }: &Delivery,
+    Delivery { notice, users, limits, clock_uncertain }: &Delivery,
 ) -> Result<Result<Vec<bool>, Error>, Fault> {
     if schema(transaction)? < INBOXED {
         return Ok(Err(Error::NoInboxes));
@@ -116,7 +116,7 @@ fn deliver(
         delivered.push(is_there);
     }
     for _ in 0..SWEPT {
-        if *in_doubt || !inboxes.sweep(notice.send_time)? {
+        if *clock_uncertain || !inboxes.sweep(notice.send_time)? {
             break;
         }
     }
@@ -124,7 +124,7 @@ fn deliver(
 }
 
 impl Snapshot {
-    /// See [`InboxStore::inboxes`].
+    /// See [`stores::Inboxes::inboxes`].
     fn inboxes(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<Vec<LocalityId>>, Fault> {
         let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let stored = StoredUser::read(record.value())?;
@@ -135,7 +135,7 @@ impl Snapshot {
         Ok(Some([vec![id], merged].concat()))
     }
 
-    /// See [`InboxStore::inbox`].
+    /// See [`stores::Inboxes::inbox`].
     fn inbox(
         &self,
         user: LocalityId,

@@ -15,17 +15,17 @@ use super::schema::{
 };
 use super::stored_event::{StoredEvent, encode_event_row};
 use super::transaction::Tables;
-use crate::directory::journal::beginning;
+use crate::directory::encoded::event::encode_ended;
+use crate::directory::encoded::tenant_event::encode_tenant_event;
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Write;
+use crate::directory::mutation::journal::beginning;
+use crate::directory::mutation::read_set::Write;
 use crate::identifier::IdentityKey;
-use crate::wire::event::encode_ended;
-use crate::wire::tenant_event::encode_tenant_event;
 
 /// The most events of tenants that are removed when one is added.
 const SWEPT: usize = 4;
@@ -101,12 +101,12 @@ impl<'t> Journal<'t> {
         &self,
         event: &TenantEvent,
         retention: Duration,
-        in_doubt: bool,
+        clock_uncertain: bool,
     ) -> Result<(), Fault> {
         let mut events = self.transaction.open_table(TENANT_EVENTS)?;
         let mut times = self.transaction.open_table(TENANT_EVENT_TIMES)?;
         let now = (event.time.as_millis(), "", 0);
-        let most = if in_doubt { 0 } else { SWEPT };
+        let most = if clock_uncertain { 0 } else { SWEPT };
         let over = times.extract_from_if(..now, |_, ()| true)?.take(most);
         for entry in over {
             let (entry, _) = entry?;
@@ -282,7 +282,7 @@ impl Tables<'_> {
                 journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
             }
             Write::AddTenantEvent(event, retention) => {
-                journal.add_tenant_event(event, *retention, mutation.in_doubt)
+                journal.add_tenant_event(event, *retention, mutation.clock_uncertain)
             }
             _ => Ok(()),
         }

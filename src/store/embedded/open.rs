@@ -22,7 +22,7 @@ use super::schema::{
     TENANTS, USERS,
 };
 use super::version::{OLDEST, VERSION};
-use crate::directory::stored_rules::StoredRules;
+use crate::directory::stores::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 use crate::store::attribute_names::AttributeNames;
 use crate::store::owner_hints::OwnerHints;

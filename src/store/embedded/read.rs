@@ -15,17 +15,17 @@ use super::schema::{
     decode_claim, resolves_to,
 };
 use super::search::AttributesTable;
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::{ExpiredUser, View};
+use crate::directory::stores::{ExpiredUser, View};
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
-use crate::wire::encoded_user::{EncodedUser, Found};
-use crate::wire::exported_user::ExportedUser;
 
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
 /// saves a look-up most of its time.

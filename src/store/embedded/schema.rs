@@ -10,14 +10,14 @@ use redb::TableDefinition;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::encoded::exported_user::ExportedUser;
+use crate::directory::encoded::{attributes, encoded_user};
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::{self, Unknown};
 use crate::store::attribute_names::{KnownNames, Token};
-use crate::wire::encoded_user::EncodedUser;
-use crate::wire::exported_user::ExportedUser;
-use crate::wire::unknown::Unknown;
-use crate::wire::{attributes, encoded_user, fields};
 
 /// The store's versions: of the schema under [`META_SCHEMA`], of the rules of normalisation under
 /// [`META_RULES`]; and the last time seen under [`LAST_SEEN`].
@@ -75,8 +75,8 @@ pub const TENANT_EVENT_TIMES: TableDefinition<'_, (i64, &str, u64), ()> =
 pub const ENDED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("ended");
 
 /// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of
-/// the rules that made the key. Any other claim has [`FLAGS`] and a time after them. Numbers are
-/// big-endian.
+/// the rules that made the key. Any other claim has a byte of flags and a time after them. Numbers
+/// are big-endian.
 const OWNED: usize = 18;
 /// The bytes of a claim that is a guard, or held, or has no owner: those above, a byte of flags,
 /// and the end of its hold. Fields of a newer program may follow.
@@ -265,7 +265,7 @@ impl<'r> StoredUser<'r> {
     pub fn read(bytes: &'r [u8]) -> Result<Self, Fault> {
         let record = intact(bytes)?;
         let (mut user, mut attributes): (&[u8], &[u8]) = (&[], &[]);
-        for field in fields::fields(record) {
+        for field in unknown::fields(record) {
             match field.tag {
                 USER => user = field.bytes,
                 ATTRIBUTES_FIELD => attributes = field.bytes,
@@ -302,7 +302,7 @@ impl<'r> StoredUser<'r> {
 
     /// The user's history.
     pub fn head(&self) -> JournalHead {
-        let number = |tag| fields::first_number(self.record, tag);
+        let number = |tag| unknown::first_number(self.record, tag);
         JournalHead { count: number(EVENTS_FIELD), last: number(LAST_EVENT_FIELD) }
     }
 
@@ -334,7 +334,7 @@ impl<'r> StoredUser<'r> {
 
     /// The user as an export has it. `names` has [those of all attributes](StoredUser::names).
     pub fn export(&self, names: &KnownNames) -> Result<ExportedUser, Fault> {
-        let private = fields::first(self.record, PRIVATE_FIELD);
+        let private = unknown::first(self.record, PRIVATE_FIELD);
         ExportedUser::from_stored(self.full(names), private).map_err(Fault::damaged)
     }
 }

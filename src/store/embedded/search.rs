@@ -15,7 +15,7 @@ use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::User;
 use crate::directory::search::{Field, Lead, Position, Range, Scalar, SearchedUser};
-use crate::directory::store::{Store, View};
+use crate::directory::stores::{Search, View};
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::searched::fixed_token;
 
@@ -164,7 +164,7 @@ impl Snapshot {
 }
 
 impl Embedded {
-    /// See [`Store::search`](crate::directory::Store::search).
+    /// See [`Search::search`](crate::directory::Search::search).
     pub(super) async fn find(
         &self,
         tenant: &Tenant,
@@ -201,7 +201,7 @@ impl Embedded {
         }
     }
 
-    /// See [`Store::probe`](crate::directory::Store::probe).
+    /// See [`Search::probe`](crate::directory::Search::probe).
     pub(super) fn count_entries(
         &self,
         tenant: &Tenant,

@@ -8,10 +8,10 @@ use super::error::Fault;
 use super::journal::Journal;
 use super::schema::{EVENT_TIMES, EVENTS, TENANT_EVENT_TIMES, TENANT_EVENTS};
 use super::stored_event::StoredEvent;
+use crate::directory::encoded::tenant_event::decode_tenant_event;
 use crate::directory::error::Error;
 use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
-use crate::wire::tenant_event::decode_tenant_event;
 
 /// The dates of one part: few, as mutations wait for it.
 const MOST: usize = 1_000;
@@ -25,7 +25,7 @@ struct ShorteningPart {
 }
 
 impl Embedded {
-    /// See [`Store::shorten_history`](crate::directory::store::Store::shorten_history).
+    /// See [`Histories::shorten_history`](crate::directory::stores::Histories::shorten_history).
     pub(super) async fn shorten(
         &self,
         tenant: &Tenant,

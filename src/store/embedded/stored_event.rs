@@ -4,9 +4,9 @@ use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
+use crate::directory::encoded::event::{decode_event, encode_event};
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::wire::event::{decode_event, encode_event};
 
 /// A row of [`EVENTS`](super::schema::EVENTS): 8 bytes of the number of the event before it of the
 /// same user (0: none), big-endian; 16 of the user's id; one of the length of the tenant's name;

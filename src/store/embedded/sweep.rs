@@ -13,7 +13,7 @@ impl Tables<'_> {
     /// that forgetting keeps up and never takes long. Nothing is forgotten by a time that is in
     /// doubt.
     pub fn sweep(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
-        let certain = mutations.iter().filter(|mutation| !mutation.in_doubt);
+        let certain = mutations.iter().filter(|mutation| !mutation.clock_uncertain);
         let Some(now) = certain.map(|mutation| mutation.time.as_millis()).max() else {
             return Ok(());
         };

@@ -17,9 +17,9 @@ use crate::directory::error::Error;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::directory::read_set::Outcome;
-use crate::directory::store::{Consistency, Store, View};
+use crate::directory::stores::{Consistency, LookUps, Mutations, Reads, View};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::store::embedded::file::tests::faults::Failing;
 
@@ -45,8 +45,12 @@ fn creation(n: u32) -> Mutation {
 async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {
     let by_id = store.get(&Tenant::DEFAULT, &[id(n)], View::Full).await?.remove(0)?.is_some();
     let key = IdentityKey::new("default", &handle(n));
-    let by_name =
-        store.resolve(&[key], Consistency::Latest, View::Full).await?.found.remove(0)?.is_some();
+    let by_name = store
+        .resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO)
+        .await?
+        .found
+        .remove(0)?
+        .is_some();
     assert_eq!(by_id, by_name, "user {n} is there in part");
     Ok(by_id)
 }

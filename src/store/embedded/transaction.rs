@@ -21,14 +21,16 @@ use super::schema::{
 };
 use super::version::{INBOXED, INDEXED, JOURNALED, LISTED};
 use crate::directory::error::Error;
-use crate::directory::inbox::InboxLimits;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
+use crate::directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
+use crate::directory::stores::InboxLimits;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::KnownNames;
 use crate::store::owner_hints::OwnerHints;

@@ -24,8 +24,8 @@ use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::service::moving::move_all;
-use crate::directory::stored_rules::StoredRules;
+use crate::directory::service::renormalization::move_all::move_all;
+use crate::directory::stores::StoredRules;
 use crate::identifier::Rules;
 use crate::store::attribute_names::{AttributeNames, KnownNames};
 
@@ -95,7 +95,7 @@ async fn run_over(
     let store = Embedded::open_supporting(folder, Options::default(), rules.version())?;
     let what = if dry_run { "can be moved" } else { "were moved" };
     let say = |users, moved| progress(&format!("{users} users, {moved} identities {what}"));
-    let problems = move_all(Arc::new(store), rules, dry_run, &say).await;
+    let problems = move_all(Arc::new(store).backend(), rules, dry_run, &say).await;
     let problems = problems.map_err(|error| OpenError::damaged(folder, error))?;
     for problem in &problems {
         progress(&problem.to_string());

@@ -11,9 +11,7 @@ use super::error::Fault;
 use super::read::{Snapshot, optional};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::usage::{
-    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
-};
+use crate::directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery};
 
 /// A tenant, a caller and a metric to the number of their series: 0, 1, 2 and so on.
 pub const USAGE_SERIES: TableDefinition<'_, (&str, &str, &str), u32> =
@@ -29,7 +27,7 @@ pub const USAGE_BATCH: TableDefinition<'_, (), (&[u8; 16], u64)> =
 const SWEPT: u64 = 100;
 
 #[async_trait]
-impl UsageStore for Embedded {
+impl Usage for Embedded {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
         self.write_aside(move |transaction| add(transaction, &batch)).await
     }
@@ -64,7 +62,7 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
         }
     }
 
-    if batch.in_doubt {
+    if batch.clock_uncertain {
         return Ok(());
     }
     let all = series.len()?;
@@ -81,7 +79,7 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
 }
 
 impl Snapshot {
-    /// See [`UsageStore::usage`].
+    /// See [`Usage::usage`].
     pub fn usage(&self, query: &UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Fault> {
         let series = optional(self.transaction.open_table(USAGE_SERIES))?;
         let counters = optional(self.transaction.open_table(USAGE))?;

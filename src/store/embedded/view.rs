@@ -13,16 +13,16 @@ use super::backup;
 use super::error::Fault;
 use super::read::Snapshot;
 use super::{Embedded, YIELD_EVERY};
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::store::FileStore;
-use crate::directory::user_scan::UserScan;
+use crate::directory::stores::ExportSnapshot;
+use crate::directory::stores::StoreFile;
 use crate::identifier::IdentityKey;
-use crate::wire::exported_user::ExportedUser;
 
-impl FileStore for Embedded {
+impl StoreFile for Embedded {
     fn copy(&self) -> Result<File, Error> {
         let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
         Ok(backup::copy(&snapshot.transaction, &self.folder)?)
@@ -41,7 +41,7 @@ impl View {
 }
 
 #[async_trait]
-impl UserScan for View {
+impl ExportSnapshot for View {
     fn is_lasting(&self) -> bool {
         true
     }

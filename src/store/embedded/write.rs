@@ -22,7 +22,7 @@ use super::transaction::Tables;
 use super::{DegradedState, Published, last_seen};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 
 /// A job of the writer.
 pub enum Job {

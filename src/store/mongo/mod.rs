@@ -37,7 +37,7 @@ pub use setup::upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::search::Lead;
-use crate::directory::stores::Store;
+use crate::directory::stores::{Backend, LookUps};
 use crate::store::lookup_cache::LookupCache;
 use crate::store::mongo::client::connect;
 use crate::store::mongo::database::collections::Collections;
@@ -109,6 +109,11 @@ impl Mongo {
         connect::disconnect(&self.collections.database).await;
     }
 
+    /// The capabilities of the store.
+    pub fn backend(self: &Arc<Self>) -> Backend {
+        Backend::new(self.clone(), self.feed())
+    }
+
     /// The hints of keys' owners.
     pub fn hints(&self) -> &Arc<OwnerHints> {
         &self.collections.hints
@@ -126,13 +131,14 @@ impl Mongo {
     }
 
     /// On a cluster, the store with a time limit of half a second.
-    pub fn with_short_timeout(&self) -> Option<Arc<dyn Store>> {
+    pub fn with_short_timeout(&self) -> Option<Arc<dyn LookUps>> {
         let collections = Collections {
             timeout: SHORT_TIMEOUT.min(self.collections.timeout),
             ..(*self.collections).clone()
         };
         self.collections.is_routed.then(|| {
-            Arc::new(Self { collections: Arc::new(collections), ..self.clone() }) as Arc<dyn Store>
+            Arc::new(Self { collections: Arc::new(collections), ..self.clone() })
+                as Arc<dyn LookUps>
         })
     }
 

@@ -18,9 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::stores::usage::{
-    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
-};
+use crate::directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::operations::Mongo;
@@ -69,7 +67,7 @@ fn millis(resolution: Resolution) -> i64 {
 }
 
 #[async_trait]
-impl UsageStore for Mongo {
+impl Usage for Mongo {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
         self.run(|collections| async move { collections.add_usage(&batch).await }).await
     }
@@ -80,7 +78,7 @@ impl UsageStore for Mongo {
 }
 
 impl Collections {
-    /// See [`UsageStore::add_usage`].
+    /// See [`Usage::add_usage`].
     pub async fn add_usage(&self, batch: &UsageBatch) -> Result<(), Fault> {
         let updates = batch
             .counts
@@ -107,7 +105,7 @@ impl Collections {
         Ok(refused.into_iter().filter_map(|n| updates.get(n).cloned()).collect())
     }
 
-    /// See [`UsageStore::usage`].
+    /// See [`Usage::usage`].
     pub async fn usage(&self, query: &UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Fault> {
         let resolution = query.resolution;
         let first = counter_path(resolution, query.from).period;

@@ -7,6 +7,7 @@ mod steps;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use locality_uuid::{Generator, Mode};
@@ -19,9 +20,9 @@ use crate::directory::error::Error;
 use crate::directory::model::new_user::NewUser;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
-use crate::directory::read_set::Outcome;
-use crate::directory::store::Store;
+use crate::directory::stores::{Mutations, Search};
 use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
 use crate::store::embedded::integrity::IntegritySession;
 use crate::store::embedded::lock::FileId;
@@ -67,7 +68,7 @@ struct Tally {
 
 /// A store that is open on a disk that will fail.
 struct Life {
-    store: Embedded,
+    store: Arc<Embedded>,
     disk: Disk,
     _folder: TempDir,
 }
@@ -103,6 +104,7 @@ impl Machine {
                 Ok(store) => {
                     let groups = 1 + BATCH / group_limit;
                     disk.fail_at(self.moment((groups * WRITING.0, groups * WRITING.1)));
+                    let store = Arc::new(store);
                     return Life { store, disk, _folder: folder };
                 }
                 Err(error) => {
@@ -269,11 +271,11 @@ impl Course {
 
 /// The states in which the store can be: those of `models` that look like it, unless they remember
 /// the same requests. No clock goes back, also where the last mutations left nothing to see.
-async fn survivors(models: Vec<Model>, store: &Embedded, machine: &mut Machine) -> Vec<Model> {
+async fn survivors(models: Vec<Model>, store: &Arc<Embedded>, machine: &mut Machine) -> Vec<Model> {
     let now = models.iter().map(Model::now).max().unwrap();
     let (mut found, mut differences) = (Vec::<Model>::new(), Vec::new());
     for (n, model) in models.into_iter().enumerate() {
-        match model.compare(store).await {
+        match model.compare(&store.backend()).await {
             Err(difference) => differences.push(difference.to_string()),
             Ok(()) if found.iter().any(|other| other.remembers_like(&model)) => {}
             Ok(()) => {

@@ -13,7 +13,7 @@ use crate::directory::mutation::{MutationKind, UserChange};
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::search::SearchRequest;
-use crate::directory::store::Store;
+use crate::directory::stores::Mutations;
 use crate::store::embedded::{Embedded, Options};
 
 /// Users that one page reads at most.
@@ -31,7 +31,8 @@ async fn a_page_that_has_read_enough_ends_and_the_next_goes_on() {
         }
         store.mutate(mutation).await.unwrap();
     }
-    let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
+    let directory =
+        Directory::new(store.backend(), Generator::new(Mode::Variable), Limits::default());
     let now = Now::certain(Timestamp::now());
     let context =
         RequestContext { tenant: Tenant::DEFAULT, caller: "", method: "", request_id: "", now };

@@ -13,16 +13,16 @@ use crate::directory::encoded::event::decode_event;
 use crate::directory::error::Error;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::stores::feed::{Place, foreign_place};
+use crate::directory::stores::{ResumeToken, foreign_token};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::bson::{as_id, read_fields, required};
 use crate::store::mongo::schema::fields::{ID, TAIL, TENANT};
 use crate::store::mongo::schema::tail::Tail;
 
-/// The text of a resume token, in hexadecimal digits. MongoDB guarantees that later ones are
+/// The text of a change stream's token, in hexadecimal digits. MongoDB guarantees that later ones are
 /// greater, byte by byte.
-pub type ResumeToken = String;
+pub type StreamToken = String;
 
 /// The time for which MongoDB waits for a change.
 const MAX_AWAIT: Duration = Duration::from_secs(1);
@@ -39,12 +39,12 @@ impl Changes {
     /// Opens a stream of the changes after a token, or from now on.
     pub async fn open(
         collections: &Collections,
-        after: Option<&ResumeToken>,
+        after: Option<&StreamToken>,
     ) -> Result<Self, Error> {
-        let resume = |token: &ResumeToken| {
+        let resume = |token: &StreamToken| {
             let token = doc! { "_data": token };
             mongodb::bson::deserialize_from_document::<DriverToken>(token)
-                .map_err(|_| foreign_place())
+                .map_err(|_| foreign_token())
         };
         let pipeline = [
             doc! { "$match": { "operationType": { "$in": ["insert", "replace"] } } },
@@ -61,14 +61,14 @@ impl Changes {
     }
 
     /// The current token.
-    pub fn token(&self) -> Result<ResumeToken, Error> {
+    pub fn token(&self) -> Result<StreamToken, Error> {
         let token = self.stream.resume_token().ok_or(Error::WatchUnsupported)?;
         token_text(&token)
     }
 
     /// The events of the next change with events, and its token; `None` if there is no such change
     /// within [`MAX_AWAIT`].
-    pub async fn next(&mut self) -> Result<Option<(Vec<Event>, ResumeToken)>, Error> {
+    pub async fn next(&mut self) -> Result<Option<(Vec<Event>, StreamToken)>, Error> {
         while let Some(change) = self.stream.next_if_any().await.map_err(failure)? {
             let [token] = read_fields(&change, [ID])?;
             let [token] = read_fields(required(ID, token, RawBsonRef::as_document)?, ["_data"])?;
@@ -111,13 +111,13 @@ impl Changes {
 
 /// Each event of a change with the position after it: for the last event, that of the change, and
 /// for the others that of the change before.
-pub fn with_positions<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, Place)> {
+pub fn with_positions<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, ResumeToken)> {
     let count = events.len();
     let position = |n| if n + 1 == count { after } else { before }.as_bytes().to_vec();
     events.into_iter().enumerate().map(|(n, event)| (event, position(n))).collect()
 }
 
-fn token_text(token: &DriverToken) -> Result<ResumeToken, Error> {
+fn token_text(token: &DriverToken) -> Result<StreamToken, Error> {
     let token = mongodb::bson::serialize_to_document(token).map_err(Fault::damaged)?;
     Ok(token.get_str("_data").map_err(Fault::damaged)?.to_owned())
 }
@@ -133,7 +133,7 @@ fn failure(error: DriverError) -> Error {
     match &*error.kind {
         ErrorKind::Command(failed) if UNSUPPORTED.contains(&failed.code) => Error::WatchUnsupported,
         ErrorKind::Command(failed) if GONE.contains(&failed.code) => Error::ResumeExpired,
-        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign_place(),
+        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign_token(),
         _ => Fault::from(error).into(),
     }
 }

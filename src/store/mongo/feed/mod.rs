@@ -14,10 +14,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::directory::error::Error;
-use crate::directory::stores::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::database::operations::Mongo;
-use crate::store::mongo::feed::changes::{Changes, ResumeToken, with_positions};
+use crate::store::mongo::feed::changes::{Changes, StreamToken, with_positions};
 use crate::store::mongo::feed::recent::Recent;
 
 /// The limit of events in a page.
@@ -59,15 +59,15 @@ impl Mongo {
 
 #[async_trait]
 impl EventFeed for Feed {
-    async fn place(&self) -> Result<Place, Error> {
+    async fn position(&self) -> Result<ResumeToken, Error> {
         if !self.collections.version_guard.versions()?.has_journal() {
             return Err(Error::WatchUnsupported);
         }
         Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
     }
 
-    async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
-        let after = resume_token(after)?;
+    async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
+        let after = stream_token(after)?;
         let (collections, recent) = (&self.collections, &self.recent);
         self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
         let deadline = Instant::now() + patience;
@@ -89,7 +89,7 @@ impl EventFeed for Feed {
 
 impl Feed {
     /// A page of the changes after a token, from a change stream of its own.
-    async fn catch_up(&self, after: &ResumeToken) -> Result<FeedPage, Error> {
+    async fn catch_up(&self, after: &StreamToken) -> Result<FeedPage, Error> {
         let permit = self.catching_up.acquire().await;
         let mut changes = Changes::open(&self.collections, Some(after)).await?;
         let (mut events, mut token) = (Vec::new(), after.clone());
@@ -103,7 +103,7 @@ impl Feed {
             token = changes.token()?;
         }
         drop(permit);
-        Ok(FeedPage { events, place: token.into_bytes() })
+        Ok(FeedPage { events, resume_token: token.into_bytes() })
     }
 }
 
@@ -130,7 +130,7 @@ async fn read_stream(collections: &Collections, recent: &Recent) -> Result<(), E
     }
 }
 
-fn resume_token(place: &Place) -> Result<ResumeToken, Error> {
-    let text = String::from_utf8(place.clone()).ok();
-    text.filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit())).ok_or_else(foreign_place)
+fn stream_token(token: &ResumeToken) -> Result<StreamToken, Error> {
+    let text = String::from_utf8(token.clone()).ok();
+    text.filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit())).ok_or_else(foreign_token)
 }

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use tokio::sync::watch;
 
 use crate::directory::model::event::Event;
-use crate::directory::stores::feed::FeedPage;
-use crate::store::mongo::feed::changes::{ResumeToken, with_positions};
+use crate::directory::stores::FeedPage;
+use crate::store::mongo::feed::changes::{StreamToken, with_positions};
 
 /// The limit of events.
 const MAX_EVENTS: usize = 20_000;
@@ -23,9 +23,9 @@ pub struct Recent {
 #[derive(Default)]
 struct Window {
     /// `None` while no stream is open.
-    begin: Option<ResumeToken>,
-    end: ResumeToken,
-    changes: VecDeque<(Vec<Event>, ResumeToken)>,
+    begin: Option<StreamToken>,
+    end: StreamToken,
+    changes: VecDeque<(Vec<Event>, StreamToken)>,
     events: usize,
 }
 
@@ -36,7 +36,7 @@ impl Recent {
     }
 
     /// Begins at a token, without changes.
-    pub fn begin(&self, token: ResumeToken) {
+    pub fn begin(&self, token: StreamToken) {
         self.change(|window| {
             *window = Window { begin: Some(token.clone()), end: token, ..Window::default() };
         });
@@ -48,7 +48,7 @@ impl Recent {
     }
 
     /// Adds a change, and drops the oldest ones above the limit.
-    pub fn push(&self, events: Vec<Event>, token: ResumeToken) {
+    pub fn push(&self, events: Vec<Event>, token: StreamToken) {
         self.change(|window| {
             window.events += events.len();
             window.end.clone_from(&token);
@@ -63,13 +63,13 @@ impl Recent {
     }
 
     /// Records that there are no changes up to a token.
-    pub fn idle(&self, token: ResumeToken) {
+    pub fn idle(&self, token: StreamToken) {
         self.lock().end = token;
     }
 
     /// The events after a token: whole changes, until there are `limit` events. `None` if the
     /// window begins after the token.
-    pub fn after(&self, after: &ResumeToken, limit: usize) -> Option<FeedPage> {
+    pub fn after(&self, after: &StreamToken, limit: usize) -> Option<FeedPage> {
         let window = self.lock();
         window.begin.as_ref().filter(|begin| *begin <= after)?;
         let first = window.changes.partition_point(|(_, token)| token <= after);
@@ -84,7 +84,7 @@ impl Recent {
         if events.len() < limit {
             end = end.max(&window.end);
         }
-        Some(FeedPage { events, place: end.clone().into_bytes() })
+        Some(FeedPage { events, resume_token: end.clone().into_bytes() })
     }
 
     fn change(&self, change: impl FnOnce(&mut Window)) {

@@ -20,7 +20,7 @@ use crate::store::mongo::schema::user::StoredUser;
 const ALL: usize = u32::MAX as usize;
 
 impl Collections {
-    /// See [`Store::history`](crate::directory::stores::Store::history). `next` is the sequence
+    /// See [`Histories::history`](crate::directory::stores::Histories::history). `next` is the sequence
     /// number of the next event.
     pub async fn history(
         &self,

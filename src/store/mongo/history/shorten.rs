@@ -54,7 +54,7 @@ impl Cursor {
 }
 
 impl Collections {
-    /// See [`Store::shorten_history`](crate::directory::stores::Store::shorten_history).
+    /// See [`Histories::shorten_history`](crate::directory::stores::Histories::shorten_history).
     pub async fn shorten_history(
         &self,
         tenant: &Tenant,

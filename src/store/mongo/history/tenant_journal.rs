@@ -47,7 +47,7 @@ impl Transaction<'_> {
 }
 
 impl Collections {
-    /// See [`Store::tenant_history`](crate::directory::stores::Store::tenant_history).
+    /// See [`Histories::tenant_history`](crate::directory::stores::Histories::tenant_history).
     pub async fn tenant_history(
         &self,
         tenant: &Tenant,

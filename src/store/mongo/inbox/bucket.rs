@@ -8,7 +8,7 @@ use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use crate::directory::encoded::notice::{decode_content, encode_content};
 use crate::directory::model::notice::{Notice, NoticeContent};
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::stores::inboxes::{InboxChange, InboxEntry, InboxLimits};
+use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::bson::{as_id, bytes, date, id_value, read_fields, required};
 use crate::store::mongo::schema::fields::{EXPIRES_AT, ID};

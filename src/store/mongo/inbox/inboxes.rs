@@ -16,7 +16,7 @@ use crate::directory::model::notice::Notice;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::stores::inboxes::{Delivery, InboxChange, InboxLimits, InboxPart};
+use crate::directory::stores::{Delivery, InboxChange, InboxLimits, InboxPart};
 use crate::store::mongo::client::backoff::Backoff;
 use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::error::Fault;
@@ -40,7 +40,7 @@ const INBOXES_PER_COMMAND: usize = 100;
 const MAX_CONCURRENT: usize = 8;
 
 impl Collections {
-    /// See [`InboxStore::begin_notice`](crate::directory::stores::inboxes::InboxStore::begin_notice).
+    /// See [`Inboxes::begin_notice`](crate::directory::stores::Inboxes::begin_notice).
     pub async fn begin_notice(
         &self,
         request: &IdempotencyKey,
@@ -113,7 +113,7 @@ impl Collections {
         }
     }
 
-    /// See [`InboxStore::holders`](crate::directory::stores::inboxes::InboxStore::holders).
+    /// See [`Inboxes::holders`](crate::directory::stores::Inboxes::holders).
     pub async fn holders(
         &self,
         notice: LocalityId,
@@ -134,7 +134,7 @@ impl Collections {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// See [`InboxStore::inboxes`](crate::directory::stores::inboxes::InboxStore::inboxes).
+    /// See [`Inboxes::inboxes`](crate::directory::stores::Inboxes::inboxes).
     pub async fn inboxes(
         &self,
         tenant: &Tenant,
@@ -149,7 +149,7 @@ impl Collections {
         Ok(is_own.then(|| [vec![user], record.private.merged].concat()))
     }
 
-    /// See [`InboxStore::inbox`](crate::directory::stores::inboxes::InboxStore::inbox).
+    /// See [`Inboxes::inbox`](crate::directory::stores::Inboxes::inbox).
     pub async fn inbox(
         &self,
         user: LocalityId,
@@ -189,7 +189,7 @@ impl Collections {
         }
     }
 
-    /// See [`InboxStore::change_inbox`](crate::directory::stores::inboxes::InboxStore::change_inbox). Repeats
+    /// See [`Inboxes::change_inbox`](crate::directory::stores::Inboxes::change_inbox). Repeats
     /// the update while buckets that were closed concurrently still have such notices.
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
         let (update, remaining) = update_of(user, change);

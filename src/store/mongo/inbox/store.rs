@@ -9,11 +9,11 @@ use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::stores::inboxes::{Delivery, InboxChange, InboxPart, InboxStore};
+use crate::directory::stores::{Delivery, InboxChange, InboxPart, Inboxes};
 use crate::store::mongo::database::operations::Mongo;
 
 #[async_trait]
-impl InboxStore for Mongo {
+impl Inboxes for Mongo {
     async fn begin_notice(
         &self,
         request: &IdempotencyKey,

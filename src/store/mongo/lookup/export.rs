@@ -16,7 +16,7 @@ use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::stores::export_snapshot::UserScan;
+use crate::directory::stores::ExportSnapshot;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
@@ -75,7 +75,7 @@ impl Snapshot {
 }
 
 #[async_trait]
-impl UserScan for Snapshot {
+impl ExportSnapshot for Snapshot {
     fn is_lasting(&self) -> bool {
         false
     }

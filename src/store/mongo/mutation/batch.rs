@@ -15,7 +15,7 @@ use crate::directory::mutation::Mutation;
 use crate::directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
-use crate::directory::stores::Store;
+use crate::directory::stores::Mutations;
 use crate::identifier::IdentityKey;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;

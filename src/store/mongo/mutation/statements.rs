@@ -10,7 +10,7 @@ use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::stores::inboxes::InboxLimits;
+use crate::directory::stores::InboxLimits;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::freshness::Key;
 use crate::store::mongo::database::transaction::{Transaction, expect_matched};

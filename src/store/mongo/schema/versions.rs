@@ -11,7 +11,7 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
 use crate::directory::stores::Consistency;
-use crate::directory::stores::stored_rules::StoredRules;
+use crate::directory::stores::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 use crate::store::measured::set_versions;
 use crate::store::mongo::client::error::{Fault, OpenError};

@@ -162,7 +162,7 @@ impl Upgrade<'_> {
         let what = if dry_run { "can be moved" } else { "were moved" };
         let report =
             |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
-        let moved = move_all(store.clone(), self.rules, dry_run, &report).await;
+        let moved = move_all(store.backend(), self.rules, dry_run, &report).await;
         let problems = moved.map_err(failed)?;
         for problem in &problems {
             (self.progress)(&problem.to_string());
