@@ -1,4 +1,4 @@
-//! `polynym serve`: picks the store, runs the server until it is stopped, and shuts down cleanly.
+//! `polynym serve`: opens the store, runs the server until a signal, and shuts down cleanly.
 
 mod listen;
 mod metrics;
@@ -33,20 +33,20 @@ use tokio::runtime::{Builder, Runtime};
 use listen::{access, announce, listen, serve_operators, warn_if_exposed};
 use signals::Stop;
 
-/// The time that the disk has to finish writes once the server has stopped.
-const CLOSING: Duration = Duration::from_secs(10);
-/// The time that a collector of traces has to take the last ones.
-const PARTING: Duration = Duration::from_secs(2);
-const DISK_HANGS: &str = "the disk has not finished what was under way within 10 s: mutations that \
-    were not answered may have happened or not, and everything that was answered is there; see to \
-    the disk and start the server again";
-const WRITER_ENDED: &str = "the embedded store's writer has ended by a fault of this program, \
-    which the log tells; what was answered is on the disk: start the server again";
+/// The time for the disk to finish writes after the server stopped.
+const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time for the collector to accept the last traces.
+const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+const DISK_HANGS: &str = "the disk did not finish its writes within 10 s: mutations without an \
+    answer may have succeeded, and mutations with an answer are stored; check the disk and start \
+    the server again";
+const WRITER_ENDED: &str = "the embedded store's writer failed by an error of this program, \
+    which is in the log; mutations with an answer are on the disk: start the server again";
 
 /// Runs a server until SIGTERM or Ctrl-C.
 ///
 /// # Errors
-/// Where it cannot start.
+/// The server cannot start, or failed.
 pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let settings = flags.load()?;
     let json = settings.telemetry.log_format == LogFormat::Json;
@@ -63,7 +63,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         traces(&settings)?
     };
 
-    // Signals count from here on: from here on there is something to tidy up.
+    // Handle signals from here on: from here on, there is something to clean up.
     let stop = Stop::new()?;
     let place = StoreLocation::new(&settings.store)?;
     stop.remove_at_once(place.temporary());
@@ -74,8 +74,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         }
     });
     let Some(kept) = opened? else {
-        // The disk may take its time: until a store is open, ending the program changes nothing in
-        // it.
+        // Opening may take long on a slow disk. It changes nothing, so it can be aborted.
         runtime.shutdown_background();
         tracing::info!("stopped before the store was open");
         return Ok(());
@@ -92,8 +91,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     });
     runtime.block_on(kept.close());
     if let Some(traces) = traces {
-        // What a collector does not take is lost.
-        let _ = traces.shutdown_with_timeout(PARTING);
+        // The traces that the collector does not accept in time are lost.
+        let _ = traces.shutdown_with_timeout(TRACE_FLUSH_TIMEOUT);
     }
     // The runtime must end before the store is closed: closing waits for the writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -119,7 +118,7 @@ fn close(kept: OpenStore) -> Result<(), Failure> {
         drop(kept);
         drop(closing);
     });
-    match closed.recv_timeout(CLOSING) {
+    match closed.recv_timeout(STORE_CLOSE_TIMEOUT) {
         Err(RecvTimeoutError::Timeout) => Err(Failure::Other(DISK_HANGS.to_owned())),
         _ => Ok(()),
     }
@@ -253,7 +252,7 @@ async fn serve(
     let feed = backend.feed.clone();
     let directory = Directory::new(backend, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
-    // Before the address is printed: who reads it may ask at once whether the server is ready.
+    // Before the address is printed: its reader may check readiness at once.
     readiness.opened(directory.clone());
     warn_if_exposed(address, &settings.access);
     announce(address, &settings.access, settings.sample);
@@ -285,7 +284,7 @@ async fn load_sample(store: &Backend) -> Result<(), Failure> {
         sample::load(store).await.map_err(|error| Failure::Other(error.to_string()))?;
     tracing::info!(loaded, "made-up users");
     if refused > 0 {
-        tracing::warn!(refused, "made-up users left out: other users have their identifiers");
+        tracing::warn!(refused, "made-up users rejected: other users have their identifiers");
     }
     Ok(())
 }

@@ -285,6 +285,7 @@ fn documents_are_parsed() {
     assert_eq!(missing("serve --smaple").as_deref(), Some("serve has no --smaple"));
     assert!(missing("sreve").is_some() && missing("store clock").is_some());
     assert_eq!(missing("import - --tenant a | polynym x"), None);
+    assert_eq!(names("`--a-b N` x `POLYNYM_A=1 --c` --d"), ["--a-b", "POLYNYM_A"]);
 }
 
 fn root() -> &'static Path {

@@ -41,7 +41,7 @@ async fn lagging() -> (ReplicaSet, String) {
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
     let store = Mongo::open(&uri, PATIENT).await.unwrap();
     store.mutate(users::creation(0)).await.unwrap();
-    mongo.close().await;
+    store.close().await;
     let primary = set.primary().await.address();
     let behind = set.members.iter().find(|member| member.address() != primary).unwrap();
     let stop = doc! { "configureFailPoint": "rsSyncApplyStop", "mode": "alwaysOn" };

@@ -10,6 +10,8 @@ mod imports;
 mod inline_code;
 mod links;
 mod names;
+#[path = "tidy/unfinished.rs"]
+mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -132,7 +134,7 @@ fn names_and_paths_in_texts_exist() {
 
     let is_checked = |path: &str| path != "CHANGELOG.md" && !path.starts_with("tests/tidy/");
     for (path, text) in texts().into_iter().filter(|(path, _)| is_checked(path)) {
-        for (n, code, fault) in name_faults(&names, &path, &text) {
+        for (n, code, fault) in names.faults(&path, &text) {
             match foreign.get_mut(code.as_str()) {
                 Some(is_used) => *is_used = true,
                 None => faults.push(format!("{path}:{n}: {fault}: {code}")),
@@ -143,27 +145,6 @@ fn names_and_paths_in_texts_exist() {
     let unused = foreign.iter().filter(|(_, is_used)| !**is_used);
     faults.extend(unused.map(|(name, _)| format!("tests/tidy/allowed.rs: delete {name}")));
     report(faults);
-}
-
-/// Returns the names in a text that do not exist, each with its line and its fault.
-fn name_faults(names: &Names, path: &str, text: &str) -> Vec<(usize, String, &'static str)> {
-    let fault = |(n, code): (usize, String)| names.fault(&code).map(|fault| (n, code, fault));
-    if path.ends_with(".rs") {
-        let all = inline_code::of_comments(text, &["//!", "///"]);
-        let modules = inline_code::of_comments(text, &["//!"]);
-        let modules = modules.into_iter().filter(|_| !path.starts_with("tests/"));
-        let missing = modules
-            .filter_map(|(n, code)| names.module_fault(path, &code).map(|fault| (n, code, fault)));
-        return all.into_iter().filter_map(fault).chain(missing).collect();
-    }
-    if !path.ends_with(".md") {
-        return Vec::new();
-    }
-
-    let paths = text.lines().enumerate().flat_map(|(n, line)| {
-        names.missing_paths(line).into_iter().map(move |path| (n + 1, path, "no such path"))
-    });
-    inline_code::of_document(text).into_iter().filter_map(fault).chain(paths).collect()
 }
 
 fn names() -> Names {
@@ -210,7 +191,7 @@ fn every_file_starts_with_a_module_comment() {
 
 #[test]
 fn no_unfinished_work_is_left() {
-    report(texts().iter().flat_map(|(path, text)| leftovers(path, text)).collect());
+    report(texts().iter().flat_map(|(path, text)| unfinished::faults(path, text)).collect());
 }
 
 #[test]
@@ -249,7 +230,7 @@ fn the_checks_find_faults() {
     assert_eq!(after("use tonic_health::pb;", "tonic::"), None);
     assert_eq!(program("a\n#[cfg(test)]\nmod tests {"), "a\n");
     let text = format!("{}\nin \"/ho{}/joe\"", ["TO", "DO"].concat(), "me");
-    assert_eq!(leftovers("a.rs", &text).len(), 2);
+    assert_eq!(unfinished::faults("a.rs", &text).len(), 2);
     let text = "# A b\n[x](nowhere.md) [y](#a-b) [z](#c) [c](Cargo.toml)";
     assert_eq!(links::faults(&root(), "README.md", text).len(), 2);
     let found = [["a", "b"].map(str::to_owned).into()];
@@ -353,30 +334,6 @@ fn program(text: &str) -> &str {
 
 fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs")
-}
-
-/// Finds words of unfinished work, and absolute paths of one machine. The words are assembled here,
-/// so that this file passes the check.
-fn leftovers(path: &str, text: &str) -> Vec<String> {
-    let unfinished =
-        ["TO:DO", "FIX:ME", "to:do!", "un:implemented!"].map(|word| word.replace(':', ""));
-    let places = ["ho:me", "ro:ot", "Us:ers", "wo:rk", "tm:p"]
-        .map(|folder| format!("/{}/", folder.replace(':', "")));
-    let starts = |line: &str, place: &str| {
-        let before = line.find(place).map(|at| line[..at].chars().next_back());
-        before.is_some_and(|before| {
-            before.is_none_or(|c| !c.is_alphanumeric() && !"./-_}>".contains(c))
-        })
-    };
-
-    let faults = text.lines().enumerate().flat_map(|(n, line)| {
-        let unfinished = unfinished.iter().filter(|word| line.contains(*word));
-        let places = places.iter().filter(|place| starts(line, place));
-        let found =
-            unfinished.chain(places).map(|word| format!("{path}:{}: {word} is not allowed", n + 1));
-        found.collect::<Vec<_>>()
-    });
-    faults.collect()
 }
 
 fn rust_files() -> Vec<String> {

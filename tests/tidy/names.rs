@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::inline_code;
+
 /// What is known of the tree: its files and folders, and the words of each source.
 pub struct Names {
     paths: BTreeSet<String>,
     words: BTreeMap<String, BTreeSet<String>>,
+    all_words: BTreeSet<String>,
 }
 
 impl Names {
@@ -15,16 +18,42 @@ impl Names {
         let folders =
             files.iter().flat_map(|path| ends(path).into_iter().map(|at| path[..at].to_owned()));
         let paths = files.iter().cloned().chain(folders).collect();
-        let words = sources.into_iter().map(|(path, text)| {
-            let words = words(&path).into_iter().chain(words(&without_comments(&text))).collect();
-            (path, words)
+        let words: BTreeMap<_, BTreeSet<_>> = sources
+            .into_iter()
+            .map(|(path, text)| {
+                let words = words(&path).into_iter().chain(words(&without_comments(&text)));
+                (path, words.collect())
+            })
+            .collect();
+        let all_words = words.values().flatten().cloned().collect();
+        Self { paths, words, all_words }
+    }
+
+    /// Returns the names in a text that do not exist, each with its line and its fault.
+    pub fn faults(&self, path: &str, text: &str) -> Vec<(usize, String, &'static str)> {
+        let fault = |(n, code): (usize, String)| self.fault(&code).map(|fault| (n, code, fault));
+        if path.ends_with(".rs") {
+            let all = inline_code::of_comments(text, &["//!", "///"]);
+            let modules = inline_code::of_comments(text, &["//!"]);
+            let modules = modules.into_iter().filter(|_| !path.starts_with("tests/"));
+            let missing = modules.filter_map(|(n, code)| {
+                self.module_fault(path, &code).map(|fault| (n, code, fault))
+            });
+            return all.into_iter().filter_map(fault).chain(missing).collect();
+        }
+        if !path.ends_with(".md") {
+            return Vec::new();
+        }
+
+        let paths = text.lines().enumerate().flat_map(|(n, line)| {
+            self.missing_paths(line).into_iter().map(move |path| (n + 1, path, "no such path"))
         });
-        Self { paths, words: words.collect() }
+        inline_code::of_document(text).into_iter().filter_map(fault).chain(paths).collect()
     }
 
     /// Returns the fault of a text in backticks: it has the form of a path or a name and does not
     /// exist.
-    pub fn fault(&self, code: &str) -> Option<&'static str> {
+    fn fault(&self, code: &str) -> Option<&'static str> {
         if is_path(code) {
             (!self.has_path(code)).then_some("no such path")
         } else {
@@ -46,19 +75,17 @@ impl Names {
     /// stand without its prefix.
     fn has_name(&self, name: &str) -> bool {
         let segments = words(name);
+        let is_known = segments.iter().all(|word| self.all_words.contains(word));
+        let defines = |words: &BTreeSet<String>| segments.is_subset(words);
         let ending = format!("_{name}");
-        let is_value = |path: &str, words: &BTreeSet<String>| {
-            path.ends_with(".proto") && words.iter().any(|word| word.ends_with(&ending))
-        };
-        let defines = |(path, words): (&String, &BTreeSet<String>)| {
-            segments.is_subset(words) || is_value(path, words)
-        };
-        self.words.iter().any(defines)
+        let mut enums = self.words.iter().filter(|(path, _)| path.ends_with(".proto"));
+        (is_known && (segments.len() == 1 || self.words.values().any(defines)))
+            || enums.any(|(_, words)| words.iter().any(|word| word.ends_with(&ending)))
     }
 
     /// Returns the fault of a lone lower-case word in the comment of a module: it is neither the
     /// name of a module nor a word of the file's code.
-    pub fn module_fault(&self, path: &str, code: &str) -> Option<&'static str> {
+    fn module_fault(&self, path: &str, code: &str) -> Option<&'static str> {
         let is_word = !code.is_empty() && code.chars().all(|c| c.is_ascii_lowercase());
         let is_module = || self.has_path(code) || self.has_path(&format!("{code}.rs"));
         let is_used = || self.words.get(path).is_some_and(|words| words.contains(code));
@@ -66,7 +93,7 @@ impl Names {
     }
 
     /// Returns the paths of a line that begin with a folder of the root and do not exist.
-    pub fn missing_paths(&self, line: &str) -> Vec<String> {
+    fn missing_paths(&self, line: &str) -> Vec<String> {
         let in_path = |c: char| c.is_alphanumeric() || "_-./*".contains(c);
         let texts = line.split(|c| !in_path(c)).map(|text| text.trim_end_matches(['.', '/']));
         let is_rooted = |text: &&str| {

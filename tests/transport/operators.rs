@@ -215,7 +215,7 @@ fn an_address_of_others_needs_protection() {
     let error = serve(&["--admin-listen", "0.0.0.0:0"]);
     assert!(error.contains("--admin-listen") && error.contains("TLS and credentials"), "{error}");
     let error = serve(&["--admin-listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
-    assert!(error.contains("another name"), "{error}");
+    assert!(error.contains("an alias"), "{error}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl PrefaceCheck {
         if count.is_power_of_two() {
             tracing::info!(
                 count,
-                protocol = guessed_protocol(start),
+                spoken = guessed_protocol(start),
                 "closed a connection: expected gRPC over HTTP/2"
             );
         }

@@ -199,12 +199,12 @@ fn a_file_that_the_disk_has_changed_is_refused() {
 }
 
 #[test]
-fn faults_of_the_settings_are_told_as_everywhere() {
+fn errors_of_the_settings_are_reported_with_their_origin() {
     let output = store(&["verify", "--json=perhaps"], "mongodb://joe:secret@host");
     assert_eq!(output.status.code(), Some(2));
     let text = err(&output);
     assert!(
-        text.contains("2 faults") && text.contains("names no database") && !text.contains("secret"),
+        text.contains("2 errors") && text.contains("has no database") && !text.contains("secret"),
         "{text}"
     );
 }

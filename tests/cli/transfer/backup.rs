@@ -22,7 +22,7 @@ fn a_backup_is_the_store_at_one_moment() {
     let output = server.run(&["backup", file]);
     assert!(output.status.success(), "{}", err(&output));
     assert!(server.run(&["user", "create", "--name", "Later"]).status.success());
-    assert_fails(&server.run(&["backup", file]), 1, &["is there already"]);
+    assert_fails(&server.run(&["backup", file]), 1, &["the file exists"]);
 
     let store = format!("embedded:{}", folder.path().join("restored").display());
     let restore = || polynym(&["restore", file, "--store", &store]).output().unwrap();

@@ -182,7 +182,7 @@ fn no_file_is_lost() {
     fs::write(&users, "{\"displayName\":\"Ada\"}\n").unwrap();
     fs::write(&other, "mine").unwrap();
     let refused = server.run(&["import", &users, "--rejects", &users]);
-    assert_fails(&refused, 2, &["is the file that is imported"]);
+    assert_fails(&refused, 2, &["the file to import"]);
     let imported = server.run(&["import", &users, "--rejects", &other]);
     assert!(imported.status.success(), "{}", err(&imported));
     assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
@@ -224,7 +224,7 @@ fn rows_of_nothing_are_passed_over() {
     let output = run(rows.as_bytes());
     assert!(out(&output).starts_with("1 imported, 0 there already, 1 lines rejected"));
     assert_eq!(export(&server, &[]).len(), 2);
-    assert_fails(&run(b"Mail,\"Team"), 1, &["before a quote in its first row is closed"]);
+    assert_fails(&run(b"Mail,\"Team"), 1, &["inside a quoted cell of its first row"]);
     assert_fails(&run(b""), 1, &["the file is empty"]);
 }
 
@@ -240,6 +240,6 @@ fn former_owners_from_before_an_import_are_not_known() {
     assert!(old.run(&["export", "--output", file]).status.success());
     assert!(new.run(&["import", file]).status.success());
     let before = ["resolve", "email:ada@example.com", "--as-of", "1d"];
-    assert_fails(&new.run(&before), 1, &["ask for a later time"]);
+    assert_fails(&new.run(&before), 1, &["use a later time"]);
     assert!(new.run(&["resolve", "email:ada@example.com"]).status.success());
 }

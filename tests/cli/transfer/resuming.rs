@@ -37,7 +37,7 @@ fn an_import_that_is_interrupted_goes_on() {
     assert!(interrupted.unwrap().success());
     let output = client.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", err(&output));
-    assert!(err(&output).contains("run the same command again to go on"), "{}", err(&output));
+    assert!(err(&output).contains("run the same command again to continue"), "{}", err(&output));
 
     let output = start(&server, folder.path()).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", err(&output));

@@ -48,7 +48,7 @@ fn copy(from: &Server, to: &Server, folder: &Path) {
     assert!(imported.status.success(), "{} {} {rejects}", out(&imported), err(&imported));
     assert_eq!(export(to, &["--all-tenants"]), export(from, &["--all-tenants"]));
     assert_eq!(tenants(&out(&to.run(&["export", "--all-tenants"]))), tenants(&out(&exported)));
-    assert!(err(&exported).contains("each tenant as it was at one moment"), "{}", err(&exported));
+    assert!(err(&exported).contains("each tenant as of one moment"), "{}", err(&exported));
     let again = import(to, folder, &["--all-tenants"], &exported.stdout);
     assert!(out(&again).starts_with("0 imported"), "{}", out(&again));
 }

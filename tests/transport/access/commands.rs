@@ -25,7 +25,7 @@ fn changes_keep_the_rest_of_the_file() {
     let id = second.split('_').nth(1).unwrap();
     let list = callers.run(&["list"]);
     assert!(list.contains("billing") && list.contains("default eu-*") && list.contains(id));
-    assert_eq!(callers.run(&["check"]), "the file is sound: 2 credentials\n");
+    assert_eq!(callers.run(&["check"]), "the file is valid: 2 credentials\n");
     let token_file = callers.folder.path().join("ops.token");
     fs::write(&token_file, format!("{second}\n")).unwrap();
     let whose = callers.run(&["check", "--token-file", token_file.to_str().unwrap()]);
@@ -47,8 +47,8 @@ fn wrong_changes_are_refused_and_change_nothing() {
         (&["create", "anonymous", "--role", "admin"][..], "anonymous"),
         (&["create", "a", "--role", "admin"], "another role"),
         (&["create", "b", "--role", "admin", "--tenants", "a*b"], "tenants"),
-        (&["create", "b", "--role", "admin", "--expires", "99999999999999d"], "a time to come"),
-        (&["revoke", "b"], "no caller and no token"),
+        (&["create", "b", "--role", "admin", "--expires", "99999999999999d"], "a future time"),
+        (&["revoke", "b"], "no caller or token"),
         (&["revoke", "a"], "last credentials"),
     ];
     for (arguments, part) in wrong {
@@ -85,7 +85,7 @@ fn changes_at_the_same_time_are_all_made() {
             scope.spawn(move || callers.create(&format!("caller-{n}"), "resolver", "*"));
         }
     });
-    assert_eq!(callers.run(&["check"]), "the file is sound: 8 credentials\n");
+    assert_eq!(callers.run(&["check"]), "the file is valid: 8 credentials\n");
     let files = fs::read_dir(callers.folder.path()).unwrap().count();
     assert_eq!(files, 1, "nothing is left beside the file");
 }
@@ -107,5 +107,5 @@ fn commands_send_the_token_of_a_file() {
     assert!(server.run(&bench).status.success());
     fs::write(file, "no token").unwrap();
     let unread = server.run(&["resolve", "handle:joe", "--token-file", file]);
-    assert!(String::from_utf8(unread.stderr).unwrap().contains("there is no token in it"));
+    assert!(String::from_utf8(unread.stderr).unwrap().contains("the file has no token"));
 }

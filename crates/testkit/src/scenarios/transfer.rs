@@ -133,7 +133,7 @@ pub fn broken_off(times: u32, users: &str, seed: u64, serve: impl Fn(&Path) -> S
             let is_done = output.status.success();
             // It may not have begun yet.
             let is_told =
-                ["to go on", "cannot reach"].iter().any(|text| err(&output).contains(text));
+                ["to continue", "cannot reach"].iter().any(|text| err(&output).contains(text));
             assert!(is_done || is_told, "{}", err(&output));
             server = serve(folder.path());
         }

@@ -31,7 +31,8 @@ async fn a_page_that_has_read_enough_ends_and_the_next_goes_on() {
         }
         store.mutate(mutation).await.unwrap();
     }
-    let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
+    let directory =
+        Directory::new(store.backend(), Generator::new(Mode::Variable), Limits::default());
     let now = Now::certain(Timestamp::now());
     let context =
         RequestContext { tenant: Tenant::DEFAULT, caller: "", method: "", request_id: "", now };

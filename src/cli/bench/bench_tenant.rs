@@ -1,11 +1,11 @@
-//! The tenant that `polynym bench` writes into: one that it made itself, and marked with a user.
+//! The tenant that `polynym bench` writes to: it created the tenant, and marked it with a user.
 
 use prost_types::FieldMask;
 use tonic::Code;
 
 use crate::cli::client::{Session, request_id};
 use crate::cli::failure::Failure;
-use crate::cli::tenant::delete_whole;
+use crate::cli::tenant::delete_with_users;
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{
     CreateUserRequest, GetTenantRequest, Identifier, Identity, ResolveIdentityRequest,
@@ -19,9 +19,9 @@ fn mark() -> Identifier {
     Identifier { kind: Some(Kind::Email(MARK.to_owned())) }
 }
 
-/// Makes and marks the tenant where there is none, and refuses one that has no mark.
+/// Creates and marks the tenant if it does not exist. Fails for a tenant without the mark.
 pub async fn claim(session: &Session) -> Result<(), Failure> {
-    if exists(session).await? { check_mark(session).await } else { make(session).await }
+    if exists(session).await? { check_mark(session).await } else { create(session).await }
 }
 
 async fn exists(session: &Session) -> Result<bool, Failure> {
@@ -29,13 +29,13 @@ async fn exists(session: &Session) -> Result<bool, Failure> {
     match session.admin().get_tenant(session.request(request)).await {
         Ok(_) => Ok(true),
         Err(status) if status.code() == Code::NotFound => Ok(false),
-        Err(status) => Err(session.failed(status, None)),
+        Err(status) => Err(session.failure(status, None)),
     }
 }
 
-async fn make(session: &Session) -> Result<(), Failure> {
+async fn create(session: &Session) -> Result<(), Failure> {
     let id = request_id(None);
-    // The tenant holds nothing, so that removed users can be loaded again.
+    // Without holds, so that removed users can be loaded again.
     let update_mask = Some(FieldMask { paths: vec!["holds".to_owned()] });
     let request = UpdateTenantRequest {
         tenant: session.tenant(),
@@ -43,10 +43,7 @@ async fn make(session: &Session) -> Result<(), Failure> {
         request_id: id.clone(),
         ..Default::default()
     };
-    let send = |request| {
-        let mut admin = session.admin();
-        async move { admin.update_tenant(request).await }
-    };
+    let send = async |request| session.admin().update_tenant(request).await;
     session.mutate(&id, request, send).await?;
 
     let identity = Identity { identifier: Some(mark()), ..Default::default() };
@@ -54,10 +51,7 @@ async fn make(session: &Session) -> Result<(), Failure> {
     let user = Some(User { display_name: name, identities: vec![identity], ..Default::default() });
     let id = request_id(None);
     let request = CreateUserRequest { tenant: session.tenant(), user, request_id: id.clone() };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.create_user(request).await }
-    };
+    let send = async |request| session.registry().create_user(request).await;
 
     session.mutate(&id, request, send).await.map(drop)
 }
@@ -69,11 +63,11 @@ async fn check_mark(session: &Session) -> Result<(), Failure> {
     match session.directory().resolve_identity(session.request(request)).await {
         Ok(_) => Ok(()),
         Err(status) if status.code() == Code::NotFound => Err(Failure::Usage(format!(
-            "the tenant {} was not made by `polynym bench`, which changes no other: name a new one \
-             with --tenant",
+            "the tenant {} was not created by `polynym bench`, which changes no other: name a new \
+             one with --tenant",
             session.tenant()
         ))),
-        Err(status) => Err(session.failed(status, None)),
+        Err(status) => Err(session.failure(status, None)),
     }
 }
 
@@ -83,5 +77,5 @@ pub async fn remove(session: &Session) -> Result<(), Failure> {
         return Ok(());
     }
     check_mark(session).await?;
-    delete_whole(session).await
+    delete_with_users(session).await
 }

@@ -1,4 +1,4 @@
-//! Changes of a credentials file, which keep its comments and its order.
+//! Edits of a credentials file, which preserve its comments and order.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -11,7 +11,7 @@ use toml_edit::{Array, ArrayOfTables, Datetime, DocumentMut, Item, Table, value}
 
 use crate::access::{CallerStates, Credentials, CredentialsError, RateLimits, Role, TokenHash};
 use crate::cli::failure::Failure;
-use crate::cli::files::{fault, folder};
+use crate::cli::files::{failure, folder};
 
 /// A new `[[caller]]`.
 pub struct Entry<'a> {
@@ -24,48 +24,47 @@ pub struct Entry<'a> {
 
 /// Reads and checks a credentials file.
 pub fn read(path: &Path) -> Result<Credentials, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| fault(path, error))?;
-    parse(&text).map_err(|error| fault(path, error))
+    let text = fs::read_to_string(path).map_err(|error| failure(path, error))?;
+    parse(&text).map_err(|error| failure(path, error))
 }
 
 fn parse(text: &str) -> Result<Credentials, CredentialsError> {
     Credentials::parse(text, RateLimits::default(), &CallerStates::default())
 }
 
-/// Changes a file. Others see the file of before or the new one, and never a part. Changes at the
-/// same time wait for one another.
+/// Edits a file atomically. A lock serializes concurrent edits.
 pub fn edit<T>(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut) -> Result<T, String>,
 ) -> Result<T, Failure> {
-    // A link stays, and its target is replaced.
+    // Replace the target of a link, not the link.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = folder(path);
-    let lock = File::open(folder).map_err(|error| fault(folder, error))?;
-    lock.lock().map_err(|error| fault(folder, error))?;
+    let lock = File::open(folder).map_err(|error| failure(folder, error))?;
+    lock.lock().map_err(|error| failure(folder, error))?;
 
-    // A device would be replaced by a file.
+    // Do not replace a device by a file.
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return Err(fault(path, "it is not a file"));
+        return Err(failure(path, "not a file"));
     }
-    let text = match fs::read_to_string(path) {
+    let before = match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        text => text.map_err(|error| fault(path, error))?,
+        read => read.map_err(|error| failure(path, error))?,
     };
-    parse(&text).map_err(|error| fault(path, error))?;
+    parse(&before).map_err(|error| failure(path, error))?;
     let mut document: DocumentMut =
-        text.parse().map_err(|error: toml_edit::TomlError| fault(path, error.message()))?;
-    let outcome = change(&mut document).map_err(|error| fault(path, error))?;
-    let text = document.to_string();
-    parse(&text).map_err(|error| fault(path, error))?;
+        before.parse().map_err(|error: toml_edit::TomlError| failure(path, error.message()))?;
+    let outcome = change(&mut document).map_err(|error| failure(path, error))?;
+    let after = document.to_string();
+    parse(&after).map_err(|error| failure(path, error))?;
 
-    replace(path, folder, &text).map_err(|error| fault(path, error))?;
-    lock.sync_all().map_err(|error| fault(folder, error))?;
+    replace(path, folder, &after).map_err(|error| failure(path, error))?;
+    lock.sync_all().map_err(|error| failure(folder, error))?;
     Ok(outcome)
 }
 
-/// A new file may be read by its owner alone; another one keeps its owner and its permissions, so
-/// that a server that runs as this owner can read it.
+/// Only the owner may read a new file. An existing file keeps its owner and permissions, so that
+/// the server can still read it.
 fn replace(path: &Path, folder: &Path, text: &str) -> std::io::Result<()> {
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
@@ -81,7 +80,7 @@ fn replace(path: &Path, folder: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Adds a caller's token. It has the rate of the caller's other entries, which must agree.
+/// Adds a caller's token, with the rate of the caller's other entries, which must agree.
 pub fn add(document: &mut DocumentMut, entry: &Entry<'_>) -> Result<(), String> {
     let callers = callers(document)?;
     let is_same = |table: &&Table| table.get("name").and_then(Item::as_str) == Some(entry.name);
@@ -102,27 +101,26 @@ pub fn add(document: &mut DocumentMut, entry: &Entry<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// Removes a token by its id, or all tokens of a caller. Returns how many.
+/// Removes a token by its id, or all tokens of a caller. Returns their number.
 pub fn remove(document: &mut DocumentMut, which: &str) -> Result<usize, String> {
     let callers = callers(document)?;
     let before = callers.len();
     let text = |table: &Table, key| table.get(key).and_then(Item::as_str).map(str::to_owned);
-    let is_meant = |table: &Table| {
+    let matches = |table: &Table| {
         let hash = text(table, "token").and_then(|hash| TokenHash::parse(&hash));
         text(table, "name").is_some_and(|name| name == which)
             || hash.is_some_and(|hash| hash.id() == which)
     };
-    callers.retain(|table| !is_meant(table));
+    callers.retain(|table| !matches(table));
 
     match before - callers.len() {
-        0 => Err(format!(
-            "there is no caller and no token {which:?}: `polynym token list` shows \
-            those that there are"
-        )),
-        _ if callers.is_empty() => Err("these are the last credentials, and a server would keep \
-            them in use rather than refuse everybody: create another token first, or stop the \
-            server and delete the file"
-            .to_owned()),
+        0 => Err(format!("no caller or token {which:?}: see `polynym token list`")),
+        _ if callers.is_empty() => {
+            Err("these are the last credentials: a server keeps using them \
+            rather than reject every caller. Create another token first, or stop the server and \
+            delete the file"
+                .to_owned())
+        }
         count => Ok(count),
     }
 }

@@ -3,10 +3,10 @@
 
 use clap::Args;
 
-use crate::cli::attribute::ValueType;
 use crate::cli::client::{Session, request_id};
 use crate::cli::failure::Failure;
 use crate::cli::output::{self, printable};
+use crate::cli::text::attribute::ValueType;
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
     AttributeDefinition, AttributeType, Policies, Tenant, UpdateTenantRequest, UpdateTenantResponse,
@@ -16,19 +16,19 @@ use crate::proto::v1::{
 pub struct Define {
     /// The attribute's name.
     name: String,
-    /// The type that values must have from now on.
+    /// The type of new values.
     #[arg(long = "type", value_enum, value_name = "TYPE")]
     value_type: Option<ValueType>,
-    /// No index has the attribute: it costs less, and a search by it alone reads all users.
+    /// Do not index the attribute: writes cost less, but a search by it alone reads all users.
     #[arg(long)]
     no_index: bool,
-    /// Do not wait until the index is changed.
+    /// Do not wait for the index change.
     #[arg(long)]
     no_wait: bool,
-    /// Define it only if this is the tenant's etag.
+    /// Define the attribute only if this is the tenant's etag.
     #[arg(long, default_value = "")]
     etag: String,
-    /// Show what would be, and do nothing.
+    /// Show the result without applying it.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub async fn define(command: Define) -> Result<(), Failure> {
     let definition = AttributeDefinition {
         name: command.name.clone(),
         indexed: Some(!command.no_index),
-        r#type: command.value_type.map_or(0, |own| AttributeType::from(own).into()),
+        r#type: command.value_type.map_or(0, |value_type| AttributeType::from(value_type).into()),
         index_change_time: None,
     };
     let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };
@@ -66,13 +66,10 @@ pub async fn define(command: Define) -> Result<(), Failure> {
         validate_only: command.dry_run,
         ..Default::default()
     };
-    let send = |request| {
-        let mut admin = session.admin();
-        async move { admin.update_tenant(request).await }
-    };
+    let send = async |request| session.admin().update_tenant(request).await;
     let mut tenant = session.mutate(&request_id, request, send).await?.tenant.unwrap_or_default();
     if !command.dry_run && !command.no_wait && is_changing(&tenant, &command.name) {
-        eprintln!("the servers change the index: they go on where this is stopped");
+        eprintln!("the servers are changing the index, and continue if this command is stopped");
         tenant = wait(&session, &command.name).await?;
     }
 
@@ -82,23 +79,23 @@ pub async fn define(command: Define) -> Result<(), Failure> {
     }
     let state = match is_changing(&tenant, &command.name) {
         true => "its index is being changed",
-        false if command.no_index => "no index has it",
-        false => "users are found by it",
+        false if command.no_index => "not indexed",
+        false => "indexed",
     };
     let word = if command.dry_run { "would be defined" } else { "is defined" };
     output::print(&format!("{} {word}: {state}\n", printable(&command.name)))
 }
 
 fn is_changing(tenant: &Tenant, name: &str) -> bool {
-    let definitions = tenant.policies.iter().flat_map(|own| &own.attribute_definitions);
-    let mut own = definitions.filter(|definition| definition.name == name);
-    own.any(|definition| definition.index_change_time.is_some())
+    let mut definitions =
+        tenant.policies.iter().flat_map(|policies| &policies.attribute_definitions);
+    definitions.any(|own| own.name == name && own.index_change_time.is_some())
 }
 
 /// Waits until the servers have changed the index.
 async fn wait(session: &Session, name: &str) -> Result<Tenant, Failure> {
     loop {
-        let tenant = session.next_tenant().await.map_err(|status| session.failed(status, None))?;
+        let tenant = session.poll_tenant().await.map_err(|status| session.failure(status, None))?;
         if !is_changing(&tenant, name) {
             return Ok(tenant);
         }

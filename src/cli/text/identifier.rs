@@ -1,21 +1,21 @@
-//! Identifiers between their text form and the API's messages.
+//! Identifiers on the command line and in output.
 
-use super::output::printable;
+use crate::cli::output::printable;
 use crate::identifier::{RawIdentifier, TextError};
 use crate::proto::v1;
 use crate::proto::v1::identifier::Kind;
 
-/// An identifier as typed on the command line.
+/// An identifier on the command line.
 #[derive(Clone, Debug)]
-pub struct Typed {
+pub struct IdentifierArg {
     /// The text form.
     pub text: String,
-    /// The same as a message.
+    /// The message.
     pub message: v1::Identifier,
 }
 
-/// Reads the text form; the value is for the server to judge.
-pub fn parse(text: &str) -> Result<Typed, TextError> {
+/// Parses the text form. The server validates the value.
+pub fn parse(text: &str) -> Result<IdentifierArg, TextError> {
     let kind = match RawIdentifier::from_text(text)? {
         RawIdentifier::Email(email) => Kind::Email(email.to_owned()),
         RawIdentifier::Handle(handle) => Kind::Handle(handle.to_owned()),
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Result<Typed, TextError> {
         RawIdentifier::Url(url) => Kind::Url(url.to_owned()),
     };
 
-    Ok(Typed { text: text.to_owned(), message: v1::Identifier { kind: Some(kind) } })
+    Ok(IdentifierArg { text: text.to_owned(), message: v1::Identifier { kind: Some(kind) } })
 }
 
 /// The text form of an identifier from an answer, safe to print.
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_forms_survive_the_round_trip() {
+    fn text_forms_round_trip() {
         let texts = [
             "email:a@b",
             "handle:joe",
@@ -63,12 +63,9 @@ mod tests {
             "social:x/y/z:w",
             "url:https://a/b:c",
         ];
-        for typed in texts {
-            let parsed = parse(typed).unwrap();
-            assert_eq!(
-                (parsed.text.as_str(), text(Some(&parsed.message)).as_str()),
-                (typed, typed)
-            );
+        for given in texts {
+            let parsed = parse(given).unwrap();
+            assert_eq!((&*parsed.text, &*text(Some(&parsed.message))), (given, given));
         }
     }
 

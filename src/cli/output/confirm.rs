@@ -1,10 +1,10 @@
-//! Confirmation at a terminal, before something that cannot be undone.
+//! Confirmation at a terminal, before a step that cannot be undone.
 
 use std::io::{self, IsTerminal};
 
-use super::failure::Failure;
+use crate::cli::failure::Failure;
 
-/// Fails with `refusal`, as wrong usage, if there is no terminal to answer at.
+/// Fails with `refusal`, as wrong usage, if standard input is not a terminal.
 pub fn require_terminal(refusal: &str) -> Result<(), Failure> {
     if io::stdin().is_terminal() { Ok(()) } else { Err(Failure::Usage(refusal.to_owned())) }
 }

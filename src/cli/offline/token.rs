@@ -1,4 +1,4 @@
-//! `polynym token`: the credentials file of a server. Works without one.
+//! `polynym token`: the tokens in a credentials file.
 
 mod file;
 
@@ -9,10 +9,9 @@ use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::files;
-use super::output;
 use crate::access::{self, Credentials, Role};
+use crate::cli::failure::Failure;
+use crate::cli::{files, output};
 use crate::config::{Flags, Output};
 
 pub const EXAMPLES: &str = "\
@@ -21,7 +20,7 @@ Examples:
   polynym token list --credentials callers.toml
   polynym token revoke billing --credentials callers.toml
 
-A server that runs with --credentials uses a change within 5 seconds.";
+A server that runs with --credentials applies changes within 5 seconds.";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -30,8 +29,8 @@ Examples:
   polynym token create eu --role registrar --tenants 'default,eu-*' --expires 90d \\
     --credentials callers.toml
 
-Prints the token, once: the file keeps its hash alone. A caller may have several tokens, so that
-they can be rotated: create the new one, put it in use, and revoke the old one by its id.";
+Prints the token once: the file stores only its hash. A caller may have several tokens: to rotate
+them, create a new one, deploy it, and revoke the old one by its id.";
 
 const LIST_EXAMPLES: &str = "Example:\n  polynym token list --credentials callers.toml --json";
 const REVOKE_EXAMPLES: &str = "\
@@ -43,39 +42,39 @@ Examples:
   polynym token check --credentials callers.toml
   polynym token check --credentials callers.toml --token-file billing.token
 
-Exit status: 0 the file is sound, and the token is valid if one is given; 1 otherwise.";
+Exit status: 0 the file, and the token if given, are valid; 1 otherwise.";
 
 #[derive(Subcommand)]
 pub enum Token {
-    /// Add a token of a caller, and print it.
+    /// Create a token for a caller, and print it.
     #[command(after_help = CREATE_EXAMPLES)]
     Create(Create),
-    /// Show the callers and the ids of their tokens.
+    /// List the callers and the ids of their tokens.
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
-    /// Take a token away, or all tokens of a caller.
+    /// Revoke a token, or all tokens of a caller.
     #[command(after_help = REVOKE_EXAMPLES)]
     Revoke(Revoke),
-    /// Check a credentials file, and whose token a file has.
+    /// Check a credentials file, or a token against it.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Check),
 }
 
 #[derive(Args)]
 pub struct Create {
-    /// The name of the caller, in logs and for its requests' ids.
+    /// The name of the caller, for logs and as the namespace of its request ids.
     name: String,
-    /// The rights: resolver (looks up), registrar (changes users, too) or admin (all).
+    /// The role: resolver (looks up users), registrar (also changes users) or admin (everything).
     #[arg(long)]
     role: Role,
     /// The tenants: names, prefixes with * at the end, or *.
     #[arg(long, value_delimiter = ',', default_value = "default")]
     tenants: Vec<String>,
-    /// When the token expires: a length of time such as 90d, or a time such as
-    /// 2030-01-01T00:00:00Z. Never unless given.
+    /// When the token expires: a duration such as 90d, or a time such as 2030-01-01T00:00:00Z. By
+    /// default, never.
     #[arg(long, value_name = "TIME", value_parser = expiry)]
     expires: Option<SystemTime>,
-    /// The credentials file; it is made where there is none.
+    /// The credentials file. It is created if it does not exist.
     #[arg(long, value_name = "FILE")]
     credentials: PathBuf,
 }
@@ -118,10 +117,10 @@ pub fn run(command: Token) -> Result<(), Failure> {
     }
 }
 
-/// Prints the token once the file is safe on the disk.
+/// Prints the token once the file is synced to the disk.
 fn create(command: &Create) -> Result<(), Failure> {
-    let text = access::generate_token().map_err(Failure::Other)?;
-    let text = text.expose_secret();
+    let secret = access::generate_token().map_err(Failure::Other)?;
+    let text = secret.expose_secret();
     let token = access::Token::parse(text)
         .ok_or_else(|| Failure::Other("the new token is malformed".to_owned()))?;
     let entry = file::Entry {
@@ -132,7 +131,7 @@ fn create(command: &Create) -> Result<(), Failure> {
         expires: command.expires,
     };
     file::edit(&command.credentials, |document| file::add(document, &entry))?;
-    output::print(&format!("{}\n", text))
+    output::print(&format!("{text}\n"))
 }
 
 fn revoke(command: &Revoke) -> Result<(), Failure> {
@@ -178,11 +177,13 @@ fn list(command: &List) -> Result<(), Failure> {
 
     let mut table = output::table(["caller", "role", "tenants", "credential", "expires"]);
     for row in rows {
-        let expires = row.expires.unwrap_or_else(|| "never".to_owned());
-        let expires = if row.expired { format!("{expires} (expired)") } else { expires };
-        let credential: Vec<_> = [row.token, row.certificate].into_iter().flatten().collect();
+        let mut expires = row.expires.unwrap_or_else(|| "never".to_owned());
+        if row.expired {
+            expires.push_str(" (expired)");
+        }
+        let credentials: Vec<_> = [row.token, row.certificate].into_iter().flatten().collect();
         let (role, tenants) = (row.role.to_owned(), row.tenants.join(" "));
-        table.add_row([row.name, role, tenants, credential.join(" "), expires]);
+        table.add_row([row.name, role, tenants, credentials.join(" "), expires]);
     }
     output::print_table(&table)
 }
@@ -192,19 +193,22 @@ fn check(command: &Check) -> Result<(), Failure> {
     let Some(path) = &command.token_file else {
         let count = credentials.list().len();
         if count == 0 {
-            let message = "it has no callers, and a server does not use it: add one with `polynym \
-                token create`";
-            return Err(Failure::Other(format!("{}: {message}", command.credentials.display())));
+            let message = "no callers, so a server rejects it: add one with `polynym token create`";
+            return Err(files::failure(&command.credentials, message));
         }
-        return output::print(&format!("the file is sound: {count} credentials\n"));
+        return output::print(&format!("the file is valid: {count} credentials\n"));
     };
-    let text = std::fs::read_to_string(path).map_err(|error| files::fault(path, error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| files::failure(path, error))?;
     let token = access::Token::parse(text.trim())
-        .ok_or_else(|| Failure::Other(format!("{}: there is no token in it", path.display())))?;
-    // The certificate that may belong to the token is not here to be checked.
-    let is_same = |hash: &access::TokenHash| hash.matches(token);
-    let entry = credentials.list().into_iter().find(|one| one.token.as_ref().is_some_and(is_same));
-    let names: Vec<_> = entry.and_then(|entry| entry.certificate.clone()).into_iter().collect();
+        .ok_or_else(|| files::failure(path, "the file has no token"))?;
+    // A credential may also require a certificate, which this command takes for given.
+    let names: Vec<_> = credentials
+        .list()
+        .into_iter()
+        .find(|entry| entry.token.as_ref().is_some_and(|hash| hash.matches(token)))
+        .and_then(|entry| entry.certificate.clone())
+        .into_iter()
+        .collect();
     let caller = credentials.caller(Some(token), &names, SystemTime::now()).ok_or_else(|| {
         Failure::Other("the token is unknown, was revoked, or has expired".to_owned())
     })?;
@@ -212,14 +216,15 @@ fn check(command: &Check) -> Result<(), Failure> {
     output::print(&format!("{}: {} of {}\n", caller.name, caller.role, caller.tenants))
 }
 
-/// The last time that a credentials file can have, the end of the year 9999.
-const LAST: Duration = Duration::from_secs(253_402_300_799);
+/// The latest expiry in a credentials file: the end of the year 9999.
+const MAX_EXPIRY: Duration = Duration::from_secs(253_402_300_799);
 
-/// A time, or a length of time from now.
-fn expiry(text: &str) -> Result<SystemTime, String> {
-    let from_now = || SystemTime::now().checked_add(humantime::parse_duration(text).ok()?);
-    let time = humantime::parse_rfc3339(text).ok().or_else(from_now);
-    let last = SystemTime::UNIX_EPOCH + LAST;
-    let time = time.filter(|time| (SystemTime::now()..=last).contains(time));
-    time.ok_or_else(|| "write a time to come, such as 90d, 12h or 2030-01-01T00:00:00Z".to_owned())
+/// Parses a time, or a duration from now.
+fn expiry(text: &str) -> Result<SystemTime, &'static str> {
+    let now = SystemTime::now();
+    humantime::parse_rfc3339(text)
+        .ok()
+        .or_else(|| now.checked_add(humantime::parse_duration(text).ok()?))
+        .filter(|time| (now..=SystemTime::UNIX_EPOCH + MAX_EXPIRY).contains(time))
+        .ok_or("write a future time, such as 90d, 12h or 2030-01-01T00:00:00Z")
 }

@@ -3,8 +3,8 @@
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::failure::Failure;
-use super::output;
+use crate::cli::failure::Failure;
+use crate::cli::output;
 
 pub const EXAMPLES: &str = "\
 Example:

@@ -1,14 +1,12 @@
-//! The arguments of `polynym store …`, which needs no server: the program's main runs it, since
-//! stores are not for clients.
+//! The arguments of `polynym store …`, which the program's main runs: clients do not import stores.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::config;
-use crate::config::{Flags, StoreReport};
+use crate::config::{self, Flags, StoreReport};
 
-pub(super) const EXAMPLES: &str = "\
+pub(in crate::cli) const EXAMPLES: &str = "\
 Examples:
   polynym store init --store mongodb://127.0.0.1:27017/polynym
   polynym store status
@@ -21,29 +19,29 @@ Examples:
   polynym store init --store mongodb://router1,router2/polynym
   polynym store init --store embedded:/var/lib/polynym
 
-It says what it did and what was there already, and can be run again at any time.";
+Prints what it created and what existed. Safe to run again.";
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
   polynym store status --store embedded:/var/lib/polynym
   polynym store status --store mongodb://127.0.0.1:27017/polynym --json
 
-Exit status: 0 it can be served; 1 something is missing or in the way, or it could not be read.";
+Exit status: 0 a server can use the store; 1 it cannot, or the store could not be read.";
 
 const UPGRADE_EXAMPLES: &str = "\
 Examples:
   polynym store upgrade --store embedded:/var/lib/polynym
   polynym store upgrade --store mongodb://127.0.0.1:27017/polynym
 
-A folder must not be in use. A database may be: servers whose program does not support the new
-versions stop writing. A run that was broken off is finished by the next.";
+An embedded store must not be in use. A database may be: servers that do not support the new
+versions stop writing. The next run completes an interrupted one.";
 
 const CONFIRM_EXAMPLES: &str = "\
 Examples:
   polynym store confirm-clock --store embedded:/var/lib/polynym
 
-A server takes a clock that is behind the last time seen, or more than a day ahead of it, for
-wrong. Where it is right, stop the server, run this, and start the server.";
+A server doubts a clock that is behind the last time seen, or more than a day ahead of it. If the
+clock is right, stop the server, run this command, and start the server.";
 
 const RESTORE_EXAMPLES: &str = "\
 Example:
@@ -55,27 +53,27 @@ Examples:
   polynym store verify --store mongodb://127.0.0.1:27017/polynym --mend
   polynym store verify --json --show-keys > findings.jsonl
 
-Exit status: 0 no inconsistency, or all were repaired; 1 some are left, or reading failed.";
+Exit status: 0 no inconsistencies remain; 1 some remain, or the store could not be read.";
 
 /// `polynym store`.
 #[derive(Subcommand)]
 pub enum Store {
-    /// Make a store: what a database of MongoDB needs, or an empty folder.
+    /// Create a store: the collections and indexes in MongoDB, or an empty embedded store.
     #[command(after_help = INIT_EXAMPLES)]
     Init(Init),
-    /// Show what is where, and what is missing.
+    /// Show the state of a store, and what it lacks.
     #[command(after_help = STATUS_EXAMPLES)]
     Status(Status),
-    /// Take a store to the newest versions that this program supports.
+    /// Upgrade a store to the latest versions that this program supports.
     #[command(after_help = UPGRADE_EXAMPLES)]
     Upgrade(Upgrade),
-    /// Confirm that this machine's clock is right, for an embedded store that doubts it.
+    /// Confirm this machine's clock, if an embedded store doubts it.
     #[command(after_help = CONFIRM_EXAMPLES)]
     ConfirmClock(ConfirmClock),
-    /// Find users and claims that do not fit together.
+    /// Find inconsistencies between users and claims.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Verify),
-    /// Make an embedded store of a backup.
+    /// Restore an embedded store from a backup.
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(Restore),
 }
@@ -86,7 +84,7 @@ pub struct Restore {
     /// The backup.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Which store: a folder that is empty or not there.
+    /// The store: a folder that is empty or does not exist.
     #[command(flatten)]
     pub settings: Flags<config::Store>,
 }
@@ -94,13 +92,13 @@ pub struct Restore {
 /// `polynym store init`.
 #[derive(Args)]
 pub struct Init {
-    /// Has no effect any more: identifiers of all tenants are spread.
+    /// Has no effect: identifiers of all tenants are spread over the shards.
     #[arg(long = "tenant", value_name = "TENANT", hide = true)]
     pub tenants: Vec<String>,
-    /// On a sharded cluster: leave it to the balancer to spread users and requests over the shards.
+    /// On a sharded cluster, let the balancer spread users and requests over the shards.
     #[arg(long)]
     pub no_spread: bool,
-    /// Which store.
+    /// The store.
     #[command(flatten)]
     pub settings: Flags<config::Store>,
 }
@@ -108,7 +106,7 @@ pub struct Init {
 /// `polynym store status`.
 #[derive(Args)]
 pub struct Status {
-    /// Which store, and how to print.
+    /// The store, and the output.
     #[command(flatten)]
     pub settings: Flags<StoreReport>,
 }
@@ -116,7 +114,7 @@ pub struct Status {
 /// `polynym store upgrade`.
 #[derive(Args)]
 pub struct Upgrade {
-    /// Which store.
+    /// The store.
     #[command(flatten)]
     pub settings: Flags<config::Store>,
 }
@@ -124,7 +122,7 @@ pub struct Upgrade {
 /// `polynym store confirm-clock`.
 #[derive(Args)]
 pub struct ConfirmClock {
-    /// Which store.
+    /// The store.
     #[command(flatten)]
     pub settings: Flags<config::Store>,
 }
@@ -132,15 +130,13 @@ pub struct ConfirmClock {
 /// `polynym store verify`.
 #[derive(Args)]
 pub struct Verify {
-    /// Repair what can be repaired: claims are made, given to their users, or deleted, as the
-    /// users say.
+    /// Repair claims from the users: create, reassign or delete them.
     #[arg(long)]
     pub mend: bool,
-    /// Show identity keys, which are personal data, instead of hashes that are stable within one
-    /// run.
+    /// Show identity keys, which are personal data, instead of hashes that hold for one run.
     #[arg(long)]
     pub show_keys: bool,
-    /// Which store, and how to print.
+    /// The store, and the output.
     #[command(flatten)]
     pub settings: Flags<StoreReport>,
 }

@@ -6,18 +6,18 @@ use prost::Message;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use super::failure::Failure;
-use super::output::{self, printable};
+use super::Failure;
+use crate::cli::output::{self, printable};
 use crate::proto::google::rpc::Status as RpcStatus;
 
 impl Failure {
-    /// Reports the failure on standard error, and as JSON on standard output if that was asked for.
+    /// Reports the failure on standard error, and as JSON on standard output with `--json`.
     /// The exit status is 2 for wrong usage, 1 for a failure, 130 after Ctrl-C, and 0 if the reader
-    /// of standard output has closed it.
+    /// closed standard output.
     pub fn report(&self) -> ExitCode {
         match self {
-            Failure::Config(faults) => {
-                eprintln!("error: {faults}");
+            Failure::Config(errors) => {
+                eprintln!("error: {errors}");
                 return ExitCode::from(2);
             }
             Failure::Usage(message) => {
@@ -27,9 +27,8 @@ impl Failure {
             Failure::Call(call) => {
                 eprintln!("{}", describe(&call.status, call.request_id.as_deref()));
                 if call.json {
-                    // A terminal that cannot be written to cannot show this error either; it was
-                    // logged already.
-                    let _ = output::print_error(None, &rich(&call.status));
+                    // The error is on standard error already: ignore a closed output.
+                    let _ = output::print_error(None, &rpc_status(&call.status));
                 }
             }
             Failure::Other(message) => eprintln!("error: {message}"),
@@ -42,22 +41,22 @@ impl Failure {
     }
 }
 
-/// Message, reason, field and what to do, each on a line.
+/// Message, reason, fields and advice, one per line.
 fn describe(status: &Status, request_id: Option<&str>) -> String {
     let details = status.get_error_details();
-    let (message, reason, advice) = match (details.error_info(), unexplained(status.code())) {
+    let (message, reason, advice) = match (details.error_info(), without_reason(status.code())) {
         (Some(info), _) => (status.message(), info.reason.as_str(), advice(&info.reason)),
         (None, (message, advice)) => (message, status.message(), Some(advice)),
     };
-    // A faulty filter is shown with a caret under it.
-    let message: Vec<_> = message.lines().map(printable).collect();
-    let mut lines = vec![format!("error: {}", message.join("\n"))];
+    // The message on a filter has several lines, the last with a caret.
+    let printable_lines: Vec<_> = message.lines().map(printable).collect();
+    let mut lines = vec![format!("error: {}", printable_lines.join("\n"))];
     lines.push(format!("  reason: {} ({})", printable(reason), code_name(status.code())));
     for violation in details.bad_request().into_iter().flat_map(|bad| &bad.field_violations) {
         lines.push(format!("  field: {}", printable(&violation.field)));
     }
 
-    for (what, key) in [
+    for (label, key) in [
         ("user", "user_id"),
         ("owner", "owner"),
         ("until", "until"),
@@ -65,24 +64,22 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
         ("earliest", "earliest"),
     ] {
         if let Some(value) = details.error_info().and_then(|info| info.metadata.get(key)) {
-            lines.push(format!("  {what}: {}", printable(value)));
+            lines.push(format!("  {label}: {}", printable(value)));
         }
     }
 
     if let Some(advice) = advice {
         lines.push(format!("  what to do: {advice}"));
     }
-    if let Some(id) = request_id.filter(|_| is_open(status)) {
-        lines.push(format!(
-            "  it may have happened: sent again with --request-id {id} it happens once at most"
-        ));
+    if let Some(id) = request_id.filter(|_| is_outcome_unknown(status)) {
+        lines.push(format!("  it may have succeeded; retry safely with --request-id {id}"));
     }
 
     lines.join("\n")
 }
 
 /// The status as a message, with its details.
-pub fn rich(status: &Status) -> RpcStatus {
+pub fn rpc_status(status: &Status) -> RpcStatus {
     let bare = RpcStatus {
         code: status.code().into(),
         message: status.message().to_owned(),
@@ -91,48 +88,46 @@ pub fn rich(status: &Status) -> RpcStatus {
     RpcStatus::decode(status.details()).ok().filter(|rich| rich.code == bare.code).unwrap_or(bare)
 }
 
-/// The failure in a sentence.
-pub fn sentence(status: &Status) -> String {
+/// The failure in one line.
+pub fn one_line(status: &Status) -> String {
     match status.get_error_details().error_info() {
         Some(_) => status.message().to_owned(),
-        None => format!("{} ({})", unexplained(status.code()).0, status.message()),
+        None => format!("{} ({})", without_reason(status.code()).0, status.message()),
     }
 }
 
-/// The message and the advice for a call that failed without a reason: every answer of a Polynym
-/// server has one.
-const fn unexplained(code: Code) -> (&'static str, &'static str) {
+/// The message and the advice for an error without a reason: it is not from a Polynym server, whose
+/// errors all have one.
+const fn without_reason(code: Code) -> (&'static str, &'static str) {
     match code {
-        Code::Cancelled | Code::DeadlineExceeded => (
-            "no answer came in time",
-            "look whether the server is well, or give it more time with --timeout",
-        ),
-        Code::Unavailable => {
-            ("the server cannot be reached", "check that the server runs, and the --server")
+        Code::Cancelled | Code::DeadlineExceeded => {
+            ("no answer came in time", "check the server, or allow more time with --timeout")
         }
+        Code::Unavailable => (
+            "the server cannot be reached",
+            "check that the server is running, and check the --server",
+        ),
         Code::Unimplemented => (
             "the server does not have this call",
-            "check the --server: it is an older one, or no Polynym server",
+            "check the --server: it is an older version, or not a Polynym server",
         ),
         _ => (
-            "what listens there is no Polynym server, or cannot be understood",
-            "check the --server: one with encryption is called with https://",
+            "not a Polynym server, or its TLS setting differs",
+            "check the --server: with TLS, its URL starts with https://",
         ),
     }
 }
 
-/// Whether a mutation may have happened although its call failed. Of these reasons, nothing was
-/// written.
-fn is_open(status: &Status) -> bool {
+/// Whether a mutation may have succeeded although its call failed. With the listed reasons, the
+/// server wrote nothing.
+fn is_outcome_unknown(status: &Status) -> bool {
     let details = status.get_error_details();
-    let certain =
+    let nothing_written =
         ["OVERLOADED", "STORE_UNAVAILABLE", "SERVER_OUTDATED", "RULES_CHANGING", "CLOCK_IN_DOUBT"];
-    let is_certain = details.error_info().is_some_and(|info| certain.contains(&&*info.reason));
-    let is_open = matches!(
+    matches!(
         status.code(),
         Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled
-    );
-    is_open && !is_certain
+    ) && !details.error_info().is_some_and(|info| nothing_written.contains(&&*info.reason))
 }
 
 /// The code's name in gRPC's own spelling: `NOT_FOUND`.
@@ -149,35 +144,32 @@ fn code_name(code: Code) -> String {
 
 fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
-        "IDENTIFIER_INVALID" => "docs/identifiers.md has the rules of each kind",
+        "IDENTIFIER_INVALID" => "see docs/identifiers.md for the rules of each kind",
         "IDENTITY_NOT_FOUND" => {
             "check the spelling and the --tenant; `polynym user get` shows what a user has"
         }
         "USER_NOT_FOUND" => "check the id and the --tenant",
-        "IDENTITY_TAKEN" => "look at its owner with `polynym user get`: it may be another person",
+        "IDENTITY_TAKEN" => "see its owner with `polynym user get`: it may be another person",
         "IDENTITY_HELD" => "wait until then, or end the hold with `polynym identity release`",
         "IDENTITY_CONFUSABLE" => {
-            "take one that looks different; `polynym identity normalize` shows what it looks like"
+            "choose one that looks different; `polynym identity normalize` shows its skeleton"
         }
-        "IDENTITY_RESERVED" => {
-            "take another; `polynym tenant set --reserved-handles` says which are reserved"
-        }
-        "USER_DISABLED" => "see it with --show-disabled, or let it in with `polynym user enable`",
+        "IDENTITY_RESERVED" => "choose another; `polynym tenant get` lists the reserved handles",
+        "USER_DISABLED" => "see it with --show-disabled, or enable it with `polynym user enable`",
         "USER_DELETED" => "restore it with `polynym user undelete` first",
         "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",
-        "TENANT_NOT_FOUND" => "make it with `polynym tenant set`",
+        "TENANT_NOT_FOUND" => "create it with `polynym tenant set`",
         "ETAG_MISMATCH" => {
-            "read it again, with `polynym user get` or `polynym tenant get`, and use the etag that \
-             it has now"
+            "read it again with `polynym user get` or `polynym tenant get`, and use its new etag"
         }
-        "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
-        "BATCH_TOO_LARGE" => "ask for fewer at once",
-        "OVERLOADED" | "STORE_UNAVAILABLE" | "RULES_CHANGING" => "try again a little later",
-        "SERVER_OUTDATED" => "ask a server of a later version",
-        "CLOCK_IN_DOUBT" => "have the clocks of the server and of its store set right",
+        "REQUEST_ID_REUSED" => "omit --request-id, or use a new UUID",
+        "BATCH_TOO_LARGE" => "request fewer at a time",
+        "OVERLOADED" | "STORE_UNAVAILABLE" | "RULES_CHANGING" => "try again later",
+        "SERVER_OUTDATED" => "use a server of a later version",
+        "CLOCK_IN_DOUBT" => "correct the clocks of the server and of its store",
         "DEADLINE" => "try again, with a longer --timeout",
-        "HISTORY_EXPIRED" => "ask for a later time: the earliest is above",
-        "INTERNAL" => "look into the server's log",
+        "HISTORY_EXPIRED" => "use a later time: see the earliest above",
+        "INTERNAL" => "see the server's log",
         _ => return None,
     })
 }

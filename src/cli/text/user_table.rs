@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::Table;
 use prost_types::Timestamp;
 
-use super::failure::Failure;
-use super::output::printable;
-use super::{attribute, identifier, output};
+use crate::cli::failure::Failure;
+use crate::cli::output::{self, Table, printable};
+use crate::cli::text::{attribute, identifier};
 use crate::proto::v1::{AttributeValue, Identity, State, User};
 
-/// Prints all there is to say of a user.
-pub fn print_user(user: &User) -> Result<(), Failure> {
+/// Prints a user's fields, identities and attributes.
+pub fn print(user: &User) -> Result<(), Failure> {
     output::print_table(&fields(user))?;
     if !user.identities.is_empty() {
         output::print_table(&identities(&user.identities))?;
@@ -31,7 +30,7 @@ fn fields(user: &User) -> Table {
     };
     row("name", printable(&user.display_name).into_owned());
     row("tenant", printable(&user.tenant).into_owned());
-    row("state", state(user).to_owned());
+    row("state", state_name(user).to_owned());
     row("created", time(user.create_time.as_ref()));
     row("updated", time(user.update_time.as_ref()));
     row("deleted", time(user.delete_time.as_ref()));
@@ -69,8 +68,19 @@ fn identities(identities: &[Identity]) -> Table {
     table
 }
 
-/// The state's word.
-pub fn state(user: &User) -> &'static str {
+/// A user as a table row: id, name, state and identities.
+pub fn summary(user: &User) -> [String; 4] {
+    let identities = user.identities.iter().map(|own| identifier::text(own.identifier.as_ref()));
+    [
+        printable(&user.user_id).into_owned(),
+        printable(&user.display_name).into_owned(),
+        state_name(user).to_owned(),
+        identities.collect::<Vec<_>>().join("\n"),
+    ]
+}
+
+/// The name of the user's state.
+fn state_name(user: &User) -> &'static str {
     match user.state() {
         State::Unspecified => "",
         State::Active => "active",

@@ -1,5 +1,5 @@
-//! The users that a server is loaded with: all of them follow from a number, so that every answer
-//! can be checked without remembering anything.
+//! The users of a measurement. A number determines each user, so that every answer can be checked
+//! without a list of users.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{AttributeValue, Identifier, Identity, Social, User, attribute_value};
 
-/// Identities of a user, one of each of three kinds.
+/// Identities of a user: an email, a handle and a social account.
 pub const KINDS: usize = 3;
 
 const FIRST: [&str; 16] = [
@@ -34,8 +34,8 @@ const LAST: [&str; 16] = [
     "knuth", "lamarr", "lamport", "liskov", "lovelace", "perlman", "turing",
 ];
 const PROVIDER: &str = "github";
-/// More than the longest value has in bytes, for numbers below a billion.
-const LONGEST: usize = 48;
+/// The capacity for an identifier's value, for numbers below a billion.
+const VALUE_CAPACITY: usize = 48;
 
 /// The first number of this run's new users. Numbers from here on are unused; loaded users have
 /// small numbers.
@@ -46,9 +46,9 @@ pub fn new_run() -> u64 {
 
 /// The user with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Person(pub u64);
+pub struct NumberedUser(pub u64);
 
-impl Person {
+impl NumberedUser {
     fn first(self) -> &'static str {
         FIRST[(self.0 % 16) as usize]
     }
@@ -70,15 +70,15 @@ impl Person {
         let _ = write!(out, "{} {} {}", self.first(), self.last(), self.0);
     }
 
-    /// Whether this is the person's display name; `scratch` is overwritten.
+    /// Whether this is the user's display name. Overwrites `scratch`.
     pub fn is_named(self, name: &[u8], scratch: &mut String) -> bool {
         self.write_name(scratch);
         scratch.as_bytes() == name
     }
 
-    /// One of the person's [`KINDS`] identifiers, in canonical form.
+    /// One of the user's [`KINDS`] identifiers, in canonical form.
     pub fn identifier(self, kind: usize) -> Identifier {
-        let mut value = String::with_capacity(LONGEST);
+        let mut value = String::with_capacity(VALUE_CAPACITY);
         self.write_value(kind, &mut value);
         let kind = match kind {
             0 => Kind::Email(value),
@@ -98,8 +98,13 @@ impl Person {
         };
     }
 
-    /// Whether this is the person's identifier of the kind; `scratch` is overwritten.
-    pub fn is_identified(self, kind: usize, identifier: &Identifier, scratch: &mut String) -> bool {
+    /// Whether this is the user's identifier of the kind. Overwrites `scratch`.
+    pub fn has_identifier(
+        self,
+        kind: usize,
+        identifier: &Identifier,
+        scratch: &mut String,
+    ) -> bool {
         self.write_value(kind, scratch);
         match (kind, &identifier.kind) {
             (0, Some(Kind::Email(value))) | (1, Some(Kind::Handle(value))) => value == scratch,
@@ -110,7 +115,7 @@ impl Person {
         }
     }
 
-    /// The person as a user who is to be created.
+    /// The user to create.
     pub fn user(self) -> User {
         let identity =
             |kind| Identity { identifier: Some(self.identifier(kind)), ..Default::default() };
@@ -130,33 +135,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_the_same_each_time_and_share_nothing() {
+    fn users_are_deterministic_and_share_nothing() {
         let mut seen = std::collections::HashSet::new();
         for number in (0..2_000).chain([1 << 63, new_run()]) {
-            let person = Person(number);
-            assert_eq!(person.user(), Person(number).user());
+            let person = NumberedUser(number);
+            assert_eq!(person.user(), NumberedUser(number).user());
             for kind in 0..KINDS {
                 let identifier = person.identifier(kind);
-                assert!(person.is_identified(kind, &identifier, &mut String::new()));
-                assert!(!person.is_identified((kind + 1) % KINDS, &identifier, &mut String::new()));
-                assert!(!Person(number + 1).is_identified(kind, &identifier, &mut String::new()));
+                assert!(person.has_identifier(kind, &identifier, &mut String::new()));
+                assert!(!person.has_identifier(
+                    (kind + 1) % KINDS,
+                    &identifier,
+                    &mut String::new()
+                ));
+                assert!(!NumberedUser(number + 1).has_identifier(
+                    kind,
+                    &identifier,
+                    &mut String::new()
+                ));
                 assert!(seen.insert(format!("{identifier:?}")));
             }
             assert!(person.is_named(person.name().as_bytes(), &mut String::new()));
-            assert!(!person.is_named(Person(number + 1).name().as_bytes(), &mut String::new()));
+            assert!(
+                !person.is_named(NumberedUser(number + 1).name().as_bytes(), &mut String::new())
+            );
         }
     }
 
-    /// The size of the users that the measurements of other stores were made with.
+    /// Measurements of other stores used users of the same size.
     #[test]
-    fn a_user_has_some_318_bytes_in_an_answer() {
+    fn a_user_has_about_318_bytes_in_an_answer() {
         let time = || Some(prost_types::Timestamp { seconds: 1_790_000_000, nanos: 123_000_000 });
-        let mut user = Person(123_456).user();
+        let mut user = NumberedUser(123_456).user();
         (user.user_id, user.tenant, user.etag) =
             ("x".repeat(36), "default".to_owned(), "x".repeat(16));
         (user.state, user.create_time, user.update_time) = (1, time(), time());
         for (kind, identity) in user.identities.iter_mut().enumerate() {
-            Person(123_456).write_value(kind, &mut identity.display);
+            NumberedUser(123_456).write_value(kind, &mut identity.display);
             (identity.link_time, identity.primary) = (time(), true);
         }
         let bytes = prost::Message::encoded_len(&user);
@@ -167,9 +182,13 @@ mod tests {
     fn identifiers_are_canonical() {
         use crate::identifier::{Identifier, RawIdentifier};
         for number in [0, 17, 255, 999_999, u64::MAX >> 1] {
-            let Some(Kind::Email(email)) = Person(number).identifier(0).kind else { panic!() };
+            let Some(Kind::Email(email)) = NumberedUser(number).identifier(0).kind else {
+                panic!()
+            };
             assert_eq!(Identifier::parse(RawIdentifier::Email(&email)).unwrap().canonical(), email);
-            let Some(Kind::Handle(handle)) = Person(number).identifier(1).kind else { panic!() };
+            let Some(Kind::Handle(handle)) = NumberedUser(number).identifier(1).kind else {
+                panic!()
+            };
             assert_eq!(
                 Identifier::parse(RawIdentifier::Handle(&handle)).unwrap().canonical(),
                 handle
@@ -178,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn new_runs_start_where_nobody_is() {
+    fn new_runs_start_at_unused_numbers() {
         let run = new_run();
         assert!(run >= 1 << 63 && run & 0xffff_ffff == 0);
         assert_ne!(run, new_run());

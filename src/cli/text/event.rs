@@ -1,7 +1,7 @@
-//! Events in words.
+//! Events in output.
 
-use super::output::printable;
-use super::{attribute, identifier};
+use crate::cli::output::printable;
+use crate::cli::text::{attribute, identifier};
 use crate::proto::v1::event::Change;
 use crate::proto::v1::recorded_value::Recorded;
 use crate::proto::v1::{
@@ -9,7 +9,7 @@ use crate::proto::v1::{
     StateChange, UserState,
 };
 
-/// The kind of an event in words, and its differences.
+/// The name of an event's kind, and its changes.
 pub fn parts(event: &Event) -> (&'static str, &ChangeSet) {
     match event.change.as_ref() {
         None => ("", const { &EMPTY }),
@@ -43,17 +43,18 @@ const EMPTY: ChangeSet = ChangeSet {
     redacted: false,
 };
 
-/// The differences, a line each: `+` for what is new, `-` for what is gone.
+/// The changes, one per line: `+` for an addition, `-` for a removal.
 pub fn lines(changes: &ChangeSet) -> Vec<String> {
     let other = Some(&changes.other_user_id).filter(|id| !id.is_empty());
-    let other = other.map(|id| format!("with user {}", printable(id)));
-    let redacted = changes.redacted.then(|| "values of a purged user were removed".to_owned());
-    let state = changes.state.as_ref().map(state_line);
-    let fields = changes.fields.iter().map(field_line);
-    let identities = changes.identities.iter().map(identity_line);
-    let holds = changes.holds.iter().map(hold_line);
-    let notes = other.into_iter().chain(redacted);
-    notes.chain(state).chain(fields).chain(identities).chain(holds).collect()
+    other
+        .map(|id| format!("with user {}", printable(id)))
+        .into_iter()
+        .chain(changes.redacted.then(|| "values of a purged user were removed".to_owned()))
+        .chain(changes.state.as_ref().map(state_line))
+        .chain(changes.fields.iter().map(field_line))
+        .chain(changes.identities.iter().map(identity_line))
+        .chain(changes.holds.iter().map(hold_line))
+        .collect()
 }
 
 fn state_line(change: &StateChange) -> String {
@@ -105,7 +106,7 @@ fn identity_line(change: &IdentityChange) -> String {
     }
 }
 
-/// The marks of an identity that follow its name: whether it is primary and verified.
+/// The marks after an identity's name: whether it is primary and verified.
 fn marks(identity: &Identity) -> String {
     let primary = if identity.primary { " primary" } else { "" };
     let verified = match &identity.verify_time {

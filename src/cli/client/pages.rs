@@ -1,7 +1,7 @@
-//! Lists that are read page by page.
+//! Page-by-page reading of lists.
 
 /// The items of one request.
-const PAGE: i32 = 200;
+const PAGE_SIZE: i32 = 200;
 
 /// The pages of a list, up to a number of items.
 pub struct Pages {
@@ -11,17 +11,17 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// All pages, or as many as have `limit` items.
+    /// All pages, or those with the first `limit` items.
     pub fn new(limit: Option<u32>) -> Self {
         Self { left: limit.unwrap_or(u32::MAX), token: String::new() }
     }
 
     /// The size of the next page.
     pub fn size(&self) -> i32 {
-        PAGE.min(self.left.try_into().unwrap_or(PAGE))
+        PAGE_SIZE.min(self.left.try_into().unwrap_or(PAGE_SIZE))
     }
 
-    /// Notes that a page of so many items was read. Returns whether another one follows.
+    /// Counts a page of `items`. Returns whether another one follows.
     pub fn advance(&mut self, items: usize, next_page_token: String) -> bool {
         self.left -= items.try_into().unwrap_or(self.left).min(self.left);
         self.token = next_page_token;

@@ -1,32 +1,31 @@
-//! A user as commands name one: by its id, or by an identifier that it owns.
+//! The user argument of commands: an id, or an identifier that the user owns.
 
-use super::client::Session;
-use super::failure::Failure;
-use super::identifier;
-use super::identifier::Typed;
+use crate::cli::client::Session;
+use crate::cli::failure::Failure;
+use crate::cli::text::identifier::{self, IdentifierArg};
 use crate::identifier::TextError;
 use crate::proto::v1::{Consistency, ResolveIdentityRequest};
 
 /// A user's id, or an identifier.
 #[derive(Clone, Debug)]
-pub enum Who {
-    /// The id, for the server to judge.
+pub enum UserRef {
+    /// The id. The server validates it.
     Id(String),
-    /// An identifier in its text form.
-    Identifier(Typed),
+    /// An identifier.
+    Identifier(IdentifierArg),
 }
 
-/// Reads either: only identifiers have a colon.
-pub fn parse(text: &str) -> Result<Who, TextError> {
+/// Parses either: only identifiers have a colon.
+pub fn parse(text: &str) -> Result<UserRef, TextError> {
     if text.contains(':') {
-        identifier::parse(text).map(Who::Identifier)
+        identifier::parse(text).map(UserRef::Identifier)
     } else {
-        Ok(Who::Id(text.to_owned()))
+        Ok(UserRef::Id(text.to_owned()))
     }
 }
 
-impl Who {
-    /// The user's id; an identifier is looked up, whether or not its owner is disabled.
+impl UserRef {
+    /// The user's id. Looks up an identifier, even that of a disabled user.
     pub async fn id(self, session: &Session) -> Result<String, Failure> {
         let typed = match self {
             Self::Id(id) => return Ok(id),
@@ -52,8 +51,8 @@ mod tests {
 
     #[test]
     fn users_are_named_by_id_or_identifier() {
-        assert!(matches!(parse("20be0ffc-314a-bd53-7a50-013a65ca76d2"), Ok(Who::Id(_))));
-        assert!(matches!(parse("social:github/583231"), Ok(Who::Identifier(_))));
+        assert!(matches!(parse("20be0ffc-314a-bd53-7a50-013a65ca76d2"), Ok(UserRef::Id(_))));
+        assert!(matches!(parse("social:github/583231"), Ok(UserRef::Identifier(_))));
         assert!(parse("mail:joe@example.com").is_err());
     }
 }

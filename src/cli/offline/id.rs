@@ -1,4 +1,4 @@
-//! `polynym id`: works without a server.
+//! `polynym id`.
 
 use std::io::{BufWriter, Write};
 
@@ -7,8 +7,8 @@ use locality_uuid::{Generator, LocalityId, Mode, TEXT_LEN};
 use prost_types::Timestamp;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output;
+use crate::cli::failure::Failure;
+use crate::cli::output;
 use crate::config::{Flags, Output};
 
 pub const EXAMPLES: &str = "\
@@ -22,7 +22,7 @@ const INSPECT_EXAMPLES: &str =
 
 #[derive(Subcommand)]
 pub enum Id {
-    /// Print new ids, one a line.
+    /// Print new ids, one per line.
     #[command(after_help = NEW_EXAMPLES)]
     New(New),
     /// Show the fields of an id.
@@ -35,7 +35,7 @@ pub struct New {
     /// The number of ids.
     #[arg(short = 'n', value_name = "N", default_value_t = 1)]
     count: u64,
-    /// Ids that lie close together, in place of ids that spread over the whole range.
+    /// Generate adjacent ids instead of ids spread over the whole range.
     #[arg(long)]
     sequential: bool,
 }
@@ -69,11 +69,11 @@ fn print_new(command: &New) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// The fields of an id; of an id of another version only the version.
+/// The fields of an id; of another UUID version, the version alone.
 #[derive(Serialize)]
-struct Anatomy {
+struct IdFields {
     id: LocalityId,
-    /// As the hex digit in the id.
+    /// The hex digit in the id.
     version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     counter: Option<u32>,
@@ -87,7 +87,7 @@ struct Anatomy {
     time: Option<String>,
 }
 
-impl From<LocalityId> for Anatomy {
+impl From<LocalityId> for IdFields {
     fn from(id: LocalityId) -> Self {
         Self {
             id,
@@ -107,24 +107,22 @@ fn rfc3339(millis: u64) -> String {
 }
 
 fn inspect(command: &Inspect) -> Result<(), Failure> {
-    let anatomy = Anatomy::from(command.id);
+    let fields = IdFields::from(command.id);
     if command.settings.load()?.json {
-        return output::print_json(&anatomy);
+        return output::print_json(&fields);
     }
 
-    let mut table = output::table(["id", &anatomy.id.to_string()]);
-    table.add_row(["version", &anatomy.version]);
+    let mut table = output::table(["id", &fields.id.to_string()]);
+    table.add_row(["version", &fields.version]);
     let rows = [
-        ("counter, reversed digits", anatomy.counter.map(|n| n.to_string())),
-        ("counter, as it stands", anatomy.sequential_counter.map(|n| n.to_string())),
-        ("process", anatomy.process_id.map(|n| n.to_string())),
-        ("node", anatomy.node),
-        ("time", anatomy.time),
+        ("counter, reversed digits", fields.counter.map(|n| n.to_string())),
+        ("counter, sequential", fields.sequential_counter.map(|n| n.to_string())),
+        ("process", fields.process_id.map(|n| n.to_string())),
+        ("node", fields.node),
+        ("time", fields.time),
     ];
-    for (name, value) in rows {
-        if let Some(value) = value {
-            table.add_row([name, &value]);
-        }
+    for (name, value) in rows.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        table.add_row([name, value.as_str()]);
     }
 
     output::print_table(&table)
