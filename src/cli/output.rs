@@ -11,6 +11,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Row, Width, presets};
 use locality_uuid::LocalityId;
 
 use super::failure::Failure;
+use crate::proto::google::rpc;
 
 /// The width of an id with the padding of its cell.
 const ID_WIDTH: u16 = 38;
@@ -43,7 +44,7 @@ pub fn print_message_with_defaults(
 }
 
 /// Prints an error as a JSON object, with the item it belongs to, if there are several.
-pub fn print_error(asked: Option<&str>, error: &proto::google::rpc::Status) -> Result<(), Failure> {
+pub fn print_error(asked: Option<&str>, error: &rpc::Status) -> Result<(), Failure> {
     let mut object = serde_json::Map::new();
     object.extend(asked.map(|asked| ("asked".to_owned(), asked.into())));
     object.insert("error".to_owned(), json::from_message("google.rpc.Status", error)?);

@@ -20,7 +20,7 @@ use crate::identifier::RawIdentifier;
 use crate::proto::v1;
 use crate::directory::encoded::encode::identifier_message;
 use crate::directory::encoded::event::event_message;
-use crate::directory::encoded::fields;
+use crate::directory::model::unknown;
 
 mod batch;
 mod read_mask;
@@ -38,7 +38,7 @@ pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Statu
     if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
         return Ok(());
     }
-    let count = fields::fields(message).filter(|field| field.tag == ITEMS_TAG).count();
+    let count = unknown::fields(message).filter(|field| field.tag == ITEMS_TAG).count();
     if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
 }
 

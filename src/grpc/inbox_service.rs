@@ -9,7 +9,7 @@ use super::raw_response::status_message;
 use super::status::status;
 use super::stubs::inbox_service_server::InboxService;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::service::inbox::NoticesRequest;
+use crate::directory::service::inbox::list::NoticesRequest;
 use crate::directory::service::inbox::send::SendRequest;
 use crate::directory::service::lookup::read::UserRef;
 use crate::proto::v1;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use crate::directory::service::lookup::read::Got as GotUser;
+use crate::directory::service::lookup::read::UserById;
 use crate::proto::google::rpc;
 use crate::proto::v1::export_users_response::{End, Start};
 use crate::proto::v1::{OwnerlessHold, SearchPlan, Tenant};
@@ -121,8 +121,8 @@ impl From<Found> for Resolved {
     }
 }
 
-impl From<GotUser> for Got {
-    fn from(got: GotUser) -> Self {
+impl From<UserById> for Got {
+    fn from(got: UserById) -> Self {
         let merged_from = got.merged_from.map(|id| id.to_string()).unwrap_or_default();
         Self { user: got.user.into_bytes(), merged_from }
     }
@@ -137,8 +137,8 @@ impl From<Result<Found, Status>> for ResolvedItem {
     }
 }
 
-impl From<Result<GotUser, Status>> for GotItem {
-    fn from(outcome: Result<GotUser, Status>) -> Self {
+impl From<Result<UserById, Status>> for GotItem {
+    fn from(outcome: Result<UserById, Status>) -> Self {
         match outcome {
             Ok(user) => Self { found: Some(user.into()), error: None },
             Err(status) => Self { found: None, error: Some(status_message(&status)) },

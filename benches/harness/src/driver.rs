@@ -131,7 +131,7 @@ impl Driver {
     }
 }
 
-/// Returns a pseudorandom number (`SplitMix64`).
+/// Returns a pseudorandom number by SplitMix64.
 const fn splitmix(number: u64) -> u64 {
     let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
 //! Measures Polynym and what a user could pick instead, and writes the figures into the documents.
 //!
-//! `run` starts the servers, measures them with `polynym bench`, and writes `benches/results/`.
-//! `render` writes the tables and plots of the documents from there, and `check` compares them.
+//! One command starts the servers, measures them with `polynym bench`, and writes
+//! `benches/results/`. The others render the tables and plots of the documents, or compare them.
 
 mod driver;
 mod machine;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost_types::FieldMask;
 
 use crate::directory::error::{Error, Invalid};
-use crate::directory::service::lookup::read::Got;
+use crate::directory::service::lookup::read::UserById;
 use crate::directory::stores::View;
 use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 
@@ -88,8 +88,8 @@ impl ReadMask {
     }
 
     /// A read user with only these fields.
-    pub fn apply_to_got(self, got: Got) -> Got {
-        Got { user: self.apply(got.user), ..got }
+    pub fn apply_to_got(self, got: UserById) -> UserById {
+        UserById { user: self.apply(got.user), ..got }
     }
 }
 

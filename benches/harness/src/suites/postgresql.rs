@@ -1,4 +1,4 @@
-//! A table with a unique index in PostgreSQL, called by `pgbench`.
+//! A table with a unique index in PostgreSQL, called by pgbench.
 
 use std::path::Path;
 
