@@ -1,6 +1,6 @@
 //! The store on MongoDB, a replica set or a sharded cluster: users by id and claims by key, in two
-//! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one
-//! transaction.
+//! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is
+//! one transaction.
 
 mod client;
 mod database;
@@ -97,8 +97,8 @@ impl Mongo {
         })
     }
 
-    /// Waits until all operations have ended, at most for the time limit of one, even if their callers
-    /// have left. Then ends the sessions on the servers and closes the connections.
+    /// Waits until all operations have ended, at most for the time limit of one, even if their
+    /// callers have left. Then ends the sessions on the servers and closes the connections.
     pub async fn close(&self) {
         let all = self.in_flight.acquire_many(MAX_IN_FLIGHT as u32);
         let closing = match timeout(self.collections.timeout, all).await {
@@ -119,8 +119,8 @@ impl Mongo {
         &self.collections.hints
     }
 
-    /// The cache to which this store reports its writes, if it has one. The store itself does not read
-    /// from it.
+    /// The cache to which this store reports its writes, if it has one. The store itself does not
+    /// read from it.
     pub fn cache(&self) -> Option<&Arc<LookupCache>> {
         self.collections.cache.as_ref()
     }

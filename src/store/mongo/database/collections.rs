@@ -83,7 +83,8 @@ impl Collections {
         Ok(find.await?.try_collect().await?)
     }
 
-    /// The first majority-committed document that a filter matches, with the fields of `projection`.
+    /// The first majority-committed document that matches `filter`, with the fields of
+    /// `projection`.
     pub async fn find_document(
         &self,
         from: &Collection<RawDocumentBuf>,

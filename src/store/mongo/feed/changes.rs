@@ -20,8 +20,8 @@ use crate::store::mongo::schema::bson::{as_id, read_fields, required};
 use crate::store::mongo::schema::fields::{ID, TAIL, TENANT};
 use crate::store::mongo::schema::tail::Tail;
 
-/// The text of a change stream's token, in hexadecimal digits. MongoDB guarantees that later ones are
-/// greater, byte by byte.
+/// The text of a change stream's token, in hexadecimal digits. MongoDB guarantees that later ones
+/// are greater, byte by byte.
 pub type StreamToken = String;
 
 /// The time for which MongoDB waits for a change.

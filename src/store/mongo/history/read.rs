@@ -20,8 +20,8 @@ use crate::store::mongo::schema::user::StoredUser;
 const ALL: usize = u32::MAX as usize;
 
 impl Collections {
-    /// See [`Histories::history`](crate::directory::stores::Histories::history). `next` is the sequence
-    /// number of the next event.
+    /// See [`Histories::history`](crate::directory::stores::Histories::history). `next` is the
+    /// sequence number of the next event.
     pub async fn history(
         &self,
         tenant: &Tenant,

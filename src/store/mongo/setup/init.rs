@@ -232,7 +232,8 @@ impl Init<'_> {
         Ok(())
     }
 
-    /// Shards a collection. One from a replica set has documents and lacks the index of a hashed key.
+    /// Shards a collection. One from a replica set has documents and lacks the index of a
+    /// hashed key.
     async fn shard_one(
         &self,
         cluster: &Cluster,
@@ -252,8 +253,8 @@ impl Init<'_> {
         Ok(())
     }
 
-    /// Gives some hashes of an empty collection to every shard, as MongoDB does when it shards one. The
-    /// balancer spreads collections that are in use or sharded in ranges.
+    /// Gives some hashes of an empty collection to every shard, as MongoDB does when it shards one.
+    /// The balancer spreads collections that are in use or sharded in ranges.
     async fn spread_hashes(
         &self,
         cluster: &Cluster,

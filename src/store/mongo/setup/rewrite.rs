@@ -60,7 +60,10 @@ impl Collections {
         let count = updates.len();
         if count > 0 {
             let command = doc! {
-                "update": USERS, "updates": updates, "ordered": false, "writeConcern": majority_document(),
+                "update": USERS,
+                "updates": updates,
+                "ordered": false,
+                "writeConcern": majority_document(),
             };
             let reply = self.database.run_command(command).await?;
             if reply.contains_key("writeErrors") {

@@ -205,9 +205,12 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
             let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
             if epoch > 0 { vec![expiry, of_tenant, by_attributes()] } else { vec![expiry] }
         }
-        IDENTITIES => vec![
-            doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE_SECONDS },
-        ],
+        IDENTITIES => vec![doc! {
+            "key": { HOLD: 1 },
+            "name": "h_1",
+            "sparse": true,
+            "expireAfterSeconds": GRACE_SECONDS,
+        }],
         JOURNAL | INBOX => vec![expiring()],
         USAGE => {
             let of_tenant = doc! { TENANT: 1, RESOLUTION: 1, PERIOD: 1 };
