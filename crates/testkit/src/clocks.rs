@@ -63,7 +63,8 @@ impl Scene {
 
     /// Starts a server on an empty embedded store in `folder`, in which only admins make tenants.
     pub async fn embedded(folder: &Path) -> Self {
-        let store = Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
+        let store =
+            Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
         let store = Arc::new(store.unwrap());
         let directory = Directory::new(store.clone(), ids(), Limits::default());
         Self::of(directory.with_inboxes(store).closed(), 0).await
