@@ -10,6 +10,7 @@ mod imports;
 mod inline_code;
 mod links;
 mod names;
+mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -51,17 +51,10 @@ impl Scene {
 
     /// Starts a server on an empty embedded store in `folder`, in which only admins make tenants.
     pub async fn embedded(folder: &Path) -> Self {
-<<<<<<< HEAD
-        let store = Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
-        let backend = Arc::new(store.unwrap()).backend();
-        Self::of(Directory::new(backend, ids(), Limits::default()).closed(), 0).await
-=======
         let store =
             Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
-        let store = Arc::new(store.unwrap());
-        let directory = Directory::new(store.clone(), ids(), Limits::default());
-        Self::of(directory.with_inboxes(store).closed(), 0).await
->>>>>>> tests
+        let backend = Arc::new(store.unwrap()).backend();
+        Self::of(Directory::new(backend, ids(), Limits::default()).closed(), 0).await
     }
 
     async fn of(directory: Directory, ahead: i64) -> Self {
