@@ -10,7 +10,6 @@ mod imports;
 mod inline_code;
 mod links;
 mod names;
-#[path = "tidy/unfinished.rs"]
 mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};

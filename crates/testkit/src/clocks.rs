@@ -51,7 +51,8 @@ impl Scene {
 
     /// Starts a server on an empty embedded store in `folder`, in which only admins make tenants.
     pub async fn embedded(folder: &Path) -> Self {
-        let store = Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
+        let store =
+            Embedded::open(folder, embedded::Options { create: true, ..Default::default() });
         let backend = Arc::new(store.unwrap()).backend();
         Self::of(Directory::new(backend, ids(), Limits::default()).closed(), 0).await
     }

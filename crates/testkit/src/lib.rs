@@ -1,4 +1,4 @@
-//! What the tests share: servers, clients and stores to test, and scenarios that every store passes.
+//! What the tests share: servers, clients and stores, and scenarios that every store passes.
 
 #![forbid(unsafe_code)]
 #![allow(missing_docs, reason = "no other code uses this crate")]

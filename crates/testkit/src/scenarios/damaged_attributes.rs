@@ -1,13 +1,13 @@
 //! Users with attributes, and what `polynym store verify` finds of them.
 
-use polynym::directory::{NewUser, Store, UserChange, Value};
+use polynym::directory::{Mutations, NewUser, UserChange, Value};
 
 use super::store_command::{json, store};
 use crate::output::err;
 use crate::users::{self, id};
 
 /// Users who have a team, and the odd ones a level.
-pub async fn create(store: &dyn Store, count: usize) {
+pub async fn create(store: &impl Mutations, count: usize) {
     for n in 0..count {
         let team = Value::String(format!("t{}", n % 7));
         let mut attributes = vec![("team".to_owned(), team)];

@@ -1,6 +1,6 @@
 //! Users with histories, and what `polynym store verify` finds of them.
 
-use polynym::directory::{Store, UserChange};
+use polynym::directory::{Mutations, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 
 use super::store_command::{json, store};
@@ -13,7 +13,7 @@ pub fn key(user: usize) -> String {
 }
 
 /// Creates four users, each of which has had a handle and lost it.
-pub async fn create(store: &dyn Store) {
+pub async fn create(store: &impl Mutations) {
     for user in 0..4 {
         store.mutate(users::creation(user)).await.unwrap();
         let name = format!("user{user}");
