@@ -1,64 +1,14 @@
-//! The embedded store: one folder on one machine, no server to install. Reads run on the caller's
-//! thread, on the last durable snapshot; one thread writes, and one sync covers all mutations that
-//! waited for it.
+//! The store, and its calls as a [`Store`].
 
-mod attributes;
-mod backup;
-mod degraded;
-mod error;
-mod feed;
-mod file;
-mod header;
-mod history;
-mod inbox;
-mod inbox_store;
-mod index_check;
-mod index_key;
-mod integrity;
-mod journal;
-mod last_seen;
-mod lock;
-mod measure;
-mod names;
-mod open;
-mod options;
-mod queue;
-mod read;
-mod requests;
-mod restore;
-mod schema;
-mod search;
-mod shorten;
-mod status;
-mod stored_event;
-mod sweep;
-#[cfg(test)]
-mod tests;
-mod transaction;
-mod upgrade;
-mod usage;
-mod version;
-mod view;
-mod write;
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 use tokio::sync::{Semaphore, oneshot, watch};
-
-pub use error::OpenError;
-pub use integrity::IntegritySession;
-pub use measure::{SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
-pub use options::Options;
-pub use restore::restore;
-pub use status::{Status, confirm_clock, status};
-pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
@@ -73,180 +23,58 @@ use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::directory::user_scan::UserScan;
-use crate::identifier::{IdentityKey, RULES_VERSION};
-use crate::store::measured::set_versions;
+use crate::identifier::IdentityKey;
+use crate::store::embedded::error::{DegradedState, Fault};
+use crate::store::embedded::job::Job;
+use crate::store::embedded::last_seen::LastSeen;
+use crate::store::embedded::lookup::export::ExportSnapshot;
+use crate::store::embedded::lookup::snapshot::{Published, Snapshot, YIELD_EVERY};
 use crate::store::owner_hints::OwnerHints;
 use crate::wire::encoded_user::{EncodedUser, Found};
-use error::{DegradedReason, Fault, chain};
-use last_seen::LastSeen;
-use locality_uuid::LocalityId;
-use open::{Opener, versions};
-use queue::QUEUE_BYTES;
-use read::{Snapshot, own};
-use write::{Job, Writer};
 
-/// The snapshot that reads use, while the database is open.
-type Published = ArcSwapOption<Snapshot>;
-
-/// Why mutations are refused, while they are.
-type DegradedState = ArcSwapOption<DegradedReason>;
-
-/// Look-ups of a batch before other calls get the thread.
-const YIELD_EVERY: usize = 64;
-
-/// The time after which the writer counts as stuck: far longer than a working disk needs for a
-/// group.
+/// The time after which the writer counts as stuck: far longer than a sound disk needs for a group.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the
+
+/// A store in a folder of this machine. Dropping it finishes the pending mutations and closes the
 /// folder.
 pub struct Embedded {
-    folder: PathBuf,
-    published: Arc<Published>,
-    trouble: Arc<DegradedState>,
-    last_seen: Arc<LastSeen>,
-    jobs: Option<Sender<Job>>,
-    /// The bytes that mutations may still take while they wait for the writer.
-    queue: Arc<Semaphore>,
-    writer: Option<JoinHandle<()>>,
-    /// Changes with each commit.
-    commits: watch::Receiver<()>,
+    pub(super) folder: PathBuf,
+    pub(super) published: Arc<Published>,
+    pub(super) degraded: Arc<DegradedState>,
+    pub(super) last_seen: Arc<LastSeen>,
+    pub(super) jobs: Option<Sender<Job>>,
+    /// The free bytes of the queue of mutations.
+    pub(super) queue: Arc<Semaphore>,
+    pub(super) writer: Option<JoinHandle<()>>,
+    /// Notified of each commit.
+    pub(super) commits: watch::Receiver<()>,
     /// Closed once the writer has ended.
-    alive: watch::Receiver<()>,
+    pub(super) alive: watch::Receiver<()>,
     /// The rules do not change while the store is open.
-    rules: StoredRules,
-    hints: Arc<OwnerHints>,
-    /// The turns of large batches: many at once would keep single look-ups waiting for a thread.
-    turns: Semaphore,
+    pub(super) rules: StoredRules,
+    pub(super) hints: Arc<OwnerHints>,
+    /// Permits of large batches: too many at once would delay single look-ups.
+    pub(super) batch_permits: Semaphore,
 }
 
 impl Embedded {
-    /// Opens the store in `folder`, or makes it where `options` permit. Blocks on the disk.
-    ///
-    /// # Errors
-    /// [`OpenError`]; what was in the folder is then as it was.
-    pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
-        Self::open_supporting(folder, options, RULES_VERSION)
-    }
-
-    /// Opens it as a program does that supports later rules of normalisation. Blocks on the disk.
-    ///
-    /// # Errors
-    /// [`OpenError`]; what was in the folder is then as it was.
-    pub fn open_supporting(folder: &Path, options: Options, rules: u32) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, options.cache_bytes)
-            .with_hints(OwnerHints::new(options.hint_bytes))
-            .supporting(rules);
-        let open = if options.create { opener.open_or_make() } else { opener.open_existing() }?;
-        let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
-        let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
-        set_versions(version::VERSION as f64, rules.version);
-        let snapshot = Snapshot::new(&open.database, opener.caches());
-        let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
-        let last_seen =
-            last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
-        let hints = opener.caches().hints.clone();
-        let last_seen = Arc::new(LastSeen::new(last_seen, Instant::now()));
-        let (published, trouble) =
-            (Arc::new(Published::from_pointee(snapshot)), Arc::new(DegradedState::empty()));
-        let group_limit = options.group_limit.max(1);
-        let shared = (published.clone(), trouble.clone(), last_seen.clone());
-        let (committed, commits) = watch::channel(());
-        let writer = Writer::new(opener, open, shared, (group_limit, committed));
-        let (jobs, receiver) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
-        let (is_alive, alive) = watch::channel(());
-        let thread = thread.spawn(move || {
-            // Dropped in reverse order: once it is known that the writer has ended, nothing can be
-            // sent to it.
-            let (_is_alive, receiver) = (is_alive, receiver);
-            writer.run(&receiver);
-        });
-        let thread = thread.map_err(|error| OpenError::io(folder, error))?;
-        let queue = Arc::new(Semaphore::new(QUEUE_BYTES));
-        Ok(Self {
-            folder: folder.to_owned(),
-            published,
-            trouble,
-            last_seen,
-            jobs: Some(jobs),
-            queue,
-            writer: Some(thread),
-            commits,
-            alive,
-            rules,
-            hints,
-            turns: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
-        })
-    }
-
-    /// The guesses of keys' owners.
+    /// The owner hints.
     pub fn hints(&self) -> Arc<OwnerHints> {
         self.hints.clone()
     }
 
-    /// Returns once the writer has ended, as it does before the store is closed only by a fault of
-    /// this program. The store takes no mutations then.
+    /// Returns once the writer has ended, which before the store is closed is a bug. The store rejects
+    /// mutations from then on.
     pub async fn writer_ended(&self) {
         let mut alive = self.alive.clone();
         while alive.changed().await.is_ok() {}
     }
 
-    /// Looks each of `wanted` up in what is on disk now, until what is found is too much for an
-    /// answer.
-    async fn read<K, T>(
-        &self,
-        wanted: &[K],
-        look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
-        size: impl Fn(&T) -> usize,
-    ) -> Result<Vec<ItemResult<T>>, Error> {
-        let is_large = wanted.len() > YIELD_EVERY;
-        let _turn = if is_large { self.turns.acquire().await.ok() } else { None };
-        let snapshot = self.published.load();
-        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
-        let (mut found, mut bytes) = (Vec::with_capacity(wanted.len()), 0);
-        for turn in wanted.chunks(YIELD_EVERY) {
-            if !found.is_empty() {
-                tokio::task::yield_now().await;
-            }
-            for item in turn {
-                let item = self.guarded(snapshot, || own(look_up(snapshot, item)))?;
-                bytes += item.as_ref().ok().and_then(Option::as_ref).map_or(0, &size);
-                found.push(item);
-                if bytes > ANSWER_BYTES {
-                    return Ok(found);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    fn on_snapshot<T>(&self, look: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
-        let snapshot = self.published.load();
-        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
-        self.guarded(snapshot, || look(snapshot))
-    }
-
-    /// Runs a look-up, and replaces the snapshot if its error concerns the whole file.
-    fn guarded<T>(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        look_up: impl FnOnce() -> Result<T, Fault>,
-    ) -> Result<T, Error> {
-        // The database panics where a page that it trusts makes no sense.
-        let outcome = catch_unwind(AssertUnwindSafe(look_up)).unwrap_or(Err(Fault::Panicked));
-        if let Err(fault) = &outcome
-            && let Some(trouble) = fault.trouble()
-        {
-            self.give_up(snapshot, trouble, fault);
-        }
-        Ok(outcome?)
-    }
-
-    fn send(&self, job: Job) -> Result<(), Fault> {
+    pub(super) fn send(&self, job: Job) -> Result<(), Fault> {
         self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or(Fault::Closed)
     }
 }
@@ -394,7 +222,7 @@ impl Store for Embedded {
 
     async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
         let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
-        Ok(Some(Box::new(view::View(snapshot))))
+        Ok(Some(Box::new(ExportSnapshot(snapshot))))
     }
 
     async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {

@@ -14,8 +14,8 @@ use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::User;
 use crate::directory::search::ScalarRef;
-use crate::store::attribute_names::Token;
-use crate::store::searched::{AttributeTokens, field_elements};
+use crate::store::attribute_names::AttributeId;
+use crate::store::searched::{IndexedAttributes, field_elements};
 
 /// Of a user: its attributes and the fields by which it is searched.
 pub const ATTRIBUTES: &str = "a";
@@ -31,18 +31,18 @@ const PLACE: &str = "i";
 const EMPTY: &str = "l";
 
 /// The array of a user. `tokens` has the names of all of its attributes.
-pub fn attribute_array(user: &User, tokens: AttributeTokens<'_>) -> Vec<Bson> {
+pub fn attribute_array(user: &User, tokens: IndexedAttributes<'_>) -> Vec<Bson> {
     let field = |(token, scalar)| doc! { KEY: key(token), VALUE: scalar_value(scalar) }.into();
     let mut array: Vec<Bson> = field_elements(user).map(field).collect();
     for (name, value) in &user.attributes {
-        if let Some(token) = tokens.names.token(name) {
+        if let Some(token) = tokens.names.id(name) {
             push_attribute(token, value, tokens.policies.indexes(name), &mut array);
         }
     }
     array
 }
 
-fn push_attribute(token: Token, value: &Value, is_indexed: bool, array: &mut Vec<Bson>) {
+fn push_attribute(token: AttributeId, value: &Value, is_indexed: bool, array: &mut Vec<Bson>) {
     let element = |scalar: ScalarRef<'_>| {
         let under = if is_indexed && scalar.is_searched() { VALUE } else { UNSEARCHED };
         doc! { KEY: key(token), under: scalar_value(scalar) }
@@ -67,7 +67,7 @@ fn push_attribute(token: Token, value: &Value, is_indexed: bool, array: &mut Vec
 }
 
 /// A token as MongoDB's number.
-pub const fn key(token: Token) -> i32 {
+pub const fn key(token: AttributeId) -> i32 {
     token as i32
 }
 
@@ -83,8 +83,8 @@ pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
 }
 
 /// The attributes in a user's array, in its order.
-pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(Token, Value)>, Fault> {
-    let mut attributes: Vec<(Token, Value)> = Vec::new();
+pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(AttributeId, Value)>, Fault> {
+    let mut attributes: Vec<(AttributeId, Value)> = Vec::new();
     let Some(array) = array else { return Ok(attributes) };
     let array = array.as_array().ok_or_else(|| Fault::damaged("attributes that are no array"))?;
     for element in array {
@@ -93,11 +93,15 @@ pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(Token, Valu
         let (token, part) = read_element(element)?;
         match (attributes.last_mut(), part) {
             _ if token < 0 => {}
-            (Some((last, Value::List(items))), Part::Item(item)) if *last == token as Token => {
+            (Some((last, Value::List(items))), Part::Item(item))
+                if *last == token as AttributeId =>
+            {
                 items.push(item);
             }
-            (_, Part::Item(item)) => attributes.push((token as Token, Value::List(vec![item]))),
-            (_, Part::Whole(value)) => attributes.push((token as Token, value)),
+            (_, Part::Item(item)) => {
+                attributes.push((token as AttributeId, Value::List(vec![item])))
+            }
+            (_, Part::Whole(value)) => attributes.push((token as AttributeId, value)),
         }
     }
     Ok(attributes)
@@ -136,7 +140,7 @@ fn read_value(value: RawBsonRef<'_>) -> Option<Value> {
 }
 
 /// The filter of users with an element of this token that `condition` describes.
-pub fn has_element(token: Token, condition: Document) -> Document {
+pub fn has_element(token: AttributeId, condition: Document) -> Document {
     let mut element = doc! { KEY: key(token) };
     element.extend(condition);
     doc! { ATTRIBUTES: { "$elemMatch": element } }
@@ -179,7 +183,7 @@ mod tests {
         let unindexed = AttributeDefinition { indexed: false, ..AttributeDefinition::default() };
         let attributes = BTreeMap::from([("int".to_owned(), unindexed)]);
         let policies = Policies { attributes, ..Policies::default() };
-        let tokens = AttributeTokens { names: &names, policies: &policies };
+        let tokens = IndexedAttributes { names: &names, policies: &policies };
         let document = doc! { ATTRIBUTES: attribute_array(&user, tokens) };
         let document = RawDocumentBuf::try_from(&document).unwrap();
         let read = read_attributes(document.get(ATTRIBUTES).unwrap()).unwrap();

@@ -30,7 +30,8 @@ use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::{
-    Candidate, CheckableStore, ClaimRow, Moment, Past, Presence, UserClaims, UserRow, plan_repair,
+    Candidate, CandidateState, CheckableStore, ClaimRow, Past, Presence, UserClaims, UserRow,
+    plan_repair,
 };
 
 /// Documents in one page.
@@ -139,7 +140,7 @@ impl IntegritySession {
         };
 
         for user in [moment.user, moment.owner] {
-            if let Presence::There(user) = user {
+            if let Presence::Present(user) = user {
                 transaction.touch(user.id).await?;
             }
         }
@@ -153,20 +154,20 @@ impl IntegritySession {
         &self,
         transaction: &mut Transaction<'_>,
         candidate: &Candidate,
-    ) -> Result<Moment, Fault> {
+    ) -> Result<CandidateState, Fault> {
         let claim = transaction
             .find_one(&self.collections.identities, doc! { ID: key_value(&candidate.key) })
             .await?;
         let claim = claim
             .map_or(Presence::Absent, |claim| presence(read_claim(&claim).map(|(_, claim)| claim)));
         let owner = match &claim {
-            Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
+            Presence::Present(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
             Presence::Absent | Presence::Unreadable => None,
         };
         let user = self.look_at_user(transaction, candidate.user).await?;
         let owner = self.look_at_user(transaction, owner).await?;
 
-        Ok(Moment { claim, user, owner })
+        Ok(CandidateState { claim, user, owner })
     }
 
     /// Whether all attributes of a user have names. What has none is read again: it may have been
@@ -256,7 +257,7 @@ impl CheckableStore for IntegritySession {
         Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Presence::Absent)).collect())
     }
 
-    async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
+    async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error> {
         let look = || async {
             let mut transaction =
                 Transaction::begin(&self.collections, &Freshness::default()).await?;
@@ -280,7 +281,7 @@ impl CheckableStore for IntegritySession {
         ended.map(|row| Ok(row??)).boxed()
     }
 
-    async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
+    async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
         let one = |n: usize| self.mend_one(&candidates[n]);
         let mended = stream::iter(0..candidates.len()).map(one).buffered(AT_ONCE);
         Ok(mended.try_collect().await?)
@@ -292,7 +293,7 @@ fn failure(error: mongodb::error::Error) -> Error {
 }
 
 fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
-    read.map_or(Presence::Unreadable, Presence::There)
+    read.map_or(Presence::Unreadable, Presence::Present)
 }
 
 /// The keys that a user's document lists; none if it is filed under another id or tenant than its

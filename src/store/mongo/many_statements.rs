@@ -18,7 +18,7 @@ use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
 use crate::directory::read_set::{ReadRequest, ReadSet};
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 impl Transaction<'_> {
     /// Adds to the read sets what the decisions need of users and claims. The needs are taken out.
@@ -80,7 +80,7 @@ impl Transaction<'_> {
         &mut self,
         users: &[&Record],
         events: &HashMap<LocalityId, &Event>,
-        tokens: Option<AttributeTokens<'_>>,
+        tokens: Option<IndexedAttributes<'_>>,
     ) -> Result<(), Fault> {
         let document = |record: &&Record| {
             let (mut tail, id) = (Tail::default(), record.id());

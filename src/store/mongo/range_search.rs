@@ -14,7 +14,7 @@ use super::search::{by_attributes, of_tenant};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Class, Lead, Position, Range, Scalar, SearchedUser};
 use crate::directory::store::View;
-use crate::store::attribute_names::Token;
+use crate::store::attribute_names::AttributeId;
 
 /// The classes of values, in their order. MongoDB compares values of one class alone.
 pub const CLASSES: [Class; 4] = [Class::Number, Class::String, Class::Bool, Class::Time];
@@ -24,7 +24,7 @@ pub struct RangeSearch<'s> {
     pub collections: &'s Collections,
     pub tenant: &'s Tenant,
     pub lead: &'s Lead,
-    pub token: Token,
+    pub token: AttributeId,
     /// Users to find.
     pub limit: usize,
     pub view: View,

@@ -22,7 +22,7 @@ use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 /// Users in one step.
 const PAGE: i64 = 500;
@@ -84,7 +84,7 @@ impl Collections {
     ) -> Result<Document, Fault> {
         let names = self.names_with(&record.user.tenant, since, &[record]).await?;
         let names = names.map_err(Fault::damaged)?;
-        let tokens = AttributeTokens { names: &names, policies: &Policies::default() };
+        let tokens = IndexedAttributes { names: &names, policies: &Policies::default() };
         let mut set = user_document(record, Some(tokens), &Tail::default(), revision + 1);
         set.remove(ID);
         set.insert(EPOCH, versions.epoch);

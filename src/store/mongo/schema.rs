@@ -21,8 +21,8 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
-use crate::store::attribute_names::{KnownNames, Token};
-use crate::store::searched::AttributeTokens;
+use crate::store::attribute_names::{AttributeId, KnownNames};
+use crate::store::searched::IndexedAttributes;
 use crate::wire::attributes::encode_value;
 use crate::wire::encoded_user::EncodedUser;
 
@@ -147,7 +147,7 @@ pub struct StoredUser {
     pub wire: EncodedUser,
     pub private: Vec<u8>,
     /// The attributes that are stored by tokens.
-    pub attributes: Vec<(Token, Value)>,
+    pub attributes: Vec<(AttributeId, Value)>,
 }
 
 impl StoredUser {
@@ -200,7 +200,7 @@ impl StoredUser {
 /// document is one of a schema in which attributes stand in the user.
 pub fn user_document(
     record: &Record,
-    tokens: Option<AttributeTokens<'_>>,
+    tokens: Option<IndexedAttributes<'_>>,
     tail: &Tail,
     revision: i64,
 ) -> Document {

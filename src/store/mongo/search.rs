@@ -18,8 +18,8 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
 use crate::directory::store::View;
 use crate::identifier::{Identifier, IdentityKey, Kind};
-use crate::store::attribute_names::Token;
-use crate::store::searched::fixed_token;
+use crate::store::attribute_names::AttributeId;
+use crate::store::searched::fixed_attribute_id;
 
 impl Collections {
     /// The users that `lead` finds, in its order: those after `after`, at most `limit`.
@@ -86,7 +86,7 @@ impl Collections {
         &self,
         tenant: &Tenant,
         lead: &Lead,
-        token: Token,
+        token: AttributeId,
         limit: usize,
     ) -> Result<usize, Fault> {
         let conditions = match lead {
@@ -121,8 +121,12 @@ impl Collections {
     }
 
     /// The token of a field; none where no user of the tenant has it.
-    async fn field_token(&self, tenant: &Tenant, field: &Field) -> Result<Option<Token>, Fault> {
-        match fixed_token(field) {
+    async fn field_token(
+        &self,
+        tenant: &Tenant,
+        field: &Field,
+    ) -> Result<Option<AttributeId>, Fault> {
+        match fixed_attribute_id(field) {
             Ok(token) => Ok(Some(token)),
             Err(name) => self.token(tenant.as_str(), name).await,
         }

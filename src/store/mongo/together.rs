@@ -17,7 +17,7 @@ use crate::directory::model::claim::ClaimWrite;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::identifier::IdentityKey;
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 /// The write sets of mutations, each with its place; none where it is to have a transaction of its
 /// own.
@@ -85,7 +85,7 @@ impl Collections {
         };
 
         let policies = &*mutations[0].policies;
-        let tokens = names.as_deref().map(|names| AttributeTokens { names, policies });
+        let tokens = names.as_deref().map(|names| IndexedAttributes { names, policies });
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
         transaction.insert_users(&users, &events.collect(), tokens).await?;
         let claims = written().flat_map(|write_set| &write_set.writes);

@@ -28,7 +28,7 @@ use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 pub struct Transaction<'c> {
     pub(super) collections: &'c Collections,
@@ -208,7 +208,7 @@ impl<'c> Transaction<'c> {
         &mut self,
         mutation: &Mutation,
         (read_set, write_set): (&ReadSet, &WriteSet),
-        tokens: Option<AttributeTokens<'_>>,
+        tokens: Option<IndexedAttributes<'_>>,
     ) -> Result<(), Fault> {
         let (mut claims, mut ended, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
         for write in &write_set.writes {
@@ -264,7 +264,7 @@ impl<'c> Transaction<'c> {
     async fn put_user(
         &mut self,
         record: &Record,
-        tokens: Option<AttributeTokens<'_>>,
+        tokens: Option<IndexedAttributes<'_>>,
         tail: &Tail,
     ) -> Result<(), Fault> {
         let document = user_document(record, tokens, tail, self.written_revision(record.id()));

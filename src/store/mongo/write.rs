@@ -14,7 +14,7 @@ use super::versions::Versions;
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum AttemptError {
@@ -167,7 +167,7 @@ impl Collections {
         };
 
         let tokens =
-            names.as_deref().map(|names| AttributeTokens { names, policies: &mutation.policies });
+            names.as_deref().map(|names| IndexedAttributes { names, policies: &mutation.policies });
         let sets = (&decided.read_set, &*decided.write_set);
         transaction.write(mutation, sets, tokens).await?;
         transaction.confirm_epoch().await?;

@@ -1,19 +1,18 @@
-//! The parts of the database's header that the store reads for itself (redb, docs/design.md):
-//! whether a file has one, its length, and which of its two commits counts. The database reads the
-//! rest.
+//! The parts of the database's header that the store itself reads (redb, docs/design.md): the magic
+//! number, the file's length, and the primary commit slot.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The first bytes of a redb file. The byte after them has the flags.
+/// The first bytes of a redb file. The flags follow in the next byte.
 const MAGIC: &[u8; 9] = b"redb\x1A\x0A\xA9\x0D\x0A";
-/// Of the flags: which commit slot counts.
+/// The flag for the primary commit slot.
 const PRIMARY: u8 = 1;
 /// The offset of the sizes: five numbers of four bytes, little-endian.
 const SIZES: u64 = 12;
 
-/// Whether the file begins like a database.
+/// Whether the file starts with the magic number.
 pub fn is_database(file: &File) -> io::Result<bool> {
     let mut start = [0; MAGIC.len()];
     match file.read_exact_at(&mut start, 0) {
@@ -39,7 +38,7 @@ pub fn file_length(file: &File) -> io::Result<u64> {
     Ok(pages.saturating_mul(page_size))
 }
 
-/// Which commit slot counts: another one after each commit that has happened.
+/// The primary commit slot. Each commit switches it.
 pub fn primary_slot(file: &File) -> io::Result<u8> {
     let mut flags = [0];
     file.read_exact_at(&mut flags, MAGIC.len() as u64)?;

@@ -1,4 +1,4 @@
-//! Keeps other processes out of a store's folder and file.
+//! Locks that keep other processes out of a store's folder and file.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,11 +11,12 @@ use std::time::Duration;
 use redb::DatabaseError;
 use redb::backends::FileBackend;
 
-/// Attempts to acquire a contended lock, and the pause between them.
-const TRIES: usize = 10;
-const PAUSE: Duration = Duration::from_millis(20);
+/// Attempts to acquire a contended lock.
+const LOCK_ATTEMPTS: usize = 10;
+/// The pause between two of them.
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// Which file something is, whatever its name.
+/// The identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     device: u64,
@@ -28,15 +29,15 @@ impl FileId {
     }
 }
 
-/// The locks of one opening. They hold until they are dropped by all openings that have them: a
-/// store is opened again while the database that it replaces is still being read.
+/// The locks of one opening. Openings share them, and the last one releases them: a store is reopened
+/// while look-ups still read the database that it replaces.
 #[derive(Clone, Debug)]
 pub struct Locks {
     pub file: Arc<FileBackend>,
     _folder: Option<Arc<File>>,
 }
 
-/// The locks of the last opening, to be taken over by the next.
+/// The locks of the last opening, which the next one takes over.
 #[derive(Default)]
 pub struct Locker {
     folder: Option<(FileId, Arc<File>)>,
@@ -44,7 +45,8 @@ pub struct Locker {
 }
 
 impl Locker {
-    /// Locks a folder, and so any file that it may get: `false` where another process has done so.
+    /// Locks a folder, and so every file that it may get. Returns `false` if another process has
+    /// locked it.
     pub fn lock_folder(&mut self, path: &Path) -> io::Result<bool> {
         let folder = File::open(path)?;
         let id = FileId::of(&folder.metadata()?);
@@ -56,8 +58,8 @@ impl Locker {
             Ok(()) => self.folder = Some((id, Arc::new(folder))),
             Err(TryLockError::WouldBlock) => return Ok(false),
             Err(TryLockError::Error(error)) => {
-                tracing::warn!(%error, "this file system locks no folders: only the store's file \
-                    is locked");
+                tracing::warn!(%error, "this file system cannot lock folders: only the store's \
+                    file is locked");
                 self.folder = None;
             }
         }
@@ -65,7 +67,7 @@ impl Locker {
         Ok(true)
     }
 
-    /// The locks for a database in `file`, which takes that of the file when it is opened.
+    /// The locks for a database in `file`. The database acquires the file's lock when it is opened.
     pub fn locks(&mut self, id: FileId, file: &File) -> Result<Locks, DatabaseError> {
         let backend = match &self.file {
             Some((held, backend)) if *held == id => backend.clone(),
@@ -76,23 +78,23 @@ impl Locker {
     }
 }
 
-/// A process that starts another shares its files with it until that begins: what was closed here
-/// may stay locked for that moment.
+/// Retries: a child process shares open files until it has started, so that a closed file may stay
+/// locked for a short time.
 fn lock(folder: &File) -> Result<(), TryLockError> {
-    for _ in 1..TRIES {
+    for _ in 1..LOCK_ATTEMPTS {
         match folder.try_lock() {
-            Err(TryLockError::WouldBlock) => sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY_DELAY),
             outcome => return outcome,
         }
     }
     folder.try_lock()
 }
 
-/// The same for a file, whose lock the database's backend takes.
+/// Locks a file. The database's backend holds the lock.
 fn lock_file(file: &File) -> Result<FileBackend, DatabaseError> {
-    for _ in 1..TRIES {
+    for _ in 1..LOCK_ATTEMPTS {
         match FileBackend::new(file.try_clone()?) {
-            Err(DatabaseError::DatabaseAlreadyOpen) => sleep(PAUSE),
+            Err(DatabaseError::DatabaseAlreadyOpen) => sleep(LOCK_RETRY_DELAY),
             outcome => return outcome,
         }
     }

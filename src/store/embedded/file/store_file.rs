@@ -1,6 +1,5 @@
-//! The database's file: reads that do not hold up the async threads, and writes that go to the disk
-//! only while they may. An opening changes nothing there until it has succeeded, and after a write
-//! that failed nothing is changed any more.
+//! The database's file: reads that do not block the async threads, and writes that reach the disk
+//! only while the gate is open. A failed opening changes nothing, and a failed write is the last.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,47 +12,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redb::{BackendError, StorageBackend};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::header;
-use super::lock::{FileId, Locks};
-
+use crate::store::embedded::file::header;
+use crate::store::embedded::file::lock::{FileId, Locks};
 #[cfg(test)]
-pub mod tests;
+use crate::store::embedded::file::tests::{disk, faults};
 
-/// The file as the database sees it. A write that fails is kept back like those after it, and the
-/// database is not told: it would read no more from then on, though all that it has made durable is
-/// there to be read.
+/// The file as the database sees it. A failed write is staged, like all writes after it, and the
+/// database gets no error: it would refuse to read from then on, although all durable data can still
+/// be read.
 #[derive(Debug)]
 pub struct StoreFile(Arc<Shared>);
 
-/// Decides whether what the database writes goes to the file. It is shut at first.
+/// Decides whether the database's writes reach the file. It is shut at first.
 #[derive(Clone, Debug)]
-pub struct Gate(Arc<Shared>);
+pub struct Gate(pub(super) Arc<Shared>);
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     file: File,
     id: FileId,
     locks: Locks,
     is_open: AtomicBool,
-    kept: Mutex<StagedWrites>,
+    staged: Mutex<StagedWrites>,
 }
 
 /// The writes of the database to its file while the gate was shut.
 #[derive(Debug, Default)]
-struct StagedWrites {
-    /// The length of the file as it is on disk.
+pub(super) struct StagedWrites {
+    /// The length of the file on disk.
     on_disk: u64,
-    /// That of the file as the database sees it.
+    /// The length of the file as the database sees it.
     length: u64,
-    /// In the order in which they were done: the database counts on it, should the power fail.
-    steps: Vec<StagedOp<'static>>,
+    /// In the order of the calls, on which the database relies if the power fails.
+    pub(super) steps: Vec<StagedOp<'static>>,
     /// Why the gate shut itself.
     failure: Option<io::Error>,
 }
 
 /// One change of the file.
 #[derive(Clone, Debug)]
-enum StagedOp<'s> {
+pub(super) enum StagedOp<'s> {
     Resize(u64),
     Write(u64, Cow<'s, [u8]>),
     Sync,
@@ -68,7 +66,7 @@ impl StagedOp<'_> {
         }
     }
 
-    fn into_owned(self) -> StagedOp<'static> {
+    pub(super) fn into_owned(self) -> StagedOp<'static> {
         match self {
             Self::Resize(length) => StagedOp::Resize(length),
             Self::Write(offset, data) => StagedOp::Write(offset, Cow::Owned(data.into_owned())),
@@ -80,36 +78,36 @@ impl StagedOp<'_> {
 impl StoreFile {
     /// Takes over `file`.
     pub fn new(file: File, id: FileId, locks: Locks) -> (Self, Gate) {
-        let kept = StagedWrites::new(&file, None);
+        let staged = StagedWrites::new(&file, None);
         let shared = Arc::new(Shared {
             file,
             id,
             locks,
             is_open: AtomicBool::new(false),
-            kept: Mutex::new(kept),
+            staged: Mutex::new(staged),
         });
         (Self(shared.clone()), Gate(shared))
     }
 
-    /// Does a step, or keeps it back.
+    /// Applies a step, or stages it.
     fn step(&self, step: StagedOp<'_>) -> io::Result<()> {
-        let mut kept = self.0.lock();
+        let mut staged = self.0.lock();
         if self.0.is_open() {
             match self.0.attempt(&step) {
                 Ok(()) => return Ok(()),
-                Err(error) => self.0.shut(&mut kept, Some(error)),
+                Err(error) => self.0.shut(&mut staged, Some(error)),
             }
         }
-        kept.keep(step);
+        staged.push(step);
         Ok(())
     }
 }
 
 impl Gate {
-    /// Does to the file what was kept back; from here on, writes go to the file at once.
+    /// Applies the staged steps to the file. From here on, writes reach the file immediately.
     pub fn open(&self) -> io::Result<()> {
-        let mut kept = self.0.lock();
-        for step in std::mem::take(&mut kept.steps) {
+        let mut staged = self.0.lock();
+        for step in std::mem::take(&mut staged.steps) {
             self.0.attempt(&step)?;
         }
         self.0.attempt(&StagedOp::Sync)?;
@@ -118,11 +116,11 @@ impl Gate {
         Ok(())
     }
 
-    /// From here on, what the database writes is kept from the file.
+    /// Stages all writes from here on.
     pub fn shut(&self) {
-        let mut kept = self.0.lock();
+        let mut staged = self.0.lock();
         if self.0.is_open() {
-            self.0.shut(&mut kept, None);
+            self.0.shut(&mut staged, None);
         }
     }
 
@@ -130,7 +128,7 @@ impl Gate {
         self.0.is_open()
     }
 
-    /// Why the gate is shut, if it is.
+    /// Fails with the reason if the gate is shut.
     pub fn check(&self) -> io::Result<()> {
         if self.is_open() {
             return Ok(());
@@ -139,7 +137,7 @@ impl Gate {
         Err(failure.unwrap_or_else(|| io::Error::other("nothing may be written to the file")))
     }
 
-    /// Which commit slot counts in the file as it is on disk.
+    /// The primary commit slot of the file on disk.
     pub fn primary_slot(&self) -> io::Result<u8> {
         header::primary_slot(&self.0.file)
     }
@@ -150,26 +148,26 @@ impl Gate {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, StagedWrites> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, StagedWrites> {
+        self.staged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
-    fn shut(&self, kept: &mut StagedWrites, failure: Option<io::Error>) {
-        *kept = StagedWrites::new(&self.file, failure);
+    fn shut(&self, staged: &mut StagedWrites, failure: Option<io::Error>) {
+        *staged = StagedWrites::new(&self.file, failure);
         self.is_open.store(false, Ordering::Release);
     }
 
     /// The staged writes, while the gate is shut.
-    fn kept(&self) -> Option<MutexGuard<'_, StagedWrites>> {
+    fn staged(&self) -> Option<MutexGuard<'_, StagedWrites>> {
         if self.is_open() {
             return None;
         }
-        let kept = self.lock();
-        (!self.is_open()).then_some(kept)
+        let staged = self.lock();
+        (!self.is_open()).then_some(staged)
     }
 
     #[cfg(not(test))]
@@ -179,20 +177,20 @@ impl Shared {
 
     #[cfg(test)]
     fn attempt(&self, step: &StagedOp<'_>) -> io::Result<()> {
-        tests::faults::strike(self.id)?;
-        tests::disk::record(self.id, step)?;
+        faults::strike(self.id)?;
+        disk::record(self.id, step)?;
         step.apply(&self.file)
     }
 }
 
 impl StagedWrites {
-    /// No staged writes. A file whose length cannot be read counts as empty: reading it fails.
+    /// No staged writes. A file whose length cannot be read counts as empty: reads of it fail.
     fn new(file: &File, failure: Option<io::Error>) -> Self {
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         Self { on_disk: length, length, steps: Vec::new(), failure }
     }
 
-    fn keep(&mut self, step: StagedOp<'_>) {
+    fn push(&mut self, step: StagedOp<'_>) {
         match &step {
             StagedOp::Resize(length) => self.length = *length,
             StagedOp::Write(offset, data) => {
@@ -203,12 +201,12 @@ impl StagedWrites {
         self.steps.push(step.into_owned());
     }
 
-    /// Whether these bytes are not those of the file on disk.
+    /// Whether these bytes differ from the file on disk.
     fn changes(&self, offset: u64, length: usize) -> bool {
         let end = offset + length as u64;
         let changes = |step: &StagedOp<'_>| match step {
             StagedOp::Resize(length) => *length < end,
-            StagedOp::Write(at, data) => *at < end && offset < at + data.len() as u64,
+            StagedOp::Write(start, data) => *start < end && offset < start + data.len() as u64,
             StagedOp::Sync => false,
         };
         end > self.on_disk || self.steps.iter().any(changes)
@@ -219,18 +217,18 @@ impl StagedWrites {
         if end > self.length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let within = |at: u64| (at.clamp(offset, end) - offset) as usize;
-        let (on_disk, behind) = out.split_at_mut(within(self.on_disk));
+        let index = |position: u64| (position.clamp(offset, end) - offset) as usize;
+        let (on_disk, beyond) = out.split_at_mut(index(self.on_disk));
         file.read_exact_at(on_disk, offset)?;
-        behind.fill(0);
+        beyond.fill(0);
         for step in &self.steps {
             match step {
-                StagedOp::Resize(length) => out[within(*length)..].fill(0),
-                StagedOp::Write(at, data) => {
-                    let (from, to) = ((*at).max(offset), (at + data.len() as u64).min(end));
+                StagedOp::Resize(length) => out[index(*length)..].fill(0),
+                StagedOp::Write(start, data) => {
+                    let (from, to) = ((*start).max(offset), (start + data.len() as u64).min(end));
                     if from < to {
-                        out[within(from)..within(to)]
-                            .copy_from_slice(&data[(from - at) as usize..(to - at) as usize]);
+                        out[index(from)..index(to)]
+                            .copy_from_slice(&data[(from - start) as usize..(to - start) as usize]);
                     }
                 }
                 StagedOp::Sync => {}
@@ -240,16 +238,16 @@ impl StagedWrites {
     }
 }
 
-/// Reads what the kernel has in memory at once. What must come from the disk is waited for with the
-/// async thread's work handed to another thread.
-fn read_patiently(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
+/// Reads immediately what the kernel has in memory. Before a read that waits for the disk, another
+/// thread takes over the async thread's work.
+fn read(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
     if read_from_memory(file, offset, out) {
         return Ok(());
     }
-    let mut read = || file.read_exact_at(out, offset);
+    let mut wait_and_read = || file.read_exact_at(out, offset);
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
-        _ => read(),
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait_and_read),
+        _ => wait_and_read(),
     }
 }
 
@@ -268,20 +266,20 @@ fn read_from_memory(_: &File, _: u64, _: &mut [u8]) -> bool {
 
 impl StorageBackend for StoreFile {
     fn len(&self) -> io::Result<u64> {
-        match self.0.kept() {
-            Some(kept) => Ok(kept.length),
+        match self.0.staged() {
+            Some(staged) => Ok(staged.length),
             None => Ok(self.0.file.metadata()?.len()),
         }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        match self.0.kept() {
-            Some(kept) if kept.changes(offset, out.len()) => {
-                return kept.read(&self.0.file, offset, out);
+        match self.0.staged() {
+            Some(staged) if staged.changes(offset, out.len()) => {
+                return staged.read(&self.0.file, offset, out);
             }
             _ => {}
         }
-        read_patiently(&self.0.file, offset, out)
+        read(&self.0.file, offset, out)
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
@@ -296,7 +294,7 @@ impl StorageBackend for StoreFile {
         self.step(StagedOp::Write(offset, Cow::Borrowed(data)))
     }
 
-    /// The locks are not this file's alone.
+    /// Releases no lock: other openings share them.
     fn close(&self) -> io::Result<()> {
         Ok(())
     }

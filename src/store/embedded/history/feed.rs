@@ -1,5 +1,4 @@
-//! The events of the store as they are committed: by their numbers, each from a snapshot. A watcher
-//! holds nothing but its place.
+//! The feed of events, read from snapshots by their numbers. A watcher holds only its cursor.
 
 use std::time::Duration;
 
@@ -7,24 +6,26 @@ use async_trait::async_trait;
 use prost::Message;
 use tokio::time::{Instant, timeout_at};
 
-use super::Embedded;
-use super::error::Fault;
-use super::read::Snapshot;
-use super::stored_event::StoredEvent;
 use crate::directory::error::Error;
 use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::lookup::snapshot::Snapshot;
+use crate::store::embedded::schema::event::StoredEvent;
+use crate::store::embedded::store::Embedded;
 
-/// The most events of one answer, and the bytes after which it ends.
-const MOST: usize = 512;
-const MOST_BYTES: usize = 256 << 10;
+/// The most events of one page.
+const PAGE_EVENTS: usize = 512;
+/// The bytes of events after which a page ends.
+const PAGE_BYTES: usize = 256 << 10;
 
-/// A place: before the event of this number.
+/// The position before an event.
 #[derive(Clone, PartialEq, Message)]
-struct PlaceRecord {
+struct Cursor {
+    /// The number of the event.
     #[prost(uint64, tag = "1")]
     number: u64,
-    /// The [fingerprint](StoredEvent::fingerprint) of the event before it, by which another
-    /// store's place is told; 0 where there is none.
+    /// The [fingerprint](StoredEvent::fingerprint) of the previous event, or 0. It differs in another
+    /// store.
     #[prost(fixed64, tag = "2")]
     before: u64,
 }
@@ -36,13 +37,13 @@ impl EventFeed for Embedded {
             let number = snapshot.next_event()?;
             let before = snapshot.event_row(number.wrapping_sub(1))?;
             let before = before.map_or(Ok(0), |row| fingerprint(&row))?;
-            Ok(PlaceRecord { number, before })
+            Ok(Cursor { number, before })
         });
         Ok(place?.encode_to_vec())
     }
 
     async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
-        let place = PlaceRecord::decode(&**after).map_err(|_| foreign_place())?;
+        let place = Cursor::decode(&**after).map_err(|_| foreign_place())?;
         let deadline = Instant::now() + patience;
         let mut commits = self.commits.clone();
         loop {
@@ -62,20 +63,20 @@ impl EventFeed for Embedded {
 }
 
 impl Embedded {
-    /// Reads a snapshot of a store that writes events.
-    fn on_journal<T>(&self, look: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
-        let look = |snapshot: &Snapshot| snapshot.has_journal().then(|| look(snapshot)).transpose();
-        self.on_snapshot(look)?.ok_or(Error::WatchUnsupported)
+    /// Reads a snapshot. Fails in stores of older schemas, which have no journal.
+    fn on_journal<T>(&self, read: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
+        self.on_snapshot(|snapshot| snapshot.has_journal().then(|| read(snapshot)).transpose())?
+            .ok_or(Error::WatchUnsupported)
     }
 }
 
 impl Snapshot {
-    /// The events from a place on. None where it is not of this store.
-    fn events_after(&self, place: &PlaceRecord) -> Result<Option<FeedPage>, Fault> {
-        let (mut number, mut before) = (place.number, place.before);
-        let last = self.event_row(number.wrapping_sub(1))?;
-        let last = last.map(|row| fingerprint(&row)).transpose()?;
-        if number > self.next_event()? || last.is_some_and(|last| last != before) {
+    /// The events after a cursor. None if the cursor belongs to another store.
+    fn events_after(&self, cursor: &Cursor) -> Result<Option<FeedPage>, Fault> {
+        let (mut number, mut before) = (cursor.number, cursor.before);
+        let previous = self.event_row(number.wrapping_sub(1))?;
+        let expected = previous.map(|row| fingerprint(&row)).transpose()?;
+        if number > self.next_event()? || expected.is_some_and(|expected| expected != before) {
             return Ok(None);
         }
         let (mut events, mut bytes) = (Vec::new(), 0);
@@ -85,12 +86,12 @@ impl Snapshot {
             let stored = StoredEvent::read(row.value())?;
             let event = stored.decode()?;
             (number, before) = (found + 1, stored.fingerprint(&event));
-            events.push((event, PlaceRecord { number, before }.encode_to_vec()));
-            if events.len() == MOST || bytes > MOST_BYTES {
+            events.push((event, Cursor { number, before }.encode_to_vec()));
+            if events.len() == PAGE_EVENTS || bytes > PAGE_BYTES {
                 break;
             }
         }
-        Ok(Some(FeedPage { events, place: PlaceRecord { number, before }.encode_to_vec() }))
+        Ok(Some(FeedPage { events, place: Cursor { number, before }.encode_to_vec() }))
     }
 }
 

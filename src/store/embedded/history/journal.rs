@@ -1,20 +1,12 @@
-//! The journal inside one write transaction: events by numbers in the order in which they are
-//! written, and the ended ownerships of identifiers. Each event has the number of the one before it
-//! of the same user, so that a user's history is a chain that begins at its record: an event costs
-//! one row at the end of the table.
+//! The journal inside one write transaction: events, numbered in the order of their writes, and the
+//! ended ownerships of identifiers. Each event has the number of the same user's previous event, and
+//! the user's record that of the last one: an event costs one row at the end of the table.
 
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::error::Fault;
-use super::history::{ended_of, next_number};
-use super::schema::{
-    ENDED, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
-};
-use super::stored_event::{StoredEvent, encode_event_row};
-use super::transaction::Tables;
 use crate::directory::journal::beginning;
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
@@ -22,13 +14,19 @@ use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Write;
 use crate::identifier::IdentityKey;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::history::read::{ended_of, next_number};
+use crate::store::embedded::schema::event::{StoredEvent, encode_event_row};
+use crate::store::embedded::schema::tables::{
+    ENDED, EVENT_TIMES, EVENTS, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
+};
+use crate::store::embedded::schema::user::JournalHead;
 use crate::wire::event::encode_ended;
 use crate::wire::tenant_event::encode_tenant_event;
 
-/// The most events of tenants that are removed when one is added.
-const SWEPT: usize = 4;
+/// The most expired events of tenants that are removed when one is added.
+const MAX_SWEPT: usize = 4;
 
 pub struct Journal<'t> {
     events: Table<'t, u64, &'static [u8]>,
@@ -39,15 +37,16 @@ pub struct Journal<'t> {
     transaction: &'t WriteTransaction,
     /// The number of the next event.
     next: u64,
+    /// `next` as it was when the transaction began.
     first: u64,
 }
 
-/// An event that was removed.
+/// A removed event.
 struct Removed {
-    /// The number of the event before it of the same user.
+    /// The number of the user's previous event.
     previous: u64,
     time: Timestamp,
-    /// The keys of the identities that it took from its user.
+    /// The keys of the identities that the user lost.
     lost: Vec<IdentityKey>,
 }
 
@@ -66,8 +65,8 @@ impl<'t> Journal<'t> {
         })
     }
 
-    /// Writes an event of a user whose record was `before`. If the user has no history yet, a first
-    /// event with the user as it was is written before it.
+    /// Writes an event of a user whose record was `before`. If the user has no history yet, it first
+    /// writes an event with the user's former state.
     pub fn add(
         &mut self,
         mutation: &Mutation,
@@ -75,8 +74,10 @@ impl<'t> Journal<'t> {
         before: Option<&Record>,
         event: &Event,
     ) -> Result<JournalHead, Fault> {
-        let begun = before.filter(|_| head.count == 0).map(|before| beginning(before, event));
-        let head = begun.map_or(Ok(head), |begun| self.write(mutation, head, begun))?;
+        let mut head = head;
+        if let Some(before) = before.filter(|_| head.count == 0) {
+            head = self.write(mutation, head, beginning(before, event))?;
+        }
         self.write(mutation, head, event.clone())
     }
 
@@ -95,8 +96,8 @@ impl<'t> Journal<'t> {
         Ok(JournalHead { count: sequence, last: number })
     }
 
-    /// Adds an event of a tenant, and removes some, of any tenant, whose time is over, unless the
-    /// time is in doubt.
+    /// Adds an event of a tenant. Removes a few expired ones, of any tenant, unless the time is
+    /// uncertain.
     pub fn add_tenant_event(
         &self,
         event: &TenantEvent,
@@ -106,9 +107,9 @@ impl<'t> Journal<'t> {
         let mut events = self.transaction.open_table(TENANT_EVENTS)?;
         let mut times = self.transaction.open_table(TENANT_EVENT_TIMES)?;
         let now = (event.time.as_millis(), "", 0);
-        let most = if in_doubt { 0 } else { SWEPT };
-        let over = times.extract_from_if(..now, |_, ()| true)?.take(most);
-        for entry in over {
+        let max_swept = if in_doubt { 0 } else { MAX_SWEPT };
+        let expired = times.extract_from_if(..now, |_, ()| true)?.take(max_swept);
+        for entry in expired {
             let (entry, _) = entry?;
             let (_, tenant, number) = entry.value();
             events.remove((tenant, number))?;
@@ -117,7 +118,7 @@ impl<'t> Journal<'t> {
         let name = event.tenant.as_str();
         let last = events.range((name, 0)..=(name, u64::MAX))?.next_back().transpose()?;
         let last = last.map_or(0, |(key, _)| key.value().1);
-        // At least the time, so that no number is used twice once the events before are removed.
+        // At least the time, so that no number is reused once the former events are removed.
         let number = event.time.as_millis().unsigned_abs().max(last + 1);
         events.insert((name, number), encode_tenant_event(event).as_slice())?;
         times.insert((event.time.plus(retention).as_millis(), name, number), ())?;
@@ -129,7 +130,7 @@ impl<'t> Journal<'t> {
         self.change_ended(key, |ended| ended.push(ownership.clone()))
     }
 
-    /// Takes a user out of the ended ownerships of a key.
+    /// Removes a user from the ended ownerships of a key.
     pub fn forget(&mut self, key: &IdentityKey, user: LocalityId) -> Result<(), Fault> {
         self.change_ended(key, |ended| {
             if !ended.forget(user) {
@@ -143,15 +144,15 @@ impl<'t> Journal<'t> {
         let (mut events, mut number) = (Vec::new(), head.last);
         while let Some(row) = self.events.get(number)? {
             let row = StoredEvent::read(row.value())?;
-            // One that is damaged must not keep its user from being purged.
+            // A damaged event must not prevent the purge of its user.
             events.extend(row.decode());
             number = row.previous;
         }
         Ok(events)
     }
 
-    /// Replaces those events of a history that have the numbers of `events`, which are in order,
-    /// the newest first.
+    /// Replaces the events of a history that have the same sequence numbers as `events`, which are
+    /// sorted, the newest first.
     pub fn replace(&mut self, head: JournalHead, events: &[Event]) -> Result<(), Fault> {
         let (mut number, mut left) = (head.last, events.len());
         while left > 0 {
@@ -181,11 +182,11 @@ impl<'t> Journal<'t> {
         Ok(())
     }
 
-    /// Removes an event whose time is over, and the ownerships that it ended. Returns whether there
-    /// was one.
-    pub fn sweep(&mut self, now: i64) -> Result<bool, Fault> {
+    /// Removes the event that expires first if it has expired, and the ownerships that it ended.
+    /// Returns whether it had.
+    pub fn sweep(&mut self, now: Timestamp) -> Result<bool, Fault> {
         let first = self.event_times.first()?.map(|(entry, _)| entry.value());
-        let Some((expiry, number)) = first.filter(|(expiry, _)| *expiry <= now) else {
+        let Some((expiry, number)) = first.filter(|(expiry, _)| *expiry <= now.as_millis()) else {
             return Ok(false);
         };
         self.event_times.remove((expiry, number))?;
@@ -193,16 +194,16 @@ impl<'t> Journal<'t> {
         Ok(true)
     }
 
-    /// Gives an event an earlier date of removal, or removes it where that is over.
-    pub fn remove_earlier(
+    /// Gives an event an earlier expiry, or removes it if that is over.
+    pub fn expire_earlier(
         &mut self,
         (expiry, number): (i64, u64),
-        removal: Timestamp,
+        earlier: Timestamp,
         now: Timestamp,
     ) -> Result<(), Fault> {
         self.event_times.remove((expiry, number))?;
-        if removal > now {
-            self.event_times.insert((removal.as_millis(), number), ())?;
+        if earlier > now {
+            self.event_times.insert((earlier.as_millis(), number), ())?;
             return Ok(());
         }
         self.forget_event(number)
@@ -221,7 +222,7 @@ impl<'t> Journal<'t> {
     fn remove(&mut self, number: u64) -> Result<Option<Removed>, Fault> {
         let Some(row) = self.events.remove(number)? else { return Ok(None) };
         let row = StoredEvent::read(row.value())?;
-        // One that is damaged must not keep others from being written.
+        // A damaged event must not prevent other writes.
         let event = row.decode().ok();
         let lost = event.iter().flat_map(Event::lost_keys).collect();
         let time = event.map(|event| event.time).unwrap_or_default();
@@ -249,42 +250,5 @@ impl<'t> Journal<'t> {
             self.next_event.insert((), self.next)?;
         }
         Ok(())
-    }
-}
-
-impl Tables<'_> {
-    /// Adds the event of a user to its history, if there is one.
-    pub(super) fn add_event(
-        &mut self,
-        mutation: &Mutation,
-        id: LocalityId,
-        before: Option<&Record>,
-        event: Option<&Event>,
-    ) -> Result<JournalHead, Fault> {
-        let head = self.heads.get(&id).copied().unwrap_or_default();
-        match (&mut self.journal, event) {
-            (Some(journal), Some(event)) => journal.add(mutation, head, before, event),
-            _ => Ok(head),
-        }
-    }
-
-    /// Carries out a write that concerns the journal alone.
-    pub(super) fn write_journal(
-        &mut self,
-        mutation: &Mutation,
-        write: &Write,
-    ) -> Result<(), Fault> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        match write {
-            Write::EndOwnership(key, ownership) => journal.end(key, ownership),
-            Write::ForgetOwnership(key, user) => journal.forget(key, *user),
-            Write::ReplaceEvents(user, events) => {
-                journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
-            }
-            Write::AddTenantEvent(event, retention) => {
-                journal.add_tenant_event(event, *retention, mutation.in_doubt)
-            }
-            _ => Ok(()),
-        }
     }
 }

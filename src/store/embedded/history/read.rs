@@ -1,17 +1,17 @@
 //! Reads of the journal on a snapshot.
 
 use locality_uuid::LocalityId;
-use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable};
+use redb::{AccessGuard, ReadableTable};
 
-use super::error::Fault;
-use super::read::{Snapshot, optional};
-use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredUser, TENANT_EVENTS};
-use super::stored_event::StoredEvent;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::store::History;
 use crate::identifier::IdentityKey;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::lookup::snapshot::Snapshot;
+use crate::store::embedded::schema::event::StoredEvent;
+use crate::store::embedded::schema::user::StoredUser;
 use crate::store::integrity::Past;
 use crate::wire::event::decode_ended;
 use crate::wire::tenant_event::decode_tenant_event;
@@ -19,34 +19,8 @@ use crate::wire::tenant_event::decode_tenant_event;
 /// The number of an event, and its row.
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
 
-/// The tables of the journal.
-pub struct JournalSnapshot {
-    events: ReadOnlyTable<u64, &'static [u8]>,
-    next_event: ReadOnlyTable<(), u64>,
-    ended: ReadOnlyTable<&'static [u8], &'static [u8]>,
-    /// None until there is an event of a tenant.
-    tenant_events: Option<ReadOnlyTable<(&'static str, u64), &'static [u8]>>,
-}
-
-impl JournalSnapshot {
-    /// None in a store of a schema that has no journal.
-    pub fn open(transaction: &ReadTransaction) -> Result<Option<Self>, Fault> {
-        let events = optional(transaction.open_table(EVENTS))?;
-        let next_event = optional(transaction.open_table(NEXT_EVENT))?;
-        let ended = optional(transaction.open_table(ENDED))?;
-        let all = events.zip(next_event).zip(ended);
-        let tenant_events = optional(transaction.open_table(TENANT_EVENTS))?;
-        Ok(all.map(|((events, next_event), ended)| Self {
-            events,
-            next_event,
-            ended,
-            tenant_events,
-        }))
-    }
-}
-
 impl Snapshot {
-    /// See [`Store::history`](crate::directory::store::Store::history). A place is the number of an
+    /// See [`Store::history`](crate::directory::store::Store::history). `place` is the number of an
     /// event.
     pub fn history(
         &self,
@@ -106,7 +80,7 @@ impl Snapshot {
         self.journal.as_ref().map_or(Ok(1), |journal| next_number(&journal.next_event))
     }
 
-    /// The row of the event of this number, if it is there.
+    /// The row of the event with this number.
     pub fn event_row(&self, number: u64) -> Result<Option<Vec<u8>>, Fault> {
         let Some(journal) = &self.journal else { return Ok(None) };
         Ok(journal.events.get(number)?.map(|row| row.value().to_vec()))
@@ -124,7 +98,7 @@ impl Snapshot {
         }))
     }
 
-    /// A user with its history; none where it is not there, or the store has no journal.
+    /// A user with its history. None if the user does not exist, or the store has no journal.
     pub fn past(&self, id: LocalityId) -> Result<Option<Past>, Fault> {
         let Some(record) = self.users.get(id.as_bytes())?.filter(|_| self.journal.is_some()) else {
             return Ok(None);
@@ -141,9 +115,9 @@ impl Snapshot {
     ) -> Result<impl Iterator<Item = Result<(IdentityKey, EndedOwnerships), Fault>>, Fault> {
         let rows = self.journal.map(|journal| journal.ended.range::<&[u8]>(..)).transpose()?;
         Ok(rows.into_iter().flatten().map(|row| {
-            let (key, ended) = row?;
-            let key =
-                String::from_utf8(key.value().to_vec()).ok().and_then(IdentityKey::from_stored);
+            let (stored, ended) = row?;
+            let text = String::from_utf8(stored.value().to_vec()).ok();
+            let key = text.and_then(IdentityKey::from_stored);
             let key = key.ok_or_else(|| Fault::damaged("an ended ownership without a key"))?;
             Ok((key, decode_ended(ended.value()).map_err(Fault::damaged)?))
         }))
@@ -166,7 +140,6 @@ pub fn ended_of(
     table: &impl ReadableTable<&'static [u8], &'static [u8]>,
     key: &IdentityKey,
 ) -> Result<EndedOwnerships, Fault> {
-    let ended = table.get(key.as_str().as_bytes())?;
-    let ended = ended.map(|ended| decode_ended(ended.value()));
+    let ended = table.get(key.as_str().as_bytes())?.map(|row| decode_ended(row.value()));
     Ok(ended.transpose().map_err(Fault::damaged)?.unwrap_or_default())
 }

@@ -1,24 +1,16 @@
-//! Inboxes: rows by user and position, the positions of each notice, and the times at which rows
-//! are removed.
+//! Inboxes inside one write transaction: rows by user and position, the positions of each notice, and
+//! the times at which rows expire.
 
 use locality_uuid::LocalityId;
 use prost::Message;
-use redb::{ReadableTable, Table, TableDefinition, TableError, WriteTransaction};
+use redb::{ReadableTable, Table, TableError, WriteTransaction};
 
-use super::error::Fault;
 use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits};
 use crate::directory::model::notice::Notice;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
 use crate::wire::notice::{decode_content, encode_content};
-
-/// A user and the position of a notice in its inbox to an [`EntryRecord`].
-pub const INBOX: TableDefinition<'_, (&[u8; 16], u64), &[u8]> = TableDefinition::new("inbox");
-/// A user and the id of a notice that it has, or has deleted, to the notice's position.
-pub const INBOX_NOTICES: TableDefinition<'_, (&[u8; 16], &[u8; 16]), u64> =
-    TableDefinition::new("inbox_notices");
-/// When a row of [`INBOX`] is to be removed, in milliseconds, and its key.
-pub const INBOX_TIMES: TableDefinition<'_, (i64, &[u8; 16], u64), ()> =
-    TableDefinition::new("inbox_times");
 
 /// A row of [`INBOX`].
 #[derive(Clone, PartialEq, Message)]
@@ -29,12 +21,12 @@ pub struct EntryRecord {
     pub send_time: i64,
     #[prost(int64, optional, tag = "3")]
     pub expire_time: Option<i64>,
-    /// None where it was deleted.
+    /// None if the user deleted it.
     #[prost(bytes = "vec", optional, tag = "4")]
     pub content: Option<Vec<u8>>,
     #[prost(bool, tag = "5")]
     pub read: bool,
-    /// When it is to be removed.
+    /// When the row expires.
     #[prost(int64, tag = "6")]
     pub expiry: i64,
 }
@@ -89,7 +81,7 @@ impl<'t> Inboxes<'t> {
         })
     }
 
-    /// Adds a notice to the inbox of a user, unless that has it or had it before.
+    /// Adds a notice to the inbox of a user, unless the inbox has or had it.
     pub fn deliver(
         &mut self,
         user: LocalityId,
@@ -112,21 +104,21 @@ impl<'t> Inboxes<'t> {
         Ok(())
     }
 
-    /// The position of the latest notice; 0 where there is none.
+    /// The position of the latest notice, or 0.
     fn last(&self, user: LocalityId) -> Result<u64, Fault> {
-        let last = self.rows.range(all(&user))?.next_back().transpose()?;
+        let last = self.rows.range(keys_of(&user))?.next_back().transpose()?;
         Ok(last.map_or(0, |(key, _)| key.value().1))
     }
 
     fn first(&self, user: LocalityId) -> Result<Option<u64>, Fault> {
-        let first = self.rows.range(all(&user))?.next().transpose()?;
+        let first = self.rows.range(keys_of(&user))?.next().transpose()?;
         Ok(first.map(|(key, _)| key.value().1))
     }
 
     fn remove(&mut self, user: LocalityId, position: u64) -> Result<(), Fault> {
-        let row = self.rows.remove((user.as_bytes(), position))?;
-        let Some(row) = row.map(|row| row.value().to_vec()) else { return Ok(()) };
-        // One that is damaged must not keep others from being removed.
+        let removed = self.rows.remove((user.as_bytes(), position))?;
+        let Some(row) = removed.map(|row| row.value().to_vec()) else { return Ok(()) };
+        // A damaged row must not prevent the removal of others.
         let Ok(record) = EntryRecord::decode(&*row) else { return Ok(()) };
         self.times.remove((record.expiry, user.as_bytes(), position))?;
         if let Ok(id) = record.id() {
@@ -151,7 +143,7 @@ impl<'t> Inboxes<'t> {
 
     fn read_up_to(&mut self, user: LocalityId, time: Timestamp) -> Result<(), Fault> {
         let mut read = Vec::new();
-        for row in self.rows.range(all(&user))? {
+        for row in self.rows.range(keys_of(&user))? {
             let (key, record) = row?;
             let record = EntryRecord::decode(record.value()).map_err(Fault::damaged)?;
             if !record.read && record.send_time <= time.as_millis() {
@@ -164,7 +156,7 @@ impl<'t> Inboxes<'t> {
         Ok(())
     }
 
-    /// Edits the entry of a notice, if the user has it.
+    /// Edits the entry of a notice, if the inbox has it.
     fn edit(
         &mut self,
         user: LocalityId,
@@ -189,13 +181,14 @@ impl<'t> Inboxes<'t> {
         Ok(())
     }
 
-    /// Removes a notice whose time is over. Returns whether there was one.
+    /// Removes the notice that expires first if it has expired. Returns whether it had.
     pub fn sweep(&mut self, now: Timestamp) -> Result<bool, Fault> {
         let first = self.times.first()?.map(|(entry, _)| {
             let (expiry, user, position) = entry.value();
             (expiry, LocalityId::from(*user), position)
         });
-        let Some((expiry, user, position)) = first.filter(|(at, ..)| *at <= now.as_millis()) else {
+        let expired = first.filter(|(expiry, ..)| *expiry <= now.as_millis());
+        let Some((expiry, user, position)) = expired else {
             return Ok(false);
         };
         self.times.remove((expiry, user.as_bytes(), position))?;
@@ -205,6 +198,6 @@ impl<'t> Inboxes<'t> {
 }
 
 /// The keys of all rows of a user.
-pub fn all(user: &LocalityId) -> std::ops::RangeInclusive<(&[u8; 16], u64)> {
+pub fn keys_of(user: &LocalityId) -> std::ops::RangeInclusive<(&[u8; 16], u64)> {
     (user.as_bytes(), 0)..=(user.as_bytes(), u64::MAX)
 }

@@ -7,22 +7,23 @@ use locality_uuid::LocalityId;
 use prost::Message;
 use redb::{ReadableTable, WriteTransaction};
 
-use super::Embedded;
-use super::error::Fault;
-use super::inbox::{EntryRecord, INBOX, INBOX_NOTICES, Inboxes, all};
-use super::read::{Snapshot, optional};
-use super::requests::{begin_notice, begun_notice};
-use super::schema::{StoredUser, USERS};
-use super::transaction::schema;
-use super::version::INBOXED;
 use crate::directory::error::Error;
 use crate::directory::inbox::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::inbox::inboxes::{EntryRecord, Inboxes, keys_of};
+use crate::store::embedded::lookup::snapshot::{Snapshot, optional};
+use crate::store::embedded::requests::Requests;
+use crate::store::embedded::schema::tables::{INBOX, INBOX_NOTICES, USERS};
+use crate::store::embedded::schema::user::StoredUser;
+use crate::store::embedded::schema::versions::schema_version;
+use crate::store::embedded::store::Embedded;
+use crate::store::embedded::version::INBOXED;
 
-/// The most notices whose time is over that are removed with each delivery.
-const SWEPT: usize = 4;
+/// The most expired notices that are removed with each delivery.
+const MAX_SWEPT: usize = 4;
 
 #[async_trait]
 impl InboxStore for Embedded {
@@ -34,11 +35,13 @@ impl InboxStore for Embedded {
     ) -> Result<(LocalityId, bool), Error> {
         let request = request.clone();
         self.write_aside(move |transaction| {
-            Ok(match begun_notice(transaction, &request, time)? {
+            let mut requests = Requests::open(transaction)?;
+            let is_expired = |sent: Timestamp| sent.plus(IdempotencyKey::LIFETIME) <= time;
+            Ok(match requests.subject(&request, is_expired)? {
                 Some(Ok(before)) => Ok((before, true)),
                 Some(Err(refused)) => Err(refused),
                 None => {
-                    begin_notice(transaction, &request, notice, time)?;
+                    requests.remember(&request, notice, time)?;
                     Ok((notice, false))
                 }
             })
@@ -88,7 +91,7 @@ impl InboxStore for Embedded {
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
         self.write_aside(move |transaction| {
-            if schema(transaction)? < INBOXED {
+            if schema_version(transaction)? < INBOXED {
                 return Ok(Err(Error::NoInboxes));
             }
             Inboxes::open(transaction)?.change(user, &change).map(Ok)
@@ -97,25 +100,25 @@ impl InboxStore for Embedded {
     }
 }
 
-/// Delivers a notice to those of the users that are there.
+/// Delivers a notice to the users that exist. Returns for each whether it exists.
 fn deliver(
     transaction: &WriteTransaction,
     Delivery { notice, users, limits, in_doubt }: &Delivery,
 ) -> Result<Result<Vec<bool>, Error>, Fault> {
-    if schema(transaction)? < INBOXED {
+    if schema_version(transaction)? < INBOXED {
         return Ok(Err(Error::NoInboxes));
     }
     let known = transaction.open_table(USERS)?;
     let mut inboxes = Inboxes::open(transaction)?;
     let mut delivered = Vec::with_capacity(users.len());
     for user in users {
-        let is_there = known.get(user.as_bytes())?.is_some();
-        if is_there {
+        let exists = known.get(user.as_bytes())?.is_some();
+        if exists {
             inboxes.deliver(*user, notice, *limits)?;
         }
-        delivered.push(is_there);
+        delivered.push(exists);
     }
-    for _ in 0..SWEPT {
+    for _ in 0..MAX_SWEPT {
         if *in_doubt || !inboxes.sweep(notice.send_time)? {
             break;
         }
@@ -146,11 +149,11 @@ impl Snapshot {
         let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
             return Ok(Err(Error::NoInboxes));
         };
-        let last = rows.range(all(&user))?.next_back().transpose()?;
+        let last = rows.range(keys_of(&user))?.next_back().transpose()?;
         let last = last.map_or(0, |(key, _)| key.value().1);
-        let wanted = (user.as_bytes(), 0)..(user.as_bytes(), before.unwrap_or(u64::MAX));
+        let page = (user.as_bytes(), 0)..(user.as_bytes(), before.unwrap_or(u64::MAX));
         let mut entries = Vec::new();
-        for row in rows.range(wanted)?.rev().take(limit) {
+        for row in rows.range(page)?.rev().take(limit) {
             let (key, record) = row?;
             let record = EntryRecord::decode(record.value()).map_err(Fault::damaged)?;
             entries.push(record.entry(key.value().1, with_content)?);

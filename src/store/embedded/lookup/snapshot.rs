@@ -1,67 +1,95 @@
-//! Point reads on a snapshot: the state after the last group of mutations that is safe on disk.
+//! Point reads on a snapshot: the state after the last durable group of mutations.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use locality_uuid::LocalityId;
 use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, TableError};
 
-use super::error::Fault;
-use super::history::JournalSnapshot;
-use super::names::read_all;
-use super::open::Caches;
-use super::schema::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, EXPIRES_AT, IDENTITIES, StoredUser, TENANT_USERS, TENANTS, USERS,
-    decode_claim, resolves_to,
-};
-use super::search::AttributesTable;
 use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::{Hold, Record};
+use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::{ExpiredUser, View};
+use crate::directory::store::View;
 use crate::identifier::IdentityKey;
-use crate::store::attribute_names::{KnownNames, Token};
+use crate::store::attribute_names::{AttributeId, KnownNames};
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::lookup::caches::Caches;
+use crate::store::embedded::lookup::names::read_names;
+use crate::store::embedded::schema::claim::{decode_claim, resolves_to};
+#[cfg(feature = "test-entity")]
+use crate::store::embedded::schema::tables::META;
+use crate::store::embedded::schema::tables::{
+    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENTS, EXPIRES_AT, IDENTITIES, NEXT_EVENT, TENANT_EVENTS,
+    TENANT_USERS, TENANTS, USERS,
+};
+use crate::store::embedded::schema::user::StoredUser;
 use crate::wire::encoded_user::{EncodedUser, Found};
 use crate::wire::exported_user::ExportedUser;
 
-/// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
-/// saves a look-up most of its time.
+/// The look-ups of a batch between yields to other calls.
+pub const YIELD_EVERY: usize = 64;
+
+/// The store at one commit. Its tables are opened once for each commit, which would take most of the
+/// time of a look-up.
 pub struct Snapshot {
     /// For copies of all tables.
-    pub(super) transaction: ReadTransaction,
-    pub(super) users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
-    pub(super) identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
-    tenants: ReadOnlyTable<&'static str, &'static [u8]>,
-    /// None in a store of a schema that does not have it.
-    tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
+    pub transaction: ReadTransaction,
+    pub users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
+    pub identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    pub tenants: ReadOnlyTable<&'static str, &'static [u8]>,
+    /// None in stores of older schemas.
+    pub tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
     /// See [`Snapshot::tenant_users`].
     attribute_names: Option<NamesSnapshot>,
     /// See [`Snapshot::tenant_users`].
-    pub(super) attributes: Option<AttributesTable>,
-    expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
+    pub attributes: Option<AttributesTable>,
+    pub expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
     /// See [`Snapshot::tenant_users`].
-    pub(super) journal: Option<JournalSnapshot>,
+    pub journal: Option<JournalSnapshot>,
     caches: Caches,
     #[cfg(feature = "test-entity")]
     counters: ReadOnlyTable<&'static str, u64>,
 }
 
-/// The table [`ATTRIBUTE_NAMES`] on a snapshot.
-type NamesSnapshot = ReadOnlyTable<(&'static str, Token), (i64, &'static str)>;
+/// The snapshot that reads use, while the database is open.
+pub type Published = ArcSwapOption<Snapshot>;
 
-/// A part of all users.
-pub struct Scanned<T> {
-    /// Those of one tenant.
-    pub users: Vec<T>,
-    /// The last user, from which the next scan goes on; none at the end.
-    pub last: Option<LocalityId>,
+/// The table [`ATTRIBUTES`] on a snapshot.
+pub type AttributesTable = ReadOnlyTable<&'static [u8], ()>;
+
+/// The table [`ATTRIBUTE_NAMES`] on a snapshot.
+type NamesSnapshot = ReadOnlyTable<(&'static str, AttributeId), (i64, &'static str)>;
+
+/// The tables of the journal.
+pub struct JournalSnapshot {
+    pub events: ReadOnlyTable<u64, &'static [u8]>,
+    pub next_event: ReadOnlyTable<(), u64>,
+    pub ended: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    /// None until a tenant has an event of its own.
+    pub tenant_events: Option<ReadOnlyTable<(&'static str, u64), &'static [u8]>>,
 }
 
-/// Separates the fault of one record from a fault of the whole file.
-pub fn own<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> {
+impl JournalSnapshot {
+    /// None in stores of older schemas.
+    pub fn open(transaction: &ReadTransaction) -> Result<Option<Self>, Fault> {
+        let events = optional(transaction.open_table(EVENTS))?;
+        let next_event = optional(transaction.open_table(NEXT_EVENT))?;
+        let ended = optional(transaction.open_table(ENDED))?;
+        let all = events.zip(next_event).zip(ended);
+        let tenant_events = optional(transaction.open_table(TENANT_EVENTS))?;
+        Ok(all.map(|((events, next_event), ended)| Self {
+            events,
+            next_event,
+            ended,
+            tenant_events,
+        }))
+    }
+}
+
+/// Separates an error of one record from an error of the whole file.
+pub fn item_result<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> {
     match outcome {
         Err(fault @ Fault::Damaged(_)) => Ok(Err(fault.into())),
         outcome => outcome.map(Ok),
@@ -69,7 +97,7 @@ pub fn own<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> 
 }
 
 impl Snapshot {
-    /// The present state.
+    /// The last commit.
     pub fn new(database: &Database, caches: &Caches) -> Result<Self, Fault> {
         let transaction = database.begin_read()?;
         let users = transaction.open_table(USERS)?;
@@ -92,7 +120,7 @@ impl Snapshot {
             journal,
             caches: caches.clone(),
             #[cfg(feature = "test-entity")]
-            counters: transaction.open_table(super::schema::META)?,
+            counters: transaction.open_table(META)?,
             transaction,
         })
     }
@@ -113,7 +141,7 @@ impl Snapshot {
         };
 
         match self.user(owner, view)?.and_then(|user| Found::new(user, key)) {
-            None => Err(Fault::damaged("a claim of a user who does not list it")),
+            None => Err(Fault::damaged("a claim of a user who does not list its identity")),
             found => {
                 self.caches.hints.learn(key, owner);
                 Ok(found)
@@ -131,7 +159,7 @@ impl Snapshot {
         Ok(self.user(id, view)?.filter(|user| user.tenant() == tenant.as_str().as_bytes()))
     }
 
-    /// The claim under `key`.
+    /// The claim on `key`.
     pub fn claim(&self, key: &IdentityKey) -> Result<Option<Claim>, Fault> {
         self.identities
             .get(key.as_str().as_bytes())?
@@ -151,159 +179,6 @@ impl Snapshot {
         Ok(self.counters.get(name)?.map_or(0, |count| count.value()))
     }
 
-    /// The tenants whose names start with `prefix` and come after `after`.
-    pub fn tenants(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<TenantRecord>, Fault> {
-        let mut found = Vec::new();
-        for entry in self.tenants.range(prefix.max(after)..)? {
-            let (name, tenant) = entry?;
-            if found.len() == limit || !name.value().starts_with(prefix) {
-                break;
-            }
-            if name.value() > after {
-                found.push(TenantRecord::decode(tenant.value()).map_err(Fault::damaged)?);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Keys of a tenant under which something stands.
-    pub fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Fault> {
-        let [first, end] = IdentityKey::range(tenant.as_str());
-        let mut keys = Vec::new();
-        for entry in self.identities.range(first.as_bytes()..end.as_bytes())?.take(limit) {
-            let key = String::from_utf8(entry?.0.value().to_vec()).map_err(Fault::damaged)?;
-            keys.extend(IdentityKey::from_stored(key));
-        }
-        Ok(keys)
-    }
-
-    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. Goes through
-    /// all claims of the tenant.
-    pub fn ownerless_holds(
-        &self,
-        tenant: &Tenant,
-        after: Option<&IdentityKey>,
-        limit: usize,
-    ) -> Result<Vec<Hold>, Fault> {
-        let [first, end] = IdentityKey::range(tenant.as_str());
-        let start = match after {
-            Some(after) => Bound::Excluded(after.as_str().as_bytes()),
-            None => Bound::Included(first.as_bytes()),
-        };
-        let mut holds = Vec::new();
-        for entry in self.identities.range::<&[u8]>((start, Bound::Excluded(end.as_bytes())))? {
-            let (key, claim) = entry?;
-            let claim = decode_claim(claim.value())?;
-            if claim.owner.is_none() {
-                let key = String::from_utf8(key.value().to_vec()).map_err(Fault::damaged)?;
-                let key = IdentityKey::from_stored(key);
-                holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
-            }
-            if holds.len() >= limit {
-                break;
-            }
-        }
-        Ok(holds)
-    }
-
-    /// The next `count` users of `tenant` after `after` as `read` reads them, and the last one
-    /// looked at, if there are more.
-    pub fn scan<T>(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        count: usize,
-        read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
-    ) -> Result<Scanned<T>, Fault> {
-        let Some(listed) = &self.tenant_users else {
-            return self.scan_all(tenant, after, count, read);
-        };
-        let (name, last) = (tenant.as_str(), [0xff; 16]);
-        let after = after.map(|id| *id.as_bytes());
-        let start = after
-            .as_ref()
-            .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
-        let mut scanned = Scanned { users: Vec::new(), last: None };
-
-        for (n, entry) in
-            listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate()
-        {
-            let entry = entry?.0;
-            let id = entry.value().1;
-            let record = self
-                .users
-                .get(id)?
-                .ok_or_else(|| Fault::damaged("a tenant's user who is not there"))?;
-            scanned.users.push(read(self, &StoredUser::read(record.value())?)?);
-            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
-        }
-
-        Ok(scanned)
-    }
-
-    /// The same where there is no list of a tenant's users: looks at `count` users of all tenants.
-    fn scan_all<T>(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        count: usize,
-        read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
-    ) -> Result<Scanned<T>, Fault> {
-        let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
-        let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
-        let mut scanned = Scanned { users: Vec::new(), last: None };
-        for (n, entry) in self.users.range::<&[u8; 16]>(range)?.take(count).enumerate() {
-            let (id, record) = entry?;
-            let stored = StoredUser::read(record.value())?;
-            if stored.tenant()? == tenant.as_str() {
-                scanned.users.push(read(self, &stored)?);
-            }
-            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id.value()));
-        }
-        Ok(scanned)
-    }
-
-    /// Users whose expiry is due at `now`, in the order of their places.
-    pub fn expired_users(
-        &self,
-        now: Timestamp,
-        after: Option<(Timestamp, LocalityId)>,
-        limit: usize,
-    ) -> Result<Vec<ExpiredUser>, Fault> {
-        let mut found = Vec::new();
-        let after = after.map(|(time, id)| (time.as_millis(), *id.as_bytes()));
-        let start =
-            after.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
-        let end = (now.as_millis(), &[0xff; 16]);
-        if after.is_some_and(|(time, _)| time > now.as_millis()) {
-            return Ok(found);
-        }
-
-        for entry in
-            self.expiries.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit)
-        {
-            let entry = entry?;
-            let (time, id) = entry.0.value();
-            let (time, id) = (Timestamp::from_millis(time), LocalityId::from(*id));
-            found.push(ExpiredUser { time, id, tenant: own(self.tenant_of(id))? });
-        }
-
-        Ok(found)
-    }
-
-    fn tenant_of(&self, id: LocalityId) -> Result<Tenant, Fault> {
-        let user = self
-            .users
-            .get(id.as_bytes())?
-            .ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
-        Tenant::parse(StoredUser::read(user.value())?.tenant()?).map_err(Fault::damaged)
-    }
-
     fn user(&self, id: LocalityId, view: View) -> Result<Option<EncodedUser>, Fault> {
         let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let stored = StoredUser::read(bytes.value())?;
@@ -314,17 +189,17 @@ impl Snapshot {
         }))
     }
 
-    pub(super) fn decode(&self, stored: &StoredUser<'_>) -> Result<Record, Fault> {
+    pub fn decode(&self, stored: &StoredUser<'_>) -> Result<Record, Fault> {
         stored.decode(&*self.names_for(stored)?)
     }
 
-    /// The user as an export has it.
+    /// The user as exported.
     pub fn export(&self, stored: &StoredUser<'_>) -> Result<ExportedUser, Fault> {
         stored.export(&*self.names_for(stored)?)
     }
 
     /// The names of a stored user's attributes.
-    pub(super) fn names_for(&self, stored: &StoredUser<'_>) -> Result<Arc<KnownNames>, Fault> {
+    pub fn names_for(&self, stored: &StoredUser<'_>) -> Result<Arc<KnownNames>, Fault> {
         let tenant = stored.tenant()?;
         stored.names(self.caches.names.known(tenant), || {
             let all = Arc::new(self.all_names(tenant)?);
@@ -333,8 +208,8 @@ impl Snapshot {
         })
     }
 
-    /// Whether there is an index of attributes.
-    pub const fn has_attributes(&self) -> bool {
+    /// Whether the store has an index of attributes.
+    pub const fn has_attribute_index(&self) -> bool {
         self.attributes.is_some()
     }
 
@@ -345,24 +220,24 @@ impl Snapshot {
         Ok(listed.range(all)?.take(limit).count())
     }
 
-    /// The token of an attribute's name; none where the tenant has no such name.
-    pub fn token(&self, tenant: &str, name: &str) -> Result<Option<Token>, Fault> {
-        match self.caches.names.known(tenant).token(name) {
-            Some(token) => Ok(Some(token)),
-            None => Ok(self.all_names(tenant)?.token(name)),
+    /// The id of an attribute's name. None if the tenant has no such name.
+    pub fn attribute_id(&self, tenant: &str, name: &str) -> Result<Option<AttributeId>, Fault> {
+        match self.caches.names.known(tenant).id(name) {
+            Some(id) => Ok(Some(id)),
+            None => Ok(self.all_names(tenant)?.id(name)),
         }
     }
 
     /// All names of a tenant's attributes.
     pub fn all_names(&self, tenant: &str) -> Result<KnownNames, Fault> {
         match &self.attribute_names {
-            Some(table) => read_all(table, tenant),
+            Some(table) => read_names(table, tenant),
             None => Ok(KnownNames::default()),
         }
     }
 }
 
-/// A table that stores of older schemas do not have.
+/// A table that stores of older schemas lack.
 pub fn optional<T>(table: Result<T, TableError>) -> Result<Option<T>, Fault> {
     match table {
         Ok(table) => Ok(Some(table)),

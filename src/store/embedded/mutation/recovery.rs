@@ -1,65 +1,65 @@
-//! The writer's recovery: it keeps reads going if it can, opens the file again, and reports when
-//! mutations are accepted again. The log lines are those of the outage.
+//! The recovery of a degraded store: it keeps reads going if it can, opens the file again, and
+//! accepts mutations once a commit succeeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Writer;
-use crate::store::embedded::degraded::{Degraded, RETRY};
 use crate::store::embedded::error::{DegradedReason, Fault, chain};
-use crate::store::embedded::open::Open;
-use crate::store::embedded::read::Snapshot;
+use crate::store::embedded::file::opener::Open;
+use crate::store::embedded::lookup::snapshot::Snapshot;
+use crate::store::embedded::mutation::degraded::{Degraded, RETRY_DELAY};
+use crate::store::embedded::mutation::writer::Writer;
 
 type Failure = Box<dyn std::error::Error>;
 
 impl Writer {
-    pub(super) fn cannot_read(&mut self, trouble: DegradedReason, cause: &str) {
-        // A snapshot that is published again was opened after the failed read.
-        if self.published.load().is_none() {
-            self.enter_degraded(trouble, cause);
+    /// Degrades the store after a failed read, unless the file was opened again since.
+    pub(super) fn read_failed(&mut self, reason: DegradedReason, cause: &str) {
+        if self.shared.published.load().is_none() {
+            self.enter_degraded(reason, cause);
         }
     }
 
-    /// Takes no mutations from here on, and writes nothing more to what is open.
-    pub(super) fn enter_degraded(&mut self, trouble: DegradedReason, cause: &str) {
+    /// Rejects mutations from here on, and stops writes to the open file.
+    pub(super) fn enter_degraded(&mut self, reason: DegradedReason, cause: &str) {
         if let Some(open) = &self.open {
             open.gate.shut();
-            self.damaged = (trouble == DegradedReason::Damaged).then(|| open.gate.file_id());
+            self.damaged = (reason == DegradedReason::Damaged).then(|| open.gate.file_id());
         }
 
-        let mut next = Instant::now() + RETRY;
-        if !trouble.leaves_reads() {
-            next = self.opened + RETRY;
-            let before = self.published.swap(None);
+        let mut next_attempt = Instant::now() + RETRY_DELAY;
+        if !reason.leaves_reads() {
+            next_attempt = self.opened + RETRY_DELAY;
+            let before = self.shared.published.swap(None);
             retire(before, self.open.take());
         }
 
-        Degraded::log(trouble, cause);
-        self.trouble.store(Some(Arc::new(trouble)));
-        self.outage.get_or_insert_with(|| Degraded::begin(next));
+        Degraded::log(reason, cause);
+        self.shared.degraded.store(Some(Arc::new(reason)));
+        self.degraded.get_or_insert_with(|| Degraded::begin(next_attempt));
     }
 
-    /// Tries to end the outage.
-    pub(super) fn mend(&mut self) {
-        let tried = self.try_again();
-        let Some(mut outage) = self.outage.take() else { return };
-        match tried {
+    /// Tries to recover.
+    pub(super) fn recover(&mut self) {
+        let attempt = self.try_recover();
+        let Some(mut degraded) = self.degraded.take() else { return };
+        match attempt {
             Ok(()) => {
-                self.trouble.store(None);
-                outage.end();
+                self.shared.degraded.store(None);
+                degraded.end();
             }
             Err(error) => {
-                outage.go_on(&chain(&*error));
-                self.outage = Some(outage);
+                degraded.retry_later(&chain(&*error));
+                self.degraded = Some(degraded);
             }
         }
     }
 
-    /// Reads come first; then whether there is room, and whether a commit succeeds.
-    fn try_again(&mut self) -> Result<(), Failure> {
+    /// Restores reads first, then checks that the disk has space and that a commit succeeds.
+    fn try_recover(&mut self) -> Result<(), Failure> {
         if self.damaged.is_some() && self.damaged == self.opener.file_id() {
-            return Err("it is the same file".into());
+            return Err("the damaged file is still there".into());
         }
         if self.open.is_none() {
             self.reopen()?;
@@ -76,35 +76,34 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the file again and has reads go there. The database that was open so far must be gone
-    /// before the new one writes: what it reads may be written over.
+    /// Opens the file again and publishes its snapshot. The former database must be closed before
+    /// the new one writes, which may overwrite pages that the former one reads.
     pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         self.opened = Instant::now();
         let open = self.opener.reopen()?;
-        let snapshot = Snapshot::new(&open.database, self.opener.caches())?;
-        let before = self.published.swap(Some(Arc::new(snapshot)));
+        let snapshot = Snapshot::new(&open.database, &self.shared.caches)?;
+        let before = self.shared.published.swap(Some(Arc::new(snapshot)));
         self.damaged = None;
         retire(before, self.open.replace(open));
         Ok(())
     }
 
-    /// Lets reads see what is on disk now.
+    /// Publishes the last commit to reads.
     pub(super) fn publish(&mut self) {
         let Some(open) = &self.open else { return };
-        match Snapshot::new(&open.database, self.opener.caches()) {
+        match Snapshot::new(&open.database, &self.shared.caches) {
             Ok(snapshot) => {
-                self.published.store(Some(Arc::new(snapshot)));
-                self.committed.send_replace(());
+                self.shared.published.store(Some(Arc::new(snapshot)));
+                self.shared.committed.send_replace(());
             }
             Err(fault) => self.enter_degraded(DegradedReason::Unreadable, &chain(&fault)),
         }
     }
 }
 
-/// Closes a database when the look-ups under way on its snapshot are through, or have had their
-/// time.
+/// Closes a database once its look-ups have ended, or after a time limit.
 fn retire(snapshot: Option<Arc<Snapshot>>, open: Option<Open>) {
-    let end = Instant::now() + RETRY;
+    let end = Instant::now() + RETRY_DELAY;
     while snapshot.as_ref().is_some_and(|snapshot| Arc::strong_count(snapshot) > 1)
         && Instant::now() < end
     {

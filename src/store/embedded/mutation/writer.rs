@@ -1,8 +1,6 @@
-//! The one thread that writes: it takes every mutation that waits, applies them in one transaction,
-//! syncs once, and answers. The more that waits, the more share a sync. Where that fails, it
-//! refuses mutations until it works again.
-
-mod recovery;
+//! The one thread that writes. It applies all waiting mutations in one transaction, syncs once, and
+//! answers: a longer queue makes larger groups. After a failed write the store is degraded: it
+//! rejects mutations until a write succeeds again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,98 +8,56 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 use redb::WriteTransaction;
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
-use super::degraded::Degraded;
-use super::error::{DegradedReason, Fault, chain};
-use super::last_seen::LastSeen;
-use super::lock::FileId;
-use super::measure::{Queued, group_size};
-use super::open::{Caches, Open, Opener};
-use super::transaction::Tables;
-use super::{DegradedState, Published, last_seen};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::store::embedded::error::{DegradedReason, DegradedState, Fault, chain};
+use crate::store::embedded::file::lock::FileId;
+use crate::store::embedded::file::opener::{Open, Opener};
+use crate::store::embedded::job::{Answer, Job, SideWrite};
+use crate::store::embedded::last_seen::{self, LastSeen};
+use crate::store::embedded::lookup::caches::Caches;
+use crate::store::embedded::lookup::snapshot::Published;
+use crate::store::embedded::measure::group_size;
+use crate::store::embedded::mutation::degraded::Degraded;
+use crate::store::embedded::mutation::transaction::Tables;
 
-/// A job of the writer.
-pub enum Job {
-    /// Apply mutations and answer.
-    Mutate(Vec<Waiting>),
-    /// Say whether mutations are taken.
-    Check(oneshot::Sender<Result<(), Fault>>),
-    /// Write the last time seen.
-    KeepTime,
-    /// Make a write that is no mutation, and answer.
-    WriteAside(AsideWrite, oneshot::Sender<Result<(), Error>>),
-    /// A read has failed, and with it the snapshot that was published.
-    Unreadable(DegradedReason, String),
-    /// End by a fault.
-    #[cfg(test)]
-    Panic,
-}
-
-/// A write that is not a mutation of the directory, such as one of counters.
-pub type AsideWrite = Box<dyn FnOnce(&WriteTransaction) -> Result<(), Fault> + Send>;
-
-/// A mutation that waits for its turn.
-pub struct Waiting {
-    pub mutation: Mutation,
-    pub answer: oneshot::Sender<Answer>,
-    /// Its part of the queue, until it is answered.
-    pub room: OwnedSemaphorePermit,
-    _counted: Queued,
-}
-
-impl Waiting {
-    pub fn new(
-        mutation: Mutation,
-        answer: oneshot::Sender<Answer>,
-        room: OwnedSemaphorePermit,
-    ) -> Self {
-        Self { mutation, answer, room, _counted: Queued::new() }
-    }
-}
-
-pub type Answer = Result<Outcome, Error>;
 type Answers = Vec<oneshot::Sender<Answer>>;
 
+/// The state that the writer shares with the callers of the store.
+pub struct Shared {
+    pub published: Arc<Published>,
+    pub degraded: Arc<DegradedState>,
+    pub last_seen: Arc<LastSeen>,
+    pub caches: Caches,
+    /// Notified of each commit once it can be read.
+    pub committed: watch::Sender<()>,
+}
+
 pub struct Writer {
-    opener: Opener,
-    published: Arc<Published>,
-    trouble: Arc<DegradedState>,
-    last_seen: Arc<LastSeen>,
+    pub(super) opener: Opener,
+    pub(super) shared: Shared,
     /// Mutations that may share one sync.
     group_limit: usize,
-    /// Told of each commit that can be read.
-    committed: watch::Sender<()>,
     /// The database that serves reads, and mutations unless the store is degraded.
-    open: Option<Open>,
-    outage: Option<Degraded>,
-    /// When the file was opened last.
-    opened: Instant,
-    /// The file that is not opened again.
-    damaged: Option<FileId>,
+    pub(super) open: Option<Open>,
+    pub(super) degraded: Option<Degraded>,
+    /// When the file was last opened.
+    pub(super) opened: Instant,
+    /// The damaged file, which is not opened again.
+    pub(super) damaged: Option<FileId>,
 }
 
 impl Writer {
-    pub fn new(
-        opener: Opener,
-        open: Open,
-        (published, trouble, last_seen): (Arc<Published>, Arc<DegradedState>, Arc<LastSeen>),
-        (group_limit, committed): (usize, watch::Sender<()>),
-    ) -> Self {
-        let (open, opened) = (Some(open), Instant::now());
+    pub fn new(opener: Opener, open: Open, shared: Shared, group_limit: usize) -> Self {
         Self {
             opener,
-            published,
-            trouble,
-            last_seen,
-            group_limit,
-            committed,
-            open,
-            outage: None,
-            opened,
+            shared,
+            group_limit: group_limit.max(1),
+            open: Some(open),
+            degraded: None,
+            opened: Instant::now(),
             damaged: None,
         }
     }
@@ -109,45 +65,46 @@ impl Writer {
     /// Works until every sender of `jobs` is gone.
     pub fn run(mut self, jobs: &Receiver<Job>) {
         loop {
-            let job = match &self.outage {
+            let job = match &self.degraded {
                 None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(outage) => jobs.recv_timeout(outage.wait()),
+                Some(degraded) => jobs.recv_timeout(degraded.until_retry()),
             };
             match job {
-                Ok(job) => self.work(job, jobs),
+                Ok(job) => self.work_off(job, jobs),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.keep_time();
-                    return self.published.store(None);
+                    self.write_time();
+                    return self.shared.published.store(None);
                 }
             }
-            if self.outage.as_ref().is_some_and(|outage| outage.wait().is_zero()) {
-                self.mend();
+            if self.degraded.as_ref().is_some_and(|degraded| degraded.until_retry().is_zero()) {
+                self.recover();
             }
         }
     }
 
-    /// Does a job, and others that wait already.
-    fn work(&mut self, first: Job, jobs: &Receiver<Job>) {
+    /// Does a job, and the jobs that wait already.
+    fn work_off(&mut self, first: Job, jobs: &Receiver<Job>) {
         let mut mutations = Vec::new();
         let mut answers: Answers = Vec::new();
-        let mut rooms = Vec::new();
-        let (mut checks, mut keeps_time, mut asides) = (Vec::new(), false, Vec::new());
+        // Held until the mutations are answered.
+        let mut permits = Vec::new();
+        let (mut checks, mut writes_time, mut side_writes) = (Vec::new(), false, Vec::new());
         let mut next = Some(first);
         while let Some(job) = next {
             match job {
                 Job::Mutate(waiting) => {
-                    // The callers of others have left, and nothing has begun.
-                    for waiting in waiting.into_iter().filter(|one| !one.answer.is_closed()) {
-                        mutations.push(waiting.mutation);
-                        answers.push(waiting.answer);
-                        rooms.push(waiting.room);
+                    // Drops mutations whose callers have left.
+                    for one in waiting.into_iter().filter(|one| !one.answer.is_closed()) {
+                        mutations.push(one.mutation);
+                        answers.push(one.answer);
+                        permits.push(one.permit);
                     }
                 }
                 Job::Check(answer) => checks.push(answer),
-                Job::KeepTime => keeps_time = true,
-                Job::WriteAside(write, answer) => asides.push((write, answer)),
-                Job::Unreadable(trouble, cause) => self.cannot_read(trouble, &cause),
+                Job::KeepTime => writes_time = true,
+                Job::SideWrite(write, answer) => side_writes.push((write, answer)),
+                Job::Unreadable(reason, cause) => self.read_failed(reason, &cause),
                 #[cfg(test)]
                 Job::Panic => panic!("as asked"),
             }
@@ -156,44 +113,49 @@ impl Writer {
 
         self.check_file();
         for check in checks {
-            let _ =
-                check.send(self.refusal().map_or(Ok(()), |trouble| Err(Fault::Refused(trouble))));
+            let reason = self.degraded_reason();
+            let _ = check.send(reason.map_or(Ok(()), |reason| Err(Fault::Degraded(reason))));
         }
 
-        if keeps_time {
-            self.keep_time();
+        if writes_time {
+            self.write_time();
         }
         if !mutations.is_empty() {
             self.mutate(&mutations, answers);
         }
-        if !asides.is_empty() {
-            self.write_asides(asides);
+        if !side_writes.is_empty() {
+            self.write_beside(side_writes);
         }
     }
 
-    /// Writes the last time seen, where it is certain.
-    fn keep_time(&mut self) {
-        let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else { return };
-        let Some(time) = self.last_seen.to_keep(Instant::now()) else { return };
+    /// The database that accepts writes.
+    fn writable(&self) -> Option<&Open> {
+        self.open.as_ref().filter(|_| self.degraded.is_none())
+    }
+
+    /// Writes the last time seen, unless it is uncertain.
+    fn write_time(&mut self) {
+        let Some(open) = self.writable() else { return };
+        let Some(time) = self.shared.last_seen.to_write(Instant::now()) else { return };
         let written = write(open, |transaction| last_seen::write(transaction, time));
         if let Err(fault) = written {
             self.enter_degraded(fault.degraded_by_commit(), &chain(&fault));
         }
     }
 
-    /// Makes writes that share a sync.
-    fn write_asides(&mut self, asides: Vec<(AsideWrite, oneshot::Sender<Result<(), Error>>)>) {
-        let (writes, answers): (Vec<_>, Vec<_>) = asides.into_iter().unzip();
-        let written = self.try_asides(writes);
+    /// Applies writes beside the mutations in one transaction.
+    fn write_beside(&mut self, side_writes: Vec<(SideWrite, oneshot::Sender<Result<(), Error>>)>) {
+        let (writes, answers): (Vec<_>, Vec<_>) = side_writes.into_iter().unzip();
+        let written = self.commit_beside(writes);
         for answer in answers {
             let _ = answer.send(written.as_ref().copied().map_err(|error| error()));
         }
     }
 
-    fn try_asides(&mut self, writes: Vec<AsideWrite>) -> Result<(), Box<dyn Fn() -> Error>> {
-        let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else {
-            let trouble = self.refusal();
-            return Err(Box::new(move || trouble.map_or(Fault::Closed, Fault::Refused).into()));
+    fn commit_beside(&mut self, writes: Vec<SideWrite>) -> Result<(), Box<dyn Fn() -> Error>> {
+        let Some(open) = self.writable() else {
+            let reason = self.degraded_reason();
+            return Err(Box::new(move || reason.map_or(Fault::Closed, Fault::Degraded).into()));
         };
         let all = |transaction: &WriteTransaction| {
             writes.into_iter().try_for_each(|write| write(transaction))
@@ -203,25 +165,24 @@ impl Writer {
                 self.publish();
                 Ok(())
             }
-            // A record that cannot be read is no fault of the file, and nothing was written.
+            // One unreadable record does not degrade the store, and nothing was written.
             Err(Fault::Damaged(cause)) => {
-                tracing::error!(cause = chain(&*cause), "a write was given up");
-                Err(Box::new(|| {
-                    Fault::damaged("a record of this write or of one beside it").into()
-                }))
+                tracing::error!(cause = chain(&*cause), "a write failed");
+                Err(Box::new(|| Fault::damaged("a record of this write or of its group").into()))
             }
             Err(fault) => {
-                let trouble = fault.degraded_by_commit();
-                self.enter_degraded(trouble, &chain(&fault));
-                Err(Box::new(move || Error::OutcomeUnknown(Fault::Refused(trouble).into())))
+                let reason = fault.degraded_by_commit();
+                self.enter_degraded(reason, &chain(&fault));
+                Err(Box::new(move || Error::OutcomeUnknown(Fault::Degraded(reason).into())))
             }
         }
     }
 
-    /// The next program that opens the file must find every acknowledged mutation.
+    /// Degrades the store if its file is gone: the next program to open the path must find every
+    /// acknowledged mutation.
     fn check_file(&mut self) {
-        let gone = self.open.as_ref().is_some_and(|open| !self.opener.is_in_place(open));
-        if gone && self.outage.is_none() {
+        let is_gone = self.open.as_ref().is_some_and(|open| !self.opener.is_in_place(open));
+        if is_gone && self.degraded.is_none() {
             self.enter_degraded(
                 DegradedReason::Gone,
                 "another program moved, replaced or deleted it",
@@ -229,14 +190,12 @@ impl Writer {
         }
     }
 
-    fn refusal(&self) -> Option<DegradedReason> {
-        self.trouble.load().as_deref().copied()
+    fn degraded_reason(&self) -> Option<DegradedReason> {
+        self.shared.degraded.load().as_deref().copied()
     }
 
     fn mutate(&mut self, mutations: &[Mutation], answers: Answers) {
-        let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else {
-            return self.refuse(answers);
-        };
+        let Some(open) = self.writable() else { return self.reject(answers) };
         group_size(mutations.len());
         let gate = open.gate.clone();
         let before = gate.primary_slot().ok();
@@ -246,46 +205,46 @@ impl Writer {
             return answer(answers, outcomes);
         };
 
-        let trouble = fault.degraded_by_commit();
-        self.enter_degraded(trouble, &chain(&fault));
+        let reason = fault.degraded_by_commit();
+        self.enter_degraded(reason, &chain(&fault));
         let after = gate.primary_slot().ok();
         match before.zip(after).map(|(before, after)| before != after) {
-            Some(false) => self.refuse(answers),
-            // It is in the file, but maybe not on the disk: opening the file writes the header
-            // again, and syncs.
-            Some(true) if trouble == DegradedReason::Unwritable && self.reopen().is_ok() => {
+            Some(false) => self.reject(answers),
+            // The commit is in the file, but perhaps not durable: reopening rewrites the header and
+            // syncs.
+            Some(true) if reason == DegradedReason::Unwritable && self.reopen().is_ok() => {
                 answer(answers, outcomes)
             }
-            _ => answer_all(answers, || Error::OutcomeUnknown(Fault::Refused(trouble).into())),
+            _ => answer_all(answers, || Error::OutcomeUnknown(Fault::Degraded(reason).into())),
         }
     }
 
-    /// Commits mutations to the file that other programs find.
-    fn commit(
+    /// Commits mutations, and checks that other programs still find the file.
+    pub(super) fn commit(
         &self,
         open: &Open,
         mutations: &[Mutation],
         outcomes: &mut Vec<Answer>,
     ) -> Result<(), Fault> {
-        let attempt = AssertUnwindSafe(|| commit(open, self.opener.caches(), mutations, outcomes));
+        let attempt = AssertUnwindSafe(|| commit(open, &self.shared.caches, mutations, outcomes));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
         if self.opener.is_in_place(open) {
             Ok(())
         } else {
-            Err(Fault::Refused(DegradedReason::Gone))
+            Err(Fault::Degraded(DegradedReason::Gone))
         }
     }
 
-    fn refuse(&mut self, answers: Answers) {
-        if let Some(outage) = &mut self.outage {
-            outage.refuse(answers.len());
+    fn reject(&mut self, answers: Answers) {
+        if let Some(degraded) = &mut self.degraded {
+            degraded.count_rejected(answers.len());
         }
-        let trouble = self.refusal();
-        answer_all(answers, || trouble.map_or(Fault::Closed, Fault::Refused).into());
+        let reason = self.degraded_reason();
+        answer_all(answers, || reason.map_or(Fault::Closed, Fault::Degraded).into());
     }
 }
 
-/// Commits what is not a mutation of the directory.
+/// Commits a write other than a mutation.
 fn write(
     open: &Open,
     write: impl FnOnce(&WriteTransaction) -> Result<(), Fault>,
@@ -310,8 +269,7 @@ fn commit(
     let mut tables = Tables::open(&transaction, caches)?;
     for mutation in mutations {
         outcomes.push(match tables.mutate(mutation) {
-            // It was read before anything was written: the others of the group are none the worse
-            // for it.
+            // The damage was read before any write of this mutation: the rest of the group goes on.
             Err(fault @ Fault::Damaged(_)) => Err(fault.into()),
             outcome => outcome?,
         });
@@ -319,7 +277,7 @@ fn commit(
 
     match tables.sweep(mutations) {
         Err(fault @ Fault::Damaged(_)) => {
-            tracing::error!(cause = chain(&fault), "what is over cannot be forgotten")
+            tracing::error!(cause = chain(&fault), "expired records cannot be removed")
         }
         swept => swept?,
     }
@@ -329,7 +287,7 @@ fn commit(
     Ok(())
 }
 
-/// A caller who has left is not there to be answered; what it asked for has happened all the same.
+/// Answers the callers. The mutations of callers who have left have happened too.
 fn answer(answers: Answers, outcomes: Vec<Answer>) {
     for (answer, outcome) in answers.into_iter().zip(outcomes) {
         let _ = answer.send(outcome);

@@ -3,18 +3,18 @@
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::Fault;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
+use crate::store::embedded::error::Fault;
 use crate::wire::event::{decode_event, encode_event};
 
-/// A row of [`EVENTS`](super::schema::EVENTS): 8 bytes of the number of the event before it of the
-/// same user (0: none), big-endian; 16 of the user's id; one of the length of the tenant's name;
-/// the name; and the rest of the event, in the form of the API.
+/// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous event
+/// (0 for none), big-endian; 16 of the user's id; one of the length of the tenant's name; the name;
+/// and the rest of the event, in the form of the API.
 pub struct StoredEvent<'r> {
-    /// The number of the event before it.
+    /// The number of the user's previous event.
     pub previous: u64,
-    /// Its user.
+    /// The user.
     pub user: LocalityId,
     tenant: &'r str,
     event: &'r [u8],
@@ -35,8 +35,8 @@ impl<'r> StoredEvent<'r> {
         })
     }
 
-    /// A hash of what never changes of a row, also where values are removed from its event: the
-    /// number of the event before it, its user, number and time.
+    /// A hash of the parts of a row that redaction leaves alone: the number of the previous event,
+    /// the user, the sequence number and the time.
     pub fn fingerprint(&self, event: &Event) -> u64 {
         let mut stable = self.previous.to_be_bytes().to_vec();
         stable.extend(self.user.as_bytes());
@@ -45,7 +45,7 @@ impl<'r> StoredEvent<'r> {
         xxh3_64(&stable)
     }
 
-    /// The name of its tenant.
+    /// The name of the tenant.
     pub const fn tenant(&self) -> &'r str {
         self.tenant
     }

@@ -1,12 +1,12 @@
-//! The keys of the index of all attributes: tenant, token, value, user. Their bytes order as
-//! tenants, tokens, values and ids do. Values order as in MongoDB: numbers, whether whole or not,
-//! by their exact value, then texts by their bytes, then `false` and `true`, then times.
+//! The keys of the index of attributes: tenant, attribute id, value, user. Their bytes order like
+//! these parts. Values order as in MongoDB: integers and doubles by their exact value, then texts by
+//! their bytes, then `false` and `true`, then times.
 
 use locality_uuid::LocalityId;
 
 use crate::directory::model::user::User;
 use crate::directory::search::ScalarRef;
-use crate::store::attribute_names::Token;
+use crate::store::attribute_names::AttributeId;
 use crate::store::searched::elements;
 
 const NUMBER: u8 = 1;
@@ -18,26 +18,26 @@ const TIME: u8 = 4;
 const END: u8 = 0;
 const SIGN: u64 = 1 << 63;
 
-/// The keys of a user, in order, each once. `token` gives the token of an attribute's name.
-pub fn keys(user: &User, token: impl Fn(&str) -> Option<Token>) -> Vec<Vec<u8>> {
-    let key = |(token, scalar): (Token, ScalarRef<'_>)| {
-        let mut key = prefix(user.tenant.as_str(), token);
+/// The keys of a user, sorted and unique. `id_of` returns the id of an attribute's name.
+pub fn keys(user: &User, id_of: impl Fn(&str) -> Option<AttributeId>) -> Vec<Vec<u8>> {
+    let key = |(attribute, scalar): (AttributeId, ScalarRef<'_>)| {
+        let mut key = prefix(user.tenant.as_str(), attribute);
         write_scalar(scalar, &mut key);
         key.extend(user.id.as_bytes());
         key
     };
-    let mut keys: Vec<_> = elements(user, token).into_iter().map(key).collect();
+    let mut keys: Vec<_> = elements(user, id_of).into_iter().map(key).collect();
     keys.sort_unstable();
     keys.dedup();
     keys
 }
 
 /// The start of the keys of one field of a tenant's users.
-pub fn prefix(tenant: &str, token: Token) -> Vec<u8> {
+pub fn prefix(tenant: &str, attribute: AttributeId) -> Vec<u8> {
     let mut key = Vec::with_capacity(tenant.len() + 48);
     key.extend(tenant.as_bytes());
     key.push(END);
-    key.extend(token.to_be_bytes());
+    key.extend(attribute.to_be_bytes());
     key
 }
 
@@ -74,8 +74,8 @@ fn write_number((double, rest): (f64, u16), key: &mut Vec<u8>) {
     key.extend(rest.to_be_bytes());
 }
 
-/// The greatest double that is not above a whole number, and what is left: at most the distance of
-/// two doubles, 1,024.
+/// The greatest double that is at most `number`, and the remainder: at most 1,024, the distance
+/// between doubles.
 fn floor(number: i64) -> (f64, u16) {
     let nearest = number as f64;
     let below = if nearest as i128 > i128::from(number) { nearest.next_down() } else { nearest };

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use redb::{Table, WriteTransaction};
 
-use super::error::Fault;
-use super::index_key;
-use super::names::Names;
-use super::schema::{ATTRIBUTE_NAMES, ATTRIBUTES, StoredUser};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::store::attribute_names::{AttributeNames, KnownNames};
-use crate::store::searched::AttributeTokens;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::schema::index_key;
+use crate::store::embedded::schema::tables::{ATTRIBUTE_NAMES, ATTRIBUTES};
+use crate::store::embedded::schema::user::StoredUser;
+use crate::store::embedded::search::names::Names;
+use crate::store::searched::IndexedAttributes;
 
 /// The names and the index of attributes.
 pub struct Attributes<'t> {
@@ -36,9 +37,9 @@ impl<'t> Attributes<'t> {
         stored.names(self.names.known(tenant), || self.names.all(tenant))
     }
 
-    /// Takes the entries of a user as it was in the index to those of it as it is. The tenant's
-    /// definitions may have been others when the user was indexed last: what it may have had is
-    /// removed, and while they change, all that it is to have is added.
+    /// Updates the entries of a user in the index. The tenant's definitions may have changed since the
+    /// user was indexed last: all entries that it may have had are removed, and during a change all
+    /// that it must have are added.
     pub fn index(
         &mut self,
         before: Option<&Record>,
@@ -47,17 +48,17 @@ impl<'t> Attributes<'t> {
     ) -> Result<(), Fault> {
         let Some(record) = before.or(after) else { return Ok(()) };
         let names = self.names.known(record.user.tenant.as_str());
-        let tokens = AttributeTokens { names: &names, policies };
-        let had = |record: &Record| index_key::keys(&record.user, |name| names.token(name));
-        let has = |record: &Record| index_key::keys(&record.user, |name| tokens.indexed(name));
-        let before = before.map(had).unwrap_or_default();
-        let after = after.map(has).unwrap_or_default();
+        let indexed = IndexedAttributes { names: &names, policies };
+        let possible = |record: &Record| index_key::keys(&record.user, |name| names.id(name));
+        let required = |record: &Record| index_key::keys(&record.user, |name| indexed.id(name));
+        let old = before.map(possible).unwrap_or_default();
+        let new = after.map(required).unwrap_or_default();
         let is_changing = policies.index_change().is_some();
-        for key in before.iter().filter(|key| after.binary_search(key).is_err()) {
+        for key in old.iter().filter(|key| new.binary_search(key).is_err()) {
             self.index.remove(key.as_slice())?;
         }
-        let is_new = |key: &&Vec<u8>| is_changing || before.binary_search(key).is_err();
-        for key in after.iter().filter(is_new) {
+        let is_new = |key: &&Vec<u8>| is_changing || old.binary_search(key).is_err();
+        for key in new.iter().filter(is_new) {
             self.index.insert(key.as_slice(), ())?;
         }
         Ok(())

@@ -1,26 +1,26 @@
-//! The names of attributes inside one write transaction, and on a snapshot.
+//! The names of attributes inside one write transaction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use redb::{ReadableTable, Table};
 
-use super::error::Fault;
 use crate::directory::error::Error;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::store::attribute_names::{AttributeNames, KnownNames, MOST_NAMES, Token};
+use crate::store::attribute_names::{AttributeId, AttributeNames, KnownNames, MAX_NAMES};
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::lookup::names::read_names;
 
-/// The table [`ATTRIBUTE_NAMES`] inside a write transaction.
-pub type NamesTable<'t> = Table<'t, (&'static str, Token), (i64, &'static str)>;
+/// The table of names inside a write transaction.
+pub type NamesTable<'t> = Table<'t, (&'static str, AttributeId), (i64, &'static str)>;
 
 /// The names of tenants as a write transaction sees them.
 pub struct Names<'t> {
     table: NamesTable<'t>,
     cache: &'t AttributeNames,
-    /// Those that were read or added in this transaction. They are known to others once it is
-    /// committed.
+    /// The names that this transaction has read or added. They may be cached once it is committed.
     own: HashMap<String, Arc<KnownNames>>,
 }
 
@@ -29,7 +29,7 @@ impl<'t> Names<'t> {
         Self { table, cache, own: HashMap::new() }
     }
 
-    /// The names that are known without a look at the table.
+    /// The names that are known without reading the table.
     pub fn known(&mut self, tenant: &str) -> Arc<KnownNames> {
         if let Some(own) = self.own.get(tenant) {
             return own.clone();
@@ -41,23 +41,23 @@ impl<'t> Names<'t> {
 
     /// All names.
     pub fn all(&mut self, tenant: &str) -> Result<Arc<KnownNames>, Fault> {
-        let all = Arc::new(read_all(&self.table, tenant)?);
+        let all = Arc::new(read_names(&self.table, tenant)?);
         self.own.insert(tenant.to_owned(), all.clone());
         Ok(all)
     }
 
-    /// The names of a tenant that was created at `since`, with all that these users have. New ones
-    /// are added. The inner error is the caller's, and nothing was added.
+    /// The names of a tenant that was created at `since`, including all names of these users, of which
+    /// new ones are added. Adds nothing if it returns the inner error, which is the caller's.
     pub fn with_names_of<'r>(
         &mut self,
         tenant: &Tenant,
         since: Timestamp,
         users: impl Iterator<Item = &'r Record> + Clone,
     ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
-        self.with_at_most(MOST_NAMES, tenant, since, users)
+        self.with_at_most(MAX_NAMES, tenant, since, users)
     }
 
-    /// The same, where the tenant may have `limit` names.
+    /// The same for a tenant that may have `limit` names.
     pub fn with_at_most<'r>(
         &mut self,
         limit: usize,
@@ -68,7 +68,7 @@ impl<'t> Names<'t> {
         let tenant = tenant.as_str();
         let has_all = |known: &KnownNames| {
             let mut names = users.clone().flat_map(|record| record.user.attributes.keys());
-            names.all(|name| known.is_of(since) && known.token(name).is_some())
+            names.all(|name| known.is_of(since) && known.id(name).is_some())
         };
         let known = self.known(tenant);
         if has_all(&known) {
@@ -80,7 +80,7 @@ impl<'t> Names<'t> {
             known = KnownNames::new(since, known.next());
         }
         let mut new: Vec<_> = users.flat_map(|record| record.user.attributes.keys()).collect();
-        new.retain(|name| known.token(name).is_none());
+        new.retain(|name| known.id(name).is_none());
         new.sort_unstable();
         new.dedup();
         if known.names().len() + new.len() > limit {
@@ -88,18 +88,18 @@ impl<'t> Names<'t> {
         }
 
         for name in new {
-            let token = known.push(name);
-            self.table.insert((tenant, token), (since.as_millis(), name.as_str()))?;
+            let id = known.push(name);
+            self.table.insert((tenant, id), (since.as_millis(), name.as_str()))?;
         }
         let known = Arc::new(known);
         self.own.insert(tenant.to_owned(), known.clone());
         Ok(Ok(known))
     }
 
-    /// Removes the names of a tenant. Their tokens are not given again.
+    /// Removes the names of a tenant. Their ids are never reused.
     pub fn remove(&mut self, tenant: &str) -> Result<(), Fault> {
-        let next = read_all(&self.table, tenant)?.next();
-        let all = (tenant, 0)..=(tenant, Token::MAX);
+        let next = read_names(&self.table, tenant)?.next();
+        let all = (tenant, 0)..=(tenant, AttributeId::MAX);
         self.table.retain_in(all, |_, _| false)?;
         if let Some(last) = next.checked_sub(1) {
             self.table.insert((tenant, last), (i64::MIN, ""))?;
@@ -108,43 +108,20 @@ impl<'t> Names<'t> {
         Ok(())
     }
 
-    /// What this transaction knows. Others may know it once it is committed.
+    /// The names that this transaction has read or added.
     pub fn into_own(self) -> HashMap<String, Arc<KnownNames>> {
         self.own
     }
-}
-
-/// All names of a tenant in the table.
-pub fn read_all(
-    table: &impl ReadableTable<(&'static str, Token), (i64, &'static str)>,
-    tenant: &str,
-) -> Result<KnownNames, Fault> {
-    let mut names = KnownNames::default();
-    for row in table.range((tenant, 0)..=(tenant, Token::MAX))? {
-        let (token, name) = row?;
-        let (token, (since, name)) = (token.value().1, name.value());
-        // The tokens up to here were given to a tenant of this name that was deleted.
-        if name.is_empty() {
-            names = KnownNames::new(Timestamp::from_millis(since), token + 1);
-            continue;
-        }
-        if names.is_empty() {
-            names = KnownNames::new(Timestamp::from_millis(since), token);
-        }
-        names.skip_to(token);
-        names.push(name);
-    }
-    Ok(names)
 }
 
 #[cfg(test)]
 mod tests {
     use redb::{Database, backends::InMemoryBackend};
 
-    use super::super::schema::ATTRIBUTE_NAMES;
     use super::*;
     use crate::directory::model::attribute::Value;
     use crate::directory::model::new_user::NewUser;
+    use crate::store::embedded::schema::tables::ATTRIBUTE_NAMES;
 
     fn record(names: &[&str]) -> Record {
         let attributes = names.iter().map(|name| ((*name).to_owned(), Value::Bool(true))).collect();
@@ -153,27 +130,27 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_given_once() {
+    fn ids_are_never_reused() {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let (cache, tenant) = (AttributeNames::default(), Tenant::DEFAULT);
         let time = Timestamp::from_millis;
         let transaction = database.begin_write().unwrap();
         let table = transaction.open_table(ATTRIBUTE_NAMES).unwrap();
         let mut names = Names::new(table, &cache);
-        let mut tokens = |since, wanted: &[&str]| {
+        let mut ids = |since, wanted: &[&str]| {
             let record = record(wanted);
             let known = names.with_names_of(&tenant, time(since), [&record].into_iter()).unwrap();
             let known = known.unwrap();
-            let tokens: Vec<_> = wanted.iter().map(|name| known.token(name).unwrap()).collect();
-            (tokens, known.names().len())
+            let ids: Vec<_> = wanted.iter().map(|name| known.id(name).unwrap()).collect();
+            (ids, known.names().len())
         };
-        assert_eq!(tokens(1, &["a", "b"]), (vec![0, 1], 2));
-        assert_eq!(tokens(1, &["b", "c"]), (vec![1, 2], 3));
+        assert_eq!(ids(1, &["a", "b"]), (vec![0, 1], 2));
+        assert_eq!(ids(1, &["b", "c"]), (vec![1, 2], 3));
         names.remove("default").unwrap();
         let known = names.all("default").unwrap();
         assert_eq!((known.next(), known.names().len()), (3, 0));
         let record = record(&["b"]);
         let known = names.with_names_of(&tenant, time(2), [&record].into_iter()).unwrap().unwrap();
-        assert_eq!(known.token("b"), Some(3));
+        assert_eq!(known.id("b"), Some(3));
     }
 }

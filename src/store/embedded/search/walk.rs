@@ -1,29 +1,30 @@
-//! Searches on a snapshot: walks along a range of the index of attributes, of the claims, or of a
-//! tenant's users.
+//! Searches on a snapshot: walks along a range of the index of attributes or of the claims.
 
 use std::ops::Bound;
 
 use locality_uuid::LocalityId;
 use redb::ReadOnlyTable;
 
-use super::error::Fault;
-use super::index_key;
-use super::read::Snapshot;
-use super::schema::{StoredUser, resolves_to};
-use super::{Embedded, YIELD_EVERY};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::User;
 use crate::directory::search::{Field, Lead, Position, Range, Scalar, SearchedUser};
 use crate::directory::store::{Store, View};
 use crate::identifier::{Identifier, IdentityKey, Kind};
-use crate::store::searched::fixed_token;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::lookup::snapshot::Snapshot;
+use crate::store::embedded::lookup::snapshot::YIELD_EVERY;
+use crate::store::embedded::schema::claim::resolves_to;
+use crate::store::embedded::schema::index_key;
+use crate::store::embedded::schema::user::StoredUser;
+use crate::store::embedded::store::Embedded;
+use crate::store::searched::fixed_attribute_id;
 
-/// After all ids, and after all values of a field.
+/// Greater than or equal to all ids, and greater than all values of a field.
 const LAST_ID: [u8; 16] = [0xff; 16];
 const LAST_VALUE: u8 = 0xff;
 
-/// A range of keys that a search walks along.
+/// The range of keys that a search reads.
 pub struct Walk {
     source: Source,
     start: Bound<Vec<u8>>,
@@ -41,15 +42,15 @@ type Entry = (Vec<u8>, Option<LocalityId>);
 /// A step of a walk.
 #[derive(Default)]
 pub struct Step {
-    /// The users that were found.
+    /// The matching users.
     pub users: Vec<SearchedUser>,
-    /// The entries that were read; fewer than asked for only at the end.
+    /// The entries that were read: fewer than [`YIELD_EVERY`] only at the end.
     pub entries: usize,
 }
 
 impl Snapshot {
-    /// The walk of a search; none where it finds nobody. A search for all users is a scan, and one
-    /// by identifiers a look-up of claims.
+    /// The walk of a search. None if nobody can match, and for searches that need no walk: all users
+    /// are scanned, and identifiers looked up.
     pub fn walk(
         &self,
         tenant: &Tenant,
@@ -61,11 +62,11 @@ impl Snapshot {
             Lead::Equals { field, value } => {
                 let Some(mut prefix) = self.prefix(tenant, field)? else { return Ok(None) };
                 index_key::write_scalar(value.into(), &mut prefix);
-                let start = after.map(|after| followed(&prefix, after.id));
+                let start = after.map(|after| after_user(&prefix, after.id));
                 Some(Walk {
                     source: Source::Index,
                     start: start.unwrap_or_else(|| Bound::Included(prefix.clone())),
-                    end: Bound::Included(joined(&prefix, &LAST_ID)),
+                    end: Bound::Included(concat(&prefix, &LAST_ID)),
                 })
             }
             Lead::Range { field, range } => {
@@ -78,17 +79,17 @@ impl Snapshot {
         })
     }
 
-    /// The start of a field's keys; none where no user of the tenant has it.
+    /// The start of a field's keys. None if no user of the tenant has it.
     fn prefix(&self, tenant: &Tenant, field: &Field) -> Result<Option<Vec<u8>>, Fault> {
-        let token = match fixed_token(field) {
-            Ok(token) => Some(token),
-            Err(name) => self.token(tenant.as_str(), name)?,
+        let id = match fixed_attribute_id(field) {
+            Ok(id) => Some(id),
+            Err(name) => self.attribute_id(tenant.as_str(), name)?,
         };
-        Ok(token.map(|token| index_key::prefix(tenant.as_str(), token)))
+        Ok(id.map(|id| index_key::prefix(tenant.as_str(), id)))
     }
 
-    /// Goes along a walk for [`YIELD_EVERY`] entries. A user stands where its least element is: it
-    /// is found there, and at no other.
+    /// Reads [`YIELD_EVERY`] entries of a walk. A user with several entries is found at its least one
+    /// only.
     pub fn step(
         &self,
         tenant: &Tenant,
@@ -100,11 +101,10 @@ impl Snapshot {
         for (key, owner) in self.entries(walk, YIELD_EVERY)? {
             step.entries += 1;
             walk.start = Bound::Excluded(key.clone());
-            let user = owner.map(|owner| self.whole(owner)).transpose()?.flatten();
+            let user = owner.map(|owner| self.full_user(owner)).transpose()?.flatten();
             let Some(user) = user else { continue };
-            let position = lead.position(&user);
-            let place = position.map(|position| walk.place(tenant, lead, &position));
-            if place.is_some_and(|place| key.ends_with(&place)) {
+            let least = lead.position(&user).map(|least| walk.key_end(tenant, lead, &least));
+            if least.is_some_and(|least| key.ends_with(&least)) {
                 step.users.push(SearchedUser::of(user, view));
             }
         }
@@ -142,7 +142,7 @@ impl Snapshot {
         Ok(entries)
     }
 
-    /// The owners of identifiers, by their ids.
+    /// The owners of identifiers, in the order of their ids.
     pub fn owners(&self, tenant: &Tenant, of: &[Identifier]) -> Result<Vec<User>, Fault> {
         let mut owners = Vec::new();
         for identifier in of {
@@ -152,102 +152,33 @@ impl Snapshot {
         }
         owners.sort_unstable();
         owners.dedup();
-        let users = owners.into_iter().map(|owner| self.whole(owner));
+        let users = owners.into_iter().map(|owner| self.full_user(owner));
         users.filter_map(Result::transpose).collect()
     }
 
     /// A user with its attributes.
-    fn whole(&self, id: LocalityId) -> Result<Option<User>, Fault> {
+    fn full_user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
         let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
         Ok(Some(self.decode(&StoredUser::read(bytes.value())?)?.user))
     }
 }
 
-impl Embedded {
-    /// See [`Store::search`](crate::directory::Store::search).
-    pub(super) async fn find(
-        &self,
-        tenant: &Tenant,
-        lead: &Lead,
-        after: Option<&Position>,
-        limit: usize,
-        view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
-        self.check_searchable(lead)?;
-        let view = lead.view(view);
-        if *lead == Lead::All {
-            let users = self.scan(tenant, after.map(|after| after.id), limit).await?;
-            return Ok(users.into_iter().map(|own| SearchedUser::of(own.user, view)).collect());
-        }
-        if let Lead::Identity(identifiers) = lead {
-            let mut owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
-            owners.retain(|owner| after.is_none_or(|after| owner.id > after.id));
-            owners.truncate(limit);
-            return Ok(owners.into_iter().map(|owner| SearchedUser::of(owner, view)).collect());
-        }
-
-        let mut users = Vec::new();
-        let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, lead, after))?;
-        let Some(mut walk) = walk else { return Ok(users) };
-        loop {
-            let step = |snapshot: &Snapshot| snapshot.step(tenant, lead, &mut walk, view);
-            let step = self.on_snapshot(step)?;
-            users.extend(step.users);
-            if step.entries < YIELD_EVERY || users.len() >= limit {
-                users.truncate(limit);
-                return Ok(users);
-            }
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// See [`Store::probe`](crate::directory::Store::probe).
-    pub(super) fn count_entries(
-        &self,
-        tenant: &Tenant,
-        lead: &Lead,
-        limit: usize,
-    ) -> Result<usize, Error> {
-        self.check_searchable(lead)?;
-        match lead {
-            Lead::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
-            Lead::Identity(identifiers) => {
-                let owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
-                Ok(owners.len().min(limit))
-            }
-            _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, lead, None)? {
-                Some(walk) => snapshot.count(&walk, limit),
-                None => Ok(0),
-            }),
-        }
-    }
-
-    /// Refuses a search by what a store of an older schema has no index of.
-    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
-        let has_index = self.on_snapshot(|snapshot| Ok(snapshot.has_attributes()))?;
-        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
-    }
-}
-
-/// The table [`ATTRIBUTES`](super::schema::ATTRIBUTES) on a snapshot.
-pub type AttributesTable = ReadOnlyTable<&'static [u8], ()>;
-
 impl Walk {
-    /// The end of the key at which a user with this position stands.
-    fn place(&self, tenant: &Tenant, lead: &Lead, position: &Position) -> Vec<u8> {
-        let mut place = Vec::new();
+    /// The end of the key of a user at this position.
+    fn key_end(&self, tenant: &Tenant, lead: &Lead, position: &Position) -> Vec<u8> {
+        let mut end = Vec::new();
         match (&self.source, lead, &position.value) {
             (Source::Claims, Lead::IdentityPrefix { kind, .. }, Some(Scalar::String(value))) => {
                 return claim_key(tenant, *kind, value);
             }
-            (_, _, Some(value)) => index_key::write_scalar(value.into(), &mut place),
+            (_, _, Some(value)) => index_key::write_scalar(value.into(), &mut end),
             (_, _, None) => {}
         }
-        place.extend(position.id.as_bytes());
-        place
+        end.extend(position.id.as_bytes());
+        end
     }
 
-    /// Whether there may be an entry.
+    /// Whether the range may have entries.
     fn has_entries(&self) -> bool {
         let key = |bound: &Bound<Vec<u8>>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
@@ -268,17 +199,17 @@ fn range_walk(prefix: &[u8], range: &Range, after: Option<&Position>) -> Walk {
     };
     let lower = match &range.lower {
         Bound::Included(value) => Bound::Included(key(value)),
-        Bound::Excluded(value) => Bound::Excluded(joined(&key(value), &LAST_ID)),
+        Bound::Excluded(value) => Bound::Excluded(concat(&key(value), &LAST_ID)),
         Bound::Unbounded => Bound::Included(prefix.to_vec()),
     };
     let position = after.and_then(|after| Some((after.value.as_ref()?, after.id)));
     Walk {
         source: Source::Index,
-        start: position.map_or(lower, |(value, id)| followed(&key(value), id)),
+        start: position.map_or(lower, |(value, id)| after_user(&key(value), id)),
         end: match &range.upper {
-            Bound::Included(value) => Bound::Included(joined(&key(value), &LAST_ID)),
+            Bound::Included(value) => Bound::Included(concat(&key(value), &LAST_ID)),
             Bound::Excluded(value) => Bound::Excluded(key(value)),
-            Bound::Unbounded => Bound::Excluded(joined(prefix, &[LAST_VALUE])),
+            Bound::Unbounded => Bound::Excluded(concat(prefix, &[LAST_VALUE])),
         },
     }
 }
@@ -291,7 +222,7 @@ fn claims_walk(tenant: &Tenant, kind: Kind, prefix: &str, after: Option<&Positio
     });
     Walk {
         source: Source::Claims,
-        end: Bound::Excluded(joined(&start, &[LAST_VALUE])),
+        end: Bound::Excluded(concat(&start, &[LAST_VALUE])),
         start: after.unwrap_or(Bound::Included(start)),
     }
 }
@@ -305,10 +236,10 @@ fn slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
 }
 
-fn followed(key: &[u8], id: LocalityId) -> Bound<Vec<u8>> {
-    Bound::Excluded(joined(key, id.as_bytes()))
+fn after_user(key: &[u8], id: LocalityId) -> Bound<Vec<u8>> {
+    Bound::Excluded(concat(key, id.as_bytes()))
 }
 
-fn joined(key: &[u8], end: &[u8]) -> Vec<u8> {
+fn concat(key: &[u8], end: &[u8]) -> Vec<u8> {
     [key, end].concat()
 }

@@ -1,5 +1,5 @@
-//! A copy of the store as it is at one moment, made while it is served: table by table out of one
-//! snapshot into a new database, in a file without a name in the store's folder.
+//! A copy of the store while it is served: copies the tables of one snapshot into a new database, in an
+//! unnamed file in the store's folder.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,22 +7,31 @@ use std::path::Path;
 
 use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
 
-use super::error::Fault;
-use super::inbox::{INBOX, INBOX_NOTICES, INBOX_TIMES};
-use super::schema::{
+use crate::directory::error::Error;
+use crate::directory::store::FileStore;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::schema::tables::{
     ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
-    META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS,
-    TENANTS, USERS,
+    INBOX, INBOX_NOTICES, INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS,
+    TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS, TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES,
+    USERS,
 };
-use super::usage::{USAGE, USAGE_BATCH, USAGE_SERIES};
+use crate::store::embedded::store::Embedded;
 
-/// The memory for pages of the copy.
-const CACHE: usize = 32 << 20;
-/// The rows that are written in one transaction.
-const ROWS: usize = 20_000;
+/// The memory for pages of the copy, in bytes.
+const CACHE_BYTES: usize = 32 << 20;
+/// The most rows of one transaction.
+const TRANSACTION_ROWS: usize = 20_000;
 
-/// Copies all tables of a snapshot. Blocks on the disk. The file is removed with its last handle.
-pub fn copy(from: &ReadTransaction, folder: &Path) -> Result<File, Fault> {
+impl FileStore for Embedded {
+    fn copy(&self) -> Result<File, Error> {
+        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
+        Ok(copy(&snapshot.transaction, &self.folder)?)
+    }
+}
+
+/// Copies all tables of a snapshot. Blocks on the disk. The last handle removes the file.
+fn copy(from: &ReadTransaction, folder: &Path) -> Result<File, Fault> {
     let file = tempfile::tempfile_in(folder).map_err(redb::Error::Io)?;
     let handle = file.try_clone().map_err(redb::Error::Io)?;
     let copying = AssertUnwindSafe(|| copy_into(from, handle));
@@ -32,44 +41,44 @@ pub fn copy(from: &ReadTransaction, folder: &Path) -> Result<File, Fault> {
 }
 
 fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
-    let to = Database::builder().set_cache_size(CACHE).create_file(file)?;
+    let to = Database::builder().set_cache_size(CACHE_BYTES).create_file(file)?;
     let copied = [
-        table(from, &to, META)?,
-        table(from, &to, USERS)?,
-        table(from, &to, IDENTITIES)?,
-        table(from, &to, REQUESTS)?,
-        table(from, &to, REQUEST_TIMES)?,
-        table(from, &to, TENANTS)?,
-        table(from, &to, TENANT_USERS)?,
-        table(from, &to, EXPIRES_AT)?,
-        table(from, &to, HOLD_TIMES)?,
-        table(from, &to, ATTRIBUTE_NAMES)?,
-        table(from, &to, ATTRIBUTES)?,
-        table(from, &to, EVENTS)?,
-        table(from, &to, EVENT_TIMES)?,
-        table(from, &to, NEXT_EVENT)?,
-        table(from, &to, TENANT_EVENTS)?,
-        table(from, &to, TENANT_EVENT_TIMES)?,
-        table(from, &to, ENDED)?,
-        table(from, &to, USAGE_SERIES)?,
-        table(from, &to, USAGE)?,
-        table(from, &to, USAGE_BATCH)?,
-        table(from, &to, INBOX)?,
-        table(from, &to, INBOX_NOTICES)?,
-        table(from, &to, INBOX_TIMES)?,
+        copy_table(from, &to, META)?,
+        copy_table(from, &to, USERS)?,
+        copy_table(from, &to, IDENTITIES)?,
+        copy_table(from, &to, REQUESTS)?,
+        copy_table(from, &to, REQUEST_TIMES)?,
+        copy_table(from, &to, TENANTS)?,
+        copy_table(from, &to, TENANT_USERS)?,
+        copy_table(from, &to, EXPIRES_AT)?,
+        copy_table(from, &to, HOLD_TIMES)?,
+        copy_table(from, &to, ATTRIBUTE_NAMES)?,
+        copy_table(from, &to, ATTRIBUTES)?,
+        copy_table(from, &to, EVENTS)?,
+        copy_table(from, &to, EVENT_TIMES)?,
+        copy_table(from, &to, NEXT_EVENT)?,
+        copy_table(from, &to, TENANT_EVENTS)?,
+        copy_table(from, &to, TENANT_EVENT_TIMES)?,
+        copy_table(from, &to, ENDED)?,
+        copy_table(from, &to, USAGE_SERIES)?,
+        copy_table(from, &to, USAGE)?,
+        copy_table(from, &to, USAGE_BATCH)?,
+        copy_table(from, &to, INBOX)?,
+        copy_table(from, &to, INBOX_NOTICES)?,
+        copy_table(from, &to, INBOX_TIMES)?,
     ];
     let copied = copied.into_iter().filter(|copied| *copied).count();
     if from.list_tables()?.count() != copied {
         return Err(Fault::damaged("a table that this program does not know"));
     }
 
-    // What was written without a sync becomes durable with this.
+    // Makes the transactions without a sync durable.
     to.begin_write()?.commit()?;
     Ok(())
 }
 
-/// Copies a table. Returns whether it is there.
-fn table<K: Key + 'static, V: Value + 'static>(
+/// Copies a table. Returns whether it exists.
+fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &Database,
     definition: TableDefinition<'_, K, V>,
@@ -85,7 +94,7 @@ fn table<K: Key + 'static, V: Value + 'static>(
         transaction.set_durability(Durability::None)?;
         {
             let mut target = transaction.open_table(definition)?;
-            for row in rows.by_ref().take(ROWS) {
+            for row in rows.by_ref().take(TRANSACTION_ROWS) {
                 let (key, value) = row?;
                 target.insert(key.value(), value.value())?;
             }

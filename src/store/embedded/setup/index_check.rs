@@ -1,49 +1,47 @@
-//! The index of attributes as `store verify` sees it: which entries users should have, and which
-//! entries are there.
+//! The check of the index of attributes: compares the entries that users should have with the entries
+//! that exist.
 
 use locality_uuid::LocalityId;
 use redb::{Range, ReadableTableMetadata};
 
-use super::error::Fault;
-use super::index_key;
-use super::read::{Snapshot, own};
-use super::schema::StoredUser;
-use super::search::AttributesTable;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::lookup::snapshot::{AttributesTable, Snapshot, item_result};
+use crate::store::embedded::schema::index_key;
+use crate::store::embedded::schema::user::StoredUser;
 use crate::store::integrity::IndexFault;
 
 /// The entries of one user.
 struct Entries {
-    /// Those that it must have, in order.
+    /// The entries that it must have, sorted.
     needed: Vec<Vec<u8>>,
-    /// Those that it may have, in order: also those of attributes whose index is being changed.
+    /// The entries that it may have, sorted: includes attributes whose index is being changed.
     allowed: Vec<Vec<u8>>,
 }
 
-/// The check of an index: one item for each user, and for each entry where there are some that no
-/// user has.
+/// The check of an index: one item for each user, then one for each entry if some belong to no user.
 pub struct IndexCheck {
     snapshot: Snapshot,
     index: AttributesTable,
     users: Range<'static, &'static [u8; 16], &'static [u8]>,
-    /// Those that are left to check, once all users were.
+    /// The entries left to check, after all users.
     entries: Option<Range<'static, &'static [u8], ()>>,
-    /// Entries that users have.
+    /// The number of entries that users have.
     owned: u64,
-    /// The policies of the tenant whose user was read last.
+    /// The policies of the last user's tenant.
     policies: Option<(Tenant, Policies)>,
 }
 
 impl IndexCheck {
-    /// The check of a store as it is; none where it has no index.
+    /// The check of a store. None if the store has no index.
     pub fn new(mut snapshot: Snapshot) -> Result<Option<Self>, Fault> {
         let Some(index) = snapshot.attributes.take() else { return Ok(None) };
         let users = snapshot.users.range::<&[u8; 16]>(..)?;
         Ok(Some(Self { snapshot, index, users, entries: None, owned: 0, policies: None }))
     }
 
-    /// The entries that a user must have and does not; none of a user who cannot be read.
+    /// The entries that a user lacks. Empty for a user that cannot be read.
     pub fn missing(&mut self, id: LocalityId) -> Result<Vec<Vec<u8>>, Fault> {
         let Some(record) = self.snapshot.users.get(id.as_bytes())? else { return Ok(Vec::new()) };
         let Some(entries) = self.entries_of(id, record.value())? else { return Ok(Vec::new()) };
@@ -59,18 +57,18 @@ impl IndexCheck {
     /// Whether the index has all entries of a user.
     fn check_user(&mut self, id: LocalityId, record: &[u8]) -> Result<bool, Fault> {
         let Some(entries) = self.entries_of(id, record)? else { return Ok(true) };
-        let mut is_whole = true;
+        let mut is_complete = true;
         for entry in &entries.allowed {
             if self.index.get(entry.as_slice())?.is_some() {
                 self.owned += 1;
             } else {
-                is_whole &= entries.needed.binary_search(entry).is_err();
+                is_complete &= entries.needed.binary_search(entry).is_err();
             }
         }
-        Ok(is_whole)
+        Ok(is_complete)
     }
 
-    /// Whether an entry belongs to a user. Of one who cannot be read, nothing is known.
+    /// Whether an entry belongs to a user. Entries of users that cannot be read count as theirs.
     fn is_owned(&mut self, entry: &[u8]) -> Result<bool, Fault> {
         let Some(id) = index_key::user(entry) else { return Ok(false) };
         let Some(record) = self.snapshot.users.get(id.as_bytes())? else { return Ok(false) };
@@ -79,13 +77,13 @@ impl IndexCheck {
         Ok(entries.is_none_or(has))
     }
 
-    /// The entries of a user; none where it cannot be read, or is filed under another id.
+    /// The entries of a user. None if it cannot be read, or is stored under another id.
     fn entries_of(&mut self, id: LocalityId, record: &[u8]) -> Result<Option<Entries>, Fault> {
         let read = |stored: StoredUser<'_>| {
             let names = self.snapshot.names_for(&stored)?;
             Ok((stored.decode(&names)?.user, names))
         };
-        let Ok((user, names)) = own(StoredUser::read(record).and_then(read))? else {
+        let Ok((user, names)) = item_result(StoredUser::read(record).and_then(read))? else {
             return Ok(None);
         };
         if user.id != id {
@@ -94,10 +92,14 @@ impl IndexCheck {
 
         let policies = match self.policies.take() {
             Some((tenant, policies)) if tenant == user.tenant => policies,
-            _ => self.snapshot.tenant(&user.tenant)?.map(|own| own.policies).unwrap_or_default(),
+            _ => self
+                .snapshot
+                .tenant(&user.tenant)?
+                .map(|tenant| tenant.policies)
+                .unwrap_or_default(),
         };
         let keys = |is_counted: &dyn Fn(&str) -> bool| {
-            index_key::keys(&user, |name| names.token(name).filter(|_| is_counted(name)))
+            index_key::keys(&user, |name| names.id(name).filter(|_| is_counted(name)))
         };
         let is_changing = |name: &str| policies.is_index_changing(name);
         let needed = keys(&|name| policies.indexes(name) && !is_changing(name));
@@ -120,8 +122,8 @@ impl IndexCheck {
         if let Some(row) = self.users.next() {
             let (id, record) = row?;
             let id = LocalityId::from(*id.value());
-            let is_whole = self.check_user(id, record.value())?;
-            return Ok(Some((!is_whole).then_some(IndexFault::Missing(id))));
+            let is_complete = self.check_user(id, record.value())?;
+            return Ok(Some((!is_complete).then_some(IndexFault::Missing(id))));
         }
         if self.entries.is_none() && self.index.len()? > self.owned {
             self.entries = Some(self.index.range::<&[u8]>(..)?);

@@ -1,5 +1,4 @@
-//! The store as `store verify` sees it: a folder that no server has open, walked and mended in
-//! transactions of its own.
+//! The store as `store verify` checks and repairs it: a folder that no server has open.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,26 +10,26 @@ use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
-use super::error::{Fault, OpenError};
-use super::index_check::IndexCheck;
-use super::open::{Caches, Open, Opener};
-use super::read::{Snapshot, own};
-use super::schema::{
-    ATTRIBUTES, HOLD_TIMES, IDENTITIES, StoredUser, USERS, decode_claim, decode_without_attributes,
-    encode_claim,
-};
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::{IdentityKey, RULES_VERSION};
+use crate::store::embedded::error::{Fault, OpenError};
+use crate::store::embedded::file::opener::{Open, Opener};
+use crate::store::embedded::lookup::caches::Caches;
+use crate::store::embedded::lookup::snapshot::{Snapshot, item_result};
+use crate::store::embedded::schema::claim::{decode_claim, encode_claim};
+use crate::store::embedded::schema::tables::{ATTRIBUTES, HOLD_TIMES, IDENTITIES, USERS};
+use crate::store::embedded::schema::user::{StoredUser, decode_without_attributes};
+use crate::store::embedded::setup::index_check::IndexCheck;
 use crate::store::integrity::{
-    Candidate, CheckableStore, ClaimRow, IndexFault, Moment, Past, Presence, UserClaims, UserRow,
-    plan_repair,
+    Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence, UserClaims,
+    UserRow, plan_repair,
 };
 
 /// Memory for the database's pages, in bytes.
-pub const CACHE: usize = 256 << 20;
+pub const CACHE_BYTES: usize = 256 << 20;
 
 /// A store in a folder that no server has open, to be verified.
 pub struct IntegritySession {
@@ -39,8 +38,7 @@ pub struct IntegritySession {
 }
 
 impl IntegritySession {
-    /// Opens the store in `folder`, which must be there, and reads all of it to see whether the
-    /// disk has kept it. Blocks.
+    /// Opens the store in `folder`, which must exist, and checks the integrity of its file. Blocks.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -48,19 +46,19 @@ impl IntegritySession {
         Self::open_supporting(folder, RULES_VERSION)
     }
 
-    /// Opens it as a program does that supports later rules of normalisation. Blocks.
+    /// Opens the store as a program that supports rules of normalisation up to `rules`. Blocks.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn open_supporting(folder: &Path, rules: u32) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, CACHE).supporting(rules);
+        let mut opener = Opener::new(folder, CACHE_BYTES).supporting(rules);
         let mut open = opener.open_existing()?;
-        // The database panics where a page that it trusts makes no sense.
+        // The database panics on an invalid page that it trusts.
         let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));
         match checked {
-            Ok(Ok(_)) => Ok(Self { open, caches: opener.caches().clone() }),
+            Ok(Ok(_)) => Ok(Self { open, caches: Caches::new(0) }),
             Ok(Err(error)) => Err(opener.damaged(error)),
-            Err(_) => Err(opener.damaged("its structure makes no sense")),
+            Err(_) => Err(opener.damaged("its structure is invalid")),
         }
     }
 
@@ -73,7 +71,7 @@ impl IntegritySession {
         Snapshot::new(&self.open.database, &self.caches)
     }
 
-    /// Makes entries of the index that are missing, and deletes stray ones.
+    /// Adds missing entries of the index, and deletes stray ones.
     fn write_index(&self, faults: &[IndexFault]) -> Result<(), Fault> {
         let Some(mut check) = IndexCheck::new(self.snapshot()?)? else { return Ok(()) };
         let mut transaction = self.open.database.begin_write()?;
@@ -94,18 +92,19 @@ impl IntegritySession {
         self.open.commit(transaction)
     }
 
+    /// Repairs candidates in one transaction.
     fn write(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Fault> {
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
-        let mut mended = Vec::with_capacity(candidates.len());
+        let mut repaired = Vec::with_capacity(candidates.len());
         {
             let users = transaction.open_table(USERS)?;
             let mut claims = transaction.open_table(IDENTITIES)?;
             let mut hold_times = transaction.open_table(HOLD_TIMES)?;
             for candidate in candidates {
-                let moment = read_moment(&users, &claims, candidate)?;
-                let write = plan_repair(candidate, &moment, Timestamp::now());
-                mended.push(write.is_some());
+                let state = read_state(&users, &claims, candidate)?;
+                let write = plan_repair(candidate, &state, Timestamp::now());
+                repaired.push(write.is_some());
                 let key = candidate.key.as_str().as_bytes();
                 match write {
                     None => {}
@@ -121,7 +120,7 @@ impl IntegritySession {
         }
         self.open.commit(transaction)?;
 
-        Ok(mended)
+        Ok(repaired)
     }
 }
 
@@ -164,20 +163,20 @@ impl CheckableStore for IntegritySession {
     async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error> {
         self.read(|transaction| {
             let claims = transaction.open_table(IDENTITIES)?;
-            keys.iter().map(|key| look_at_claim(&claims, key)).collect()
+            keys.iter().map(|key| claim_presence(&claims, key)).collect()
         })
     }
 
     async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error> {
         self.read(|transaction| {
             let users = transaction.open_table(USERS)?;
-            ids.iter().map(|id| look_at_user(&users, Some(*id))).collect()
+            ids.iter().map(|id| user_presence(&users, Some(*id))).collect()
         })
     }
 
-    async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
+    async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error> {
         self.read(|transaction| {
-            read_moment(
+            read_state(
                 &transaction.open_table(USERS)?,
                 &transaction.open_table(IDENTITIES)?,
                 candidate,
@@ -185,7 +184,7 @@ impl CheckableStore for IntegritySession {
         })
     }
 
-    async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
+    async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
         Ok(self.write(candidates)?)
     }
 
@@ -209,7 +208,7 @@ impl CheckableStore for IntegritySession {
         rows_or_failure(rows.map(|rows| rows.map(|row| Ok(row?))))
     }
 
-    async fn mend_index(&self, faults: &[IndexFault]) -> Result<(), Error> {
+    async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error> {
         Ok(self.write_index(faults)?)
     }
 }
@@ -223,56 +222,58 @@ fn rows_or_failure<T: Send + 'static>(
     }
 }
 
-fn read_moment(
+fn read_state(
     users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
     candidate: &Candidate,
-) -> Result<Moment, Fault> {
-    let claim = look_at_claim(claims, &candidate.key)?;
+) -> Result<CandidateState, Fault> {
+    let claim = claim_presence(claims, &candidate.key)?;
     let owner = match &claim {
-        Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
+        Presence::Present(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
         Presence::Absent | Presence::Unreadable => None,
     };
-    Ok(Moment {
+    Ok(CandidateState {
         claim,
-        user: look_at_user(users, candidate.user)?,
-        owner: look_at_user(users, owner)?,
+        user: user_presence(users, candidate.user)?,
+        owner: user_presence(users, owner)?,
     })
 }
 
-fn look_at_claim(
+fn claim_presence(
     claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
     key: &IdentityKey,
 ) -> Result<Presence<Claim>, Fault> {
     let claim = claims.get(key.as_str().as_bytes())?;
     Ok(claim.map_or(Presence::Absent, |claim| {
-        decode_claim(claim.value()).map_or(Presence::Unreadable, Presence::There)
+        decode_claim(claim.value()).map_or(Presence::Unreadable, Presence::Present)
     }))
 }
 
-fn look_at_user(
+fn user_presence(
     users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     id: Option<LocalityId>,
 ) -> Result<Presence<UserClaims>, Fault> {
     let Some(id) = id else { return Ok(Presence::Absent) };
     let record = users.get(id.as_bytes())?;
     Ok(record.map_or(Presence::Absent, |record| {
-        listing(id, record.value()).map_or(Presence::Unreadable, Presence::There)
+        user_claims(id, record.value()).map_or(Presence::Unreadable, Presence::Present)
     }))
 }
 
 fn user_row(snapshot: &Snapshot, id: LocalityId, record: &[u8]) -> Result<UserRow, Fault> {
-    let Ok(claims) = listing(id, record) else { return Ok(UserRow::Unreadable(id.to_string())) };
-    let is_named = own(snapshot.names_for(&StoredUser::read(record)?))?.is_ok();
+    let Ok(claims) = user_claims(id, record) else {
+        return Ok(UserRow::Unreadable(id.to_string()));
+    };
+    let is_named = item_result(snapshot.names_for(&StoredUser::read(record)?))?.is_ok();
     Ok(if is_named { UserRow::UserClaims(claims) } else { UserRow::Unnamed(claims) })
 }
 
-/// The keys that a user's record lists; none if it is filed under another id than its user's.
-fn listing(id: LocalityId, record: &[u8]) -> Result<UserClaims, Fault> {
+/// The claims that a user's record lists. Fails if the record has another id.
+fn user_claims(id: LocalityId, record: &[u8]) -> Result<UserClaims, Fault> {
     let record = decode_without_attributes(record)?;
     if record.id() == id {
         Ok(UserClaims::of(&record))
     } else {
-        Err(Fault::damaged("a user filed under another one's id"))
+        Err(Fault::damaged("a user stored under another id"))
     }
 }

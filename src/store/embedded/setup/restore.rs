@@ -1,27 +1,27 @@
-//! A store out of a backup.
+//! Creates a store from a backup.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use super::error::OpenError;
-use super::{Embedded, Options};
+use crate::store::embedded::error::OpenError;
+use crate::store::embedded::file::opener::FILE;
+use crate::store::embedded::options::Options;
+use crate::store::embedded::store::Embedded;
 
-const FILE: &str = "directory.redb";
-
-/// Makes a store in `folder`, which is empty or not there, of a backup. The backup stays.
+/// Creates a store in `folder`, which must be empty or not exist, from a backup. The backup stays.
 ///
 /// # Errors
 /// [`OpenError`] where the folder is not empty, or the backup does not open as a store.
 pub fn restore(backup: &Path, folder: &Path) -> Result<(), OpenError> {
     let fault = |error| OpenError::io(folder, error);
     let mut source = File::open(backup).map_err(|error| OpenError::io(backup, error))?;
-    let is_there = folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-    if is_there {
+    let is_empty = folder.read_dir().map_or(true, |mut entries| entries.next().is_none());
+    if !is_empty {
         return Err(fault(io::Error::other("the folder is not empty")));
     }
 
-    // Opens it in a folder beside, which takes the place of the wanted one once it is whole.
+    // Opens the copy in a folder beside, which is renamed once it has proved to be a store.
     let parent = std::path::absolute(folder).map_err(fault)?;
     let parent = parent.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(fault)?;
@@ -34,7 +34,7 @@ pub fn restore(backup: &Path, folder: &Path) -> Result<(), OpenError> {
     File::open(draft.path()).and_then(|folder| folder.sync_all()).map_err(fault)?;
 
     fs::rename(draft.path(), folder).map_err(fault)?;
-    // It is not a temporary folder any more.
+    // The folder is no longer temporary.
     let _ = draft.keep();
     File::open(parent).and_then(|folder| folder.sync_all()).map_err(fault)
 }

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use redb::{ReadableDatabase, ReadableTableMetadata};
 
-use super::error::{Fault, OpenError, chain};
-use super::integrity::CACHE;
-use super::last_seen;
-use super::open::{Opener, Versions, versions};
-use super::schema::{IDENTITIES, REQUESTS, USERS};
-use super::version::VERSION;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::embedded::error::{Fault, OpenError, chain};
+use crate::store::embedded::file::opener::Opener;
+use crate::store::embedded::last_seen;
+use crate::store::embedded::schema::tables::{IDENTITIES, REQUESTS, USERS};
+use crate::store::embedded::schema::versions::{Versions, versions};
+use crate::store::embedded::setup::integrity::CACHE_BYTES;
+use crate::store::embedded::version::VERSION;
 
 /// The content of a store's folder.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -31,17 +32,17 @@ pub struct Status {
     pub identities: u64,
     /// The number of remembered requests.
     pub requests: u64,
-    /// Seconds by which this machine's clock is ahead of the last time that a server has seen; none
-    /// where no server has.
+    /// Seconds by which this machine's clock is ahead of the last time that a server has seen. None if
+    /// no server has seen a time.
     pub ahead_of_last_seen: Option<i64>,
 }
 
-/// Looks into the store in `folder`, which must be there and not in use. Blocks.
+/// Reads the status of the store in `folder`, which must exist and not be in use. Blocks.
 ///
 /// # Errors
 /// [`OpenError`].
 pub fn status(folder: &Path) -> Result<Status, OpenError> {
-    let mut opener = Opener::new(folder, CACHE);
+    let mut opener = Opener::new(folder, CACHE_BYTES);
     let open = opener.open_existing()?;
     let wall = Timestamp::now();
     let last_seen = last_seen::read(&open.database).map_err(|fault| opener.damaged(fault))?;
@@ -71,13 +72,13 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
     })
 }
 
-/// Confirms that this machine's clock is right: the store in `folder`, which must be there and not
-/// in use, takes its time for the last time seen. Blocks.
+/// Confirms that this machine's clock is right: its time becomes the last time seen of the store in
+/// `folder`, which must exist and not be in use. Blocks.
 ///
 /// # Errors
 /// [`OpenError`].
 pub fn confirm_clock(folder: &Path) -> Result<(), OpenError> {
-    let mut opener = Opener::new(folder, CACHE);
+    let mut opener = Opener::new(folder, CACHE_BYTES);
     let open = opener.open_existing()?;
     let write = || {
         let transaction = open.database.begin_write()?;

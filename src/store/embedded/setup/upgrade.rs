@@ -1,6 +1,6 @@
-//! `store upgrade` on a folder that no server has open. One transaction takes the store to the
-//! newest schema. Identities are moved to later rules one by one: until all are, no server opens
-//! the store that does not know both rules.
+//! `store upgrade` on a folder that no server has open. One transaction upgrades the schema.
+//! Identities are moved to later rules one by one: until all are moved, only servers that support both
+//! rules open the store.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -8,18 +8,6 @@ use std::sync::Arc;
 
 use redb::{ReadableTable, WriteTransaction};
 
-use super::attributes::Attributes;
-use super::error::{Fault, OpenError};
-use super::inbox::Inboxes;
-use super::integrity::CACHE;
-use super::open::{Open, Opener, Versions, create_journal, versions};
-use super::schema::{
-    JournalHead, META, META_MOVING, META_RULES, META_SCHEMA, StoredUser, TENANT_USERS, TENANTS,
-    USERS, encode_user, extended_user,
-};
-use super::transaction::schema;
-use super::version::{INBOXED, INDEXED, JOURNALED, LISTED, VERSION};
-use super::{Embedded, Options};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -28,37 +16,55 @@ use crate::directory::service::moving::move_all;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::Rules;
 use crate::store::attribute_names::{AttributeNames, KnownNames};
+use crate::store::embedded::error::{Fault, OpenError};
+use crate::store::embedded::file::opener::{Open, Opener};
+use crate::store::embedded::inbox::inboxes::Inboxes;
+use crate::store::embedded::options::Options;
+use crate::store::embedded::schema::tables::create_journal;
+use crate::store::embedded::schema::tables::{
+    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS,
+};
+use crate::store::embedded::schema::user::{
+    JournalHead, StoredUser, encode_user, encode_user_over,
+};
+use crate::store::embedded::schema::versions::schema_version;
+use crate::store::embedded::schema::versions::{Versions, versions};
+use crate::store::embedded::search::index::Attributes;
+use crate::store::embedded::setup::integrity::CACHE_BYTES;
+use crate::store::embedded::store::Embedded;
+use crate::store::embedded::version::{INBOXED, INDEXED, JOURNALED, LISTED, VERSION};
 
-/// Users in one step.
-const PAGE: usize = 1_000;
+/// The users of one step.
+const PAGE_USERS: usize = 1_000;
 
-/// Takes the store in `folder`, which must be there and not in use, to the versions of this
-/// program, and tells `progress` of each step in a sentence. Blocks.
+/// Upgrades the store in `folder`, which must exist and not be in use, to the versions of this
+/// program. Reports each step to `progress` in a sentence. Blocks.
 ///
 /// # Errors
-/// [`OpenError`]. Another run goes on from there.
+/// [`OpenError`]. Another run resumes the upgrade.
 pub async fn upgrade(folder: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
     upgrade_to(folder, Rules::PRESENT, progress).await
 }
 
-/// Takes it to the newest schema and to these rules of normalisation. Blocks.
+/// Upgrades the store to the newest schema and to these rules of normalisation. Blocks.
 ///
 /// # Errors
-/// [`OpenError`]. Another run goes on from there.
+/// [`OpenError`]. Another run resumes the upgrade.
 pub async fn upgrade_to(
     folder: &Path,
     rules: Rules,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
-    let mut found = written(folder, rules, |_| None)?;
+    let mut found = change_versions(folder, rules, |_| None)?;
     if found.schema < VERSION {
-        progress(&format!("schema version {}: is taken to {VERSION}", found.schema));
-        found = written(folder, rules, |found| Some(Versions { schema: VERSION, ..found }))?;
+        progress(&format!("upgrading schema version {} to {VERSION}", found.schema));
+        found =
+            change_versions(folder, rules, |found| Some(Versions { schema: VERSION, ..found }))?;
     }
 
     if found.rules.version < rules.version() {
         move_to(folder, rules, found.rules.next.is_none(), progress).await?;
-        found = written(folder, rules, |_| None)?;
+        found = change_versions(folder, rules, |_| None)?;
     }
 
     let (folder, rules) = (folder.display(), found.rules.version);
@@ -68,7 +74,7 @@ pub async fn upgrade_to(
     Ok(())
 }
 
-/// Moves all identities to these rules. Nothing is changed where some cannot be.
+/// Moves all identities to these rules, or none if some cannot be moved.
 async fn move_to(
     folder: &Path,
     rules: Rules,
@@ -76,27 +82,30 @@ async fn move_to(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     if is_new {
-        run_over(folder, rules, true, progress).await?;
+        move_identities(folder, rules, true, progress).await?;
         let moving = |found: StoredRules| StoredRules { next: Some(rules.version()), ..found };
-        written(folder, rules, |found| Some(Versions { rules: moving(found.rules), ..found }))?;
+        change_versions(folder, rules, |found| {
+            Some(Versions { rules: moving(found.rules), ..found })
+        })?;
     }
-    run_over(folder, rules, false, progress).await?;
+    move_identities(folder, rules, false, progress).await?;
     let moved = StoredRules::new(rules.version());
-    written(folder, rules, |found| Some(Versions { rules: moved, ..found }))?;
+    change_versions(folder, rules, |found| Some(Versions { rules: moved, ..found }))?;
     Ok(())
 }
 
-async fn run_over(
+async fn move_identities(
     folder: &Path,
     rules: Rules,
     dry_run: bool,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let store = Embedded::open_supporting(folder, Options::default(), rules.version())?;
-    let what = if dry_run { "can be moved" } else { "were moved" };
-    let say = |users, moved| progress(&format!("{users} users, {moved} identities {what}"));
-    let problems = move_all(Arc::new(store), rules, dry_run, &say).await;
-    let problems = problems.map_err(|error| OpenError::damaged(folder, error))?;
+    let outcome = if dry_run { "can be moved" } else { "were moved" };
+    let report = |users, moved| progress(&format!("{users} users, {moved} identities {outcome}"));
+    let problems = move_all(Arc::new(store), rules, dry_run, &report)
+        .await
+        .map_err(|error| OpenError::damaged(folder, error))?;
     for problem in &problems {
         progress(&problem.to_string());
     }
@@ -107,36 +116,37 @@ async fn run_over(
     }
 }
 
-/// The versions of the store, which are changed first where they are to be.
-fn written(
+/// Changes the versions of the store if `change` returns others. Returns the versions.
+fn change_versions(
     folder: &Path,
     rules: Rules,
     change: impl Fn(Versions) -> Option<Versions>,
 ) -> Result<Versions, OpenError> {
-    let mut opener = Opener::new(folder, CACHE).supporting(rules.version());
+    let mut opener = Opener::new(folder, CACHE_BYTES).supporting(rules.version());
     let open = opener.open_existing()?;
-    let found = versions(&open.database).map_err(|error| opener.damaged(error))?;
-    let found = found.ok_or_else(|| opener.damaged("it has no version"))?;
+    let found = versions(&open.database)
+        .map_err(|error| opener.damaged(error))?
+        .ok_or_else(|| opener.damaged("it has no version"))?;
     let Some(changed) = change(found) else { return Ok(found) };
     write(&open, changed).map_err(|fault| opener.damaged(fault))?;
     Ok(changed)
 }
 
-/// Makes the list of each tenant's users.
+/// Lists each tenant's users.
 fn list_users(transaction: &WriteTransaction) -> Result<(), Fault> {
-    let mut listed = transaction.open_table(TENANT_USERS)?;
+    let mut tenant_users = transaction.open_table(TENANT_USERS)?;
     for entry in transaction.open_table(USERS)?.iter()? {
         let (id, record) = entry?;
-        // A damaged record is the fault of its own user.
+        // Skips damaged users.
         let Ok(tenant) = StoredUser::read(record.value()).and_then(|user| user.tenant()) else {
             continue;
         };
-        listed.insert((tenant, id.value()), ())?;
+        tenant_users.insert((tenant, id.value()), ())?;
     }
     Ok(())
 }
 
-/// Stores the attributes of all users by tokens, and makes the index of them.
+/// Stores the attributes of all users by ids, and indexes them.
 fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
     let cache = AttributeNames::default();
     let mut attributes = Attributes::open(transaction, &cache)?;
@@ -144,8 +154,8 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
     let (names, mut after) = (KnownNames::default(), None::<[u8; 16]>);
     loop {
         let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut page = Vec::with_capacity(PAGE);
-        for row in users.range::<&[u8; 16]>((start, Bound::Unbounded))?.take(PAGE) {
+        let mut page = Vec::with_capacity(PAGE_USERS);
+        for row in users.range::<&[u8; 16]>((start, Bound::Unbounded))?.take(PAGE_USERS) {
             let (id, record) = row?;
             page.push((*id.value(), record.value().to_vec()));
         }
@@ -153,7 +163,7 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
         after = Some(*last);
 
         for (id, before) in page {
-            // A damaged record is the fault of its own user.
+            // Skips damaged users.
             let decoded = StoredUser::read(&before).and_then(|user| user.decode(&names));
             let Ok(record) = decoded else { continue };
             let head = JournalHead::default();
@@ -161,7 +171,7 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
             let (tenant, user) = (&record.user.tenant, std::iter::once(&record));
             let names = attributes.names.with_at_most(usize::MAX, tenant, since, user)?;
             let names = names.map_err(Fault::damaged)?;
-            let stored = extended_user(&record, Some(&names), head, &before);
+            let stored = encode_user_over(&record, Some(&names), head, &before);
             let stored = stored.unwrap_or_else(|| encode_user(&record, Some(&names), head));
             users.insert(&id, stored.as_slice())?;
             attributes.index(None, Some(&record), &Policies::default())?;
@@ -169,27 +179,26 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
     }
 }
 
-/// When a tenant was created. One without a record, which was never given policies, gets one.
+/// When a tenant was created. Creates the record of a tenant that never had policies.
 fn created(transaction: &WriteTransaction, name: &Tenant) -> Result<Timestamp, Fault> {
     let mut tenants = transaction.open_table(TENANTS)?;
-    if let Some(tenant) = tenants.get(name.as_str())? {
-        let tenant = TenantRecord::decode(tenant.value()).map_err(Fault::damaged)?;
-        return Ok(tenant.since);
+    if let Some(stored) = tenants.get(name.as_str())? {
+        return Ok(TenantRecord::decode(stored.value()).map_err(Fault::damaged)?.since);
     }
     let tenant = TenantRecord::new(name.clone(), Timestamp::now());
     tenants.insert(name.as_str(), tenant.encode().as_slice())?;
     Ok(tenant.since)
 }
 
-/// Makes the journal. The history of each tenant begins now.
+/// Creates the journal. The history of each tenant begins now.
 fn begin_history(transaction: &WriteTransaction) -> Result<(), Fault> {
     create_journal(transaction)?;
     let mut tenants = transaction.open_table(TENANTS)?;
     let mut begun = Vec::new();
     for entry in tenants.iter()? {
-        let (name, tenant) = entry?;
-        // A damaged record is the fault of its own tenant.
-        let Ok(mut tenant) = TenantRecord::decode(tenant.value()) else { continue };
+        let (name, stored) = entry?;
+        // Skips damaged tenants.
+        let Ok(mut tenant) = TenantRecord::decode(stored.value()) else { continue };
         tenant.policies.history_since = Some(Timestamp::now());
         begun.push((name.value().to_owned(), tenant));
     }
@@ -199,9 +208,10 @@ fn begin_history(transaction: &WriteTransaction) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Upgrades the tables, and writes the versions.
 fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     let transaction = open.database.begin_write()?;
-    let found = schema(&transaction)?;
+    let found = schema_version(&transaction)?;
     if found < LISTED {
         list_users(&transaction)?;
     }

@@ -12,11 +12,12 @@ use crate::directory::model::attribute::Value;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 use crate::directory::read_set::Outcome;
 use crate::directory::store::Store;
+use crate::store::embedded::file::lock::FileId;
 use crate::store::embedded::file::tests::faults::Failing;
-use crate::store::embedded::lock::FileId;
-use crate::store::embedded::queue::{LEAST_BYTES, QUEUE_BYTES};
-use crate::store::embedded::write::Job;
-use crate::store::embedded::{Embedded, Options};
+use crate::store::embedded::job::Job;
+use crate::store::embedded::job::{LEAST_BYTES, QUEUE_BYTES};
+use crate::store::embedded::options::Options;
+use crate::store::embedded::store::Embedded;
 
 type Pending<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
 

@@ -22,10 +22,11 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 use crate::directory::read_set::Outcome;
 use crate::directory::store::Store;
+use crate::store::embedded::file::lock::FileId;
 use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
-use crate::store::embedded::integrity::IntegritySession;
-use crate::store::embedded::lock::FileId;
-use crate::store::embedded::{Embedded, Options};
+use crate::store::embedded::options::Options;
+use crate::store::embedded::setup::integrity::IntegritySession;
+use crate::store::embedded::store::Embedded;
 use crate::store::integrity::{Finding, Observer, verify};
 
 const FILE: &str = "directory.redb";

@@ -14,7 +14,8 @@ use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::search::SearchRequest;
 use crate::directory::store::Store;
-use crate::store::embedded::{Embedded, Options};
+use crate::store::embedded::options::Options;
+use crate::store::embedded::store::Embedded;
 
 /// Users that one page reads at most.
 const READ: usize = 7;

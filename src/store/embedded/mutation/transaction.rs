@@ -1,6 +1,5 @@
-//! The tables inside one write transaction, and how a mutation changes them. A mutation is decided
-//! before its first write, so that one that is refused leaves nothing behind for the others of its
-//! group.
+//! The tables inside one write transaction, and the changes of a mutation to them. A mutation is
+//! decided before its first write, so that a rejected mutation leaves no trace in its group.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,17 +8,6 @@ use std::sync::Arc;
 use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::attributes::Attributes;
-use super::error::Fault;
-use super::inbox::Inboxes;
-use super::journal::Journal;
-use super::open::Caches;
-use super::schema::{
-    EXPIRES_AT, HOLD_TIMES, IDENTITIES, JournalHead, META, META_SCHEMA, REQUEST_TIMES, REQUESTS,
-    StoredUser, TENANT_USERS, TENANTS, USERS, decode_claim, encode_claim, encode_user,
-    extended_claim, extended_user,
-};
-use super::version::{INBOXED, INDEXED, JOURNALED, LISTED};
 use crate::directory::error::Error;
 use crate::directory::inbox::InboxLimits;
 use crate::directory::model::claim::{Claim, ClaimWrite};
@@ -27,28 +15,45 @@ use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::Mutation;
+use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::KnownNames;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::history::journal::Journal;
+use crate::store::embedded::inbox::inboxes::Inboxes;
+use crate::store::embedded::lookup::caches::Caches;
+use crate::store::embedded::requests::Requests;
+use crate::store::embedded::schema::claim::{decode_claim, encode_claim, encode_claim_over};
+#[cfg(feature = "test-entity")]
+use crate::store::embedded::schema::tables::META;
+use crate::store::embedded::schema::tables::{
+    EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TENANTS, USERS,
+};
+use crate::store::embedded::schema::user::{
+    JournalHead, StoredUser, encode_user, encode_user_over,
+};
+use crate::store::embedded::schema::versions::schema_version;
+use crate::store::embedded::search::index::Attributes;
+use crate::store::embedded::version::{INBOXED, INDEXED, JOURNALED, LISTED};
 use crate::store::owner_hints::OwnerHints;
 
+/// The tables inside one write transaction.
 pub struct Tables<'t> {
     hints: &'t Arc<OwnerHints>,
     users: Table<'t, &'static [u8; 16], &'static [u8]>,
     pub(super) identities: Table<'t, &'static [u8], &'static [u8]>,
-    pub(super) requests: Table<'t, &'static str, &'static [u8]>,
-    pub(super) request_times: Table<'t, (i64, &'static str), ()>,
+    pub(super) requests: Requests<'t>,
     tenants: Table<'t, &'static str, &'static [u8]>,
-    /// None in a store of a schema that does not have it.
+    /// None in stores of older schemas.
     tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
-    /// None in a store of a schema in which attributes stand in the user.
+    /// None in stores of older schemas, which have attributes in the user.
     attributes: Option<Attributes<'t>>,
-    /// None in a store of a schema that has no journal.
+    /// None in stores of older schemas.
     pub(super) journal: Option<Journal<'t>>,
-    /// None in a store of a schema that has no inboxes.
+    /// None in stores of older schemas.
     pub(super) inboxes: Option<Inboxes<'t>>,
-    /// The histories of the users that the present mutation has read.
+    /// The histories of the users that the current mutation has read.
     pub(super) heads: HashMap<LocalityId, JournalHead>,
     expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
     pub(super) hold_times: Table<'t, (i64, &'static [u8]), ()>,
@@ -58,13 +63,12 @@ pub struct Tables<'t> {
 
 impl<'t> Tables<'t> {
     pub fn open(transaction: &'t WriteTransaction, caches: &'t Caches) -> Result<Self, Fault> {
-        let schema = schema(transaction)?;
+        let schema = schema_version(transaction)?;
         Ok(Self {
             hints: &caches.hints,
             users: transaction.open_table(USERS)?,
             identities: transaction.open_table(IDENTITIES)?,
-            requests: transaction.open_table(REQUESTS)?,
-            request_times: transaction.open_table(REQUEST_TIMES)?,
+            requests: Requests::open(transaction)?,
             tenants: transaction.open_table(TENANTS)?,
             tenant_users: match schema {
                 ..LISTED => None,
@@ -90,44 +94,55 @@ impl<'t> Tables<'t> {
         })
     }
 
-    /// Carries out a mutation. The outer error is the store's, and ends the transaction; the inner
-    /// one is the caller's.
+    /// Applies a mutation. The outer error is the store's and ends the transaction; the inner one is
+    /// the caller's.
     pub fn mutate(&mut self, mutation: &Mutation) -> Result<Result<Outcome, Error>, Fault> {
-        let again = match self.repeated(mutation)? {
+        let repeated = match self.repeated_subject(mutation)? {
             Some(Ok(subject)) => Some(subject),
-            Some(Err(refused)) => return Ok(Err(refused)),
+            Some(Err(rejection)) => return Ok(Err(rejection)),
             None => None,
         };
         self.heads.clear();
         let mut read_set = ReadSet::default();
-        let mut needs = if again.is_some() { ReadRequest::default() } else { mutation.needs() };
+        let mut needs = if repeated.is_some() { ReadRequest::default() } else { mutation.needs() };
         let write_set = loop {
             self.read(mutation, needs, &mut read_set)?;
-            let rules = || match again {
+            let rules = || match repeated {
                 Some(subject) => mutation.decide_again(subject, &read_set),
                 None => mutation.decide(&read_set),
             };
             match decide(rules) {
                 Ok(Decision::Ready(write_set)) => break write_set,
                 Ok(Decision::NeedsReads(more)) => needs = more,
-                Err(refused) => return Ok(Err(refused)),
+                Err(rejection) => return Ok(Err(rejection)),
             }
         };
         let names = match self.names_of(mutation, &write_set)? {
             Ok(names) => names,
-            Err(refused) => return Ok(Err(refused)),
+            Err(rejection) => return Ok(Err(rejection)),
         };
         self.write(mutation, &read_set, &write_set, names.as_deref())?;
-        let is_done = again.is_none() && !write_set.is_partial();
+        let is_done = repeated.is_none() && !write_set.is_partial();
         if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
-            self.remember(request, write_set.subject, mutation.time)?;
+            let subject = IdempotencyKey::stored_subject(write_set.subject);
+            self.requests.remember(request, subject, mutation.time)?;
         }
 
         Ok(Ok(write_set.into_outcome()))
     }
 
-    /// The names of the attributes of the users that are to be stored, of which new ones are added;
-    /// none in a store without such names.
+    /// The subject of this request, if it took effect before.
+    fn repeated_subject(
+        &self,
+        mutation: &Mutation,
+    ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
+        let Some(request) = &mutation.request else { return Ok(None) };
+        let stored = self.requests.subject(request, |time| mutation.forgets(time))?;
+        Ok(stored.map(|stored| stored.map(IdempotencyKey::subject)))
+    }
+
+    /// The names of the attributes of the users to be stored, including new ones, which it adds. None
+    /// in stores of older schemas.
     fn names_of(
         &mut self,
         mutation: &Mutation,
@@ -143,7 +158,7 @@ impl<'t> Tables<'t> {
         Ok(names.map(Some))
     }
 
-    /// Adds to the read set what the decision needs.
+    /// Reads what the decision needs into the read set.
     fn read(
         &mut self,
         mutation: &Mutation,
@@ -194,10 +209,10 @@ impl<'t> Tables<'t> {
         stored.decode(&names).map(Some)
     }
 
-    /// Whether a tenant has users. Without a list of them, it looks at those of all tenants.
+    /// Whether a tenant has users. Stores of older schemas do not list them: it reads all users.
     fn has_members(&self, name: &str) -> Result<bool, Fault> {
-        if let Some(listed) = &self.tenant_users {
-            let mut members = listed.range((name, &[0; 16])..=(name, &[0xff; 16]))?;
+        if let Some(tenant_users) = &self.tenant_users {
+            let mut members = tenant_users.range((name, &[0; 16])..=(name, &[0xff; 16]))?;
             return Ok(members.next().transpose()?.is_some());
         }
 
@@ -260,7 +275,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Keeps the indexes of a user's tenant, its attributes and its expiry.
+    /// Updates the indexes of a user: its tenant's users, its attributes and its expiry.
     fn index_user(
         &mut self,
         record: &Record,
@@ -281,8 +296,8 @@ impl<'t> Tables<'t> {
         read_set: &ReadSet,
     ) -> Result<(), Fault> {
         self.users.remove(id.as_bytes())?;
-        if let Some(listed) = &mut self.tenant_users {
-            listed.remove((mutation.tenant.as_str(), id.as_bytes()))?;
+        if let Some(tenant_users) = &mut self.tenant_users {
+            tenant_users.remove((mutation.tenant.as_str(), id.as_bytes()))?;
         }
         let before = read_set.user(id);
         if let Some(attributes) = &mut self.attributes {
@@ -306,7 +321,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Writes a user in the place of what is there, whose fields stay that a newer program added.
+    /// Replaces the user, keeping unknown fields.
     fn write_user(
         &mut self,
         record: &Record,
@@ -315,9 +330,10 @@ impl<'t> Tables<'t> {
     ) -> Result<(), Fault> {
         let bytes = encode_user(record, names, head);
         let before = self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
-        let extended = before.and_then(|before| extended_user(record, names, head, before.value()));
-        if let Some(extended) = extended {
-            self.users.insert(record.id().as_bytes(), extended.as_slice())?;
+        let extended =
+            before.and_then(|before| encode_user_over(record, names, head, before.value()));
+        if let Some(bytes) = extended {
+            self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
         }
         Ok(())
     }
@@ -325,20 +341,20 @@ impl<'t> Tables<'t> {
     /// Adds a new user to those of its tenant.
     fn list_user(&mut self, record: &Record, before: Option<&Record>) -> Result<(), Fault> {
         match &mut self.tenant_users {
-            Some(listed) if before.is_none() => {
-                listed.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
+            Some(tenant_users) if before.is_none() => {
+                tenant_users.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Writes a claim in the place of what is there, whose fields stay that a newer program added.
+    /// Replaces the claim, keeping unknown fields.
     fn put_claim(&mut self, key: &[u8], claim: &Claim) -> Result<(), Fault> {
         let before = self.identities.insert(key, encode_claim(claim).as_slice())?;
-        let extended = before.and_then(|before| extended_claim(claim, before.value()));
-        if let Some(extended) = extended {
-            self.identities.insert(key, extended.as_slice())?;
+        let extended = before.and_then(|before| encode_claim_over(claim, before.value()));
+        if let Some(bytes) = extended {
+            self.identities.insert(key, bytes.as_slice())?;
         }
         if let Some(until) = claim.hold {
             self.hold_times.insert((until.as_millis(), key), ())?;
@@ -346,43 +362,34 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Notes when something is to be done about a user, in the place of when it was to be done
-    /// before.
+    /// Replaces the time at which a user's state expires.
     fn schedule(
         &mut self,
         id: LocalityId,
         before: Option<Timestamp>,
-        due: Option<Timestamp>,
+        after: Option<Timestamp>,
     ) -> Result<(), Fault> {
-        if before == due {
+        if before == after {
             return Ok(());
         }
         if let Some(before) = before {
             self.expiries.remove((before.as_millis(), id.as_bytes()))?;
         }
-
-        if let Some(due) = due {
-            self.expiries.insert((due.as_millis(), id.as_bytes()), ())?;
+        if let Some(after) = after {
+            self.expiries.insert((after.as_millis(), id.as_bytes()), ())?;
         }
         Ok(())
     }
 
-    /// Writes the number of the next event. Returns the names of attributes that the transaction
-    /// has read or added: they may be cached once it is committed.
+    /// Writes the number of the next event. Returns the names of attributes that may be cached once
+    /// the transaction is committed.
     pub fn finish(mut self) -> Result<HashMap<String, Arc<KnownNames>>, Fault> {
         self.journal.as_mut().map_or(Ok(()), Journal::finish)?;
         Ok(self.attributes.map(|attributes| attributes.names.into_own()).unwrap_or_default())
     }
 }
 
-/// The version of the store's schema.
-pub fn schema(transaction: &WriteTransaction) -> Result<u64, Fault> {
-    let schema = transaction.open_table(META)?.get(META_SCHEMA)?.map(|schema| schema.value());
-    schema.ok_or_else(|| Fault::damaged("a store without a version"))
-}
-
-/// Applies the rules. Where they panic, nothing is written yet, and the fault is this mutation's
-/// alone.
+/// Applies the rules. Nothing is written yet if they panic, so that only this mutation fails.
 fn decide(rules: impl FnOnce() -> Result<Decision, Error>) -> Result<Decision, Error> {
     catch_unwind(AssertUnwindSafe(rules))
         .unwrap_or_else(|_| Err(Error::Internal("the rules panicked".into())))
@@ -393,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_that_panic_are_a_fault_of_their_mutation() {
+    fn rules_that_panic_fail_their_own_mutation() {
         assert!(matches!(decide(|| panic!("as asked")), Err(Error::Internal(_))));
         assert!(matches!(decide(|| Err(Error::NotOwned)), Err(Error::NotOwned)));
     }
