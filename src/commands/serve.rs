@@ -205,7 +205,7 @@ impl OpenStore {
                 let mut all = measured(store.clone());
                 if coalesce {
                     let shared = Coalesced::new(all, coalesce::Options::default());
-                    all = Arc::new(shared.with_hasty(store.hasty().map(measured)));
+                    all = Arc::new(shared.with_short_timeout(store.hasty().map(measured)));
                 }
                 match store.cache() {
                     Some(cache) => Arc::new(Cached::new(all, cache.clone())),

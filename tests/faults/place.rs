@@ -158,7 +158,7 @@ pub async fn open(uri: &str, options: Options, coalesce: bool) -> Arc<dyn Store>
         return misled;
     }
     let coalesced = Coalesced::new(misled, coalesce::Options::default());
-    Arc::new(coalesced.with_hasty(store.hasty()))
+    Arc::new(coalesced.with_short_timeout(store.hasty()))
 }
 
 /// Prints a line, even if the test passes.

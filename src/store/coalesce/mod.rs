@@ -1,13 +1,12 @@
 //! Coalescing of look-ups, for a store where a call is expensive and one more key in it is cheap.
-//! Look-ups that arrive while calls are under way leave in one call as soon as they are as many as
-//! those under way, or one of these returns. Timers matter only if a call hangs. `queue` keeps
-//! waiting look-ups, `batch` distributes answers, and `late` retries the look-ups of a call that
-//! hangs.
+//! Look-ups that arrive during calls are sent in one call once they are as many as those in flight, or
+//! once a call returns. Timers matter only for stalled calls. `queue` holds waiting look-ups, `batch`
+//! distributes answers, and `stalled_retry` retries the look-ups of a stalled call.
 
 mod batch;
-mod late;
 mod options;
 mod queue;
+mod stalled_retry;
 
 use std::sync::Arc;
 
@@ -24,8 +23,8 @@ use crate::identifier::IdentityKey;
 use crate::store::layer::LookUpLayer;
 use crate::wire::encoded_user::{EncodedUser, Found};
 use batch::{Answered, Answers, Group};
-use late::Late;
 use queue::Queue;
+use stalled_retry::StalledRetry;
 
 /// A store whose look-ups share calls to the store below it. A shared call starts after all its
 /// look-ups have arrived, so each is as fresh as it would be alone. It continues if callers leave.
@@ -44,18 +43,18 @@ impl Coalesced {
         Self { inner, options, owners, users }
     }
 
-    /// Adds `hasty`, for a store on several servers of which one may hang: the same store, whose
-    /// calls fail early. If a shared call is late, each of its look-ups is retried by itself until
-    /// it is answered.
+    /// Adds the same store with a short timeout, for a store on several servers of which one may hang.
+    /// If a shared call stalls, each of its look-ups is retried by itself until it is answered.
     #[must_use]
-    pub fn with_hasty(self, hasty: Option<Arc<dyn Store>>) -> Self {
-        let Some(hasty) = hasty else { return self };
-        let (owners, users) = (self.queue(&hasty), self.queue(&hasty));
+    pub fn with_short_timeout(self, store: Option<Arc<dyn Store>>) -> Self {
+        let Some(store) = store else { return self };
+        let (owners, users) = (self.queue(&store), self.queue(&store));
         Self { owners, users, ..self }
     }
 
-    fn queue<G: Group>(&self, hasty: &Arc<dyn Store>) -> Arc<Queue<G>> {
-        Arc::new(Queue::new(self.inner.clone(), self.options).with_late(Late::new(hasty.clone())))
+    fn queue<G: Group>(&self, short_timeout: &Arc<dyn Store>) -> Arc<Queue<G>> {
+        let retry = StalledRetry::new(short_timeout.clone());
+        Arc::new(Queue::new(self.inner.clone(), self.options).with_retry(retry))
     }
 }
 

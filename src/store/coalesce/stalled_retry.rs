@@ -1,6 +1,6 @@
-//! Look-ups of a call that is late, as it is where a server of several hangs. Each is tried on its
-//! own, again and again, so that those are answered at once that do not need that server, and the
-//! others as soon as it is back.
+//! Retries of the look-ups of a stalled call, as when one server of several hangs. Each look-up is
+//! retried by itself, so that those that do not need that server are answered immediately, and the
+//! others once it is back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,70 +11,74 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::batch::{Answers, Batch, Group, ask};
+use super::batch::{Answers, Batch, Group, call};
 use crate::directory::error::Error;
 use crate::directory::store::Store;
 
-/// Look-ups that are tried alone concurrently: each may take a connection for the time of an early
-/// retry.
-const TRIES: usize = 32;
-/// The time between two tries.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The time for which a look-up is tried.
-const LONGEST: Duration = Duration::from_secs(10);
-/// A call is late once it has taken so many times the usual time.
-const LATE: u32 = 4;
-const AWAY: &str = "a part of the store does not answer";
+/// The most concurrent retries: each may hold a connection until it times out.
+const MAX_CONCURRENT_RETRIES: usize = 32;
+/// The pause between two retries of a look-up.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The time after which a look-up is given up.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
+/// A call is stalled after this many times the usual latency.
+const STALL_FACTOR: u32 = 4;
+const NO_ANSWER: &str = "a part of the store does not answer";
 
-/// The handling of late calls of one queue.
-pub struct Late {
-    /// The store below, by calls that give up early.
-    pub hasty: Arc<dyn Store>,
-    tries: Semaphore,
+/// The retries of one queue.
+pub struct StalledRetry {
+    /// The store below, whose calls time out early.
+    pub store: Arc<dyn Store>,
+    permits: Semaphore,
 }
 
-impl Late {
-    pub fn new(hasty: Arc<dyn Store>) -> Self {
-        Self { hasty, tries: Semaphore::new(TRIES) }
+impl StalledRetry {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, permits: Semaphore::new(MAX_CONCURRENT_RETRIES) }
     }
 
-    /// Looks up what one caller asked for. Goes on until there is an answer.
-    pub async fn insist<G: Group>(&self, group: &G, keys: &[G::Key]) -> Answers<G::Found> {
+    /// Retries the look-up of one caller until it is answered.
+    pub async fn retry_until_answered<G: Group>(
+        &self,
+        group: &G,
+        keys: &[G::Key],
+    ) -> Answers<G::Found> {
         loop {
-            if let Some(answers) = self.try_once(group, keys).await {
+            if let Some(answers) = self.retry_once(group, keys).await {
                 return answers;
             }
-            sleep(PAUSE).await;
+            sleep(RETRY_DELAY).await;
         }
     }
 
-    async fn try_once<G: Group>(&self, group: &G, keys: &[G::Key]) -> Option<Answers<G::Found>> {
-        let _place = self.tries.acquire().await.ok()?;
-        ask(group, &*self.hasty, keys).await.ok()
+    async fn retry_once<G: Group>(&self, group: &G, keys: &[G::Key]) -> Option<Answers<G::Found>> {
+        let _permit = self.permits.acquire().await.ok()?;
+        call(group, &*self.store, keys).await.ok()
     }
 
-    /// Looks up what those asked for whose call has failed, until all are answered or have left.
-    pub async fn insist_for_all<G: Group>(&self, group: &G, mut batch: Batch<G>) {
-        let (each, end) = (batch.of_each(), Instant::now() + LONGEST);
-        let tries =
-            each.iter().map(|(n, keys)| async move { (*n, self.insist(group, keys).await) });
-        let mut tries: FuturesUnordered<_> = tries.collect();
+    /// Retries the look-ups of a failed call until each is answered, or its caller has left.
+    pub async fn retry_batch<G: Group>(&self, group: &G, mut batch: Batch<G>) {
+        let (waiting, end) = (batch.waiting(), Instant::now() + RETRY_TIMEOUT);
+        let mut retries: FuturesUnordered<_> = waiting
+            .iter()
+            .map(|(n, keys)| async move { (*n, self.retry_until_answered(group, keys).await) })
+            .collect();
         while !batch.is_over() && Instant::now() < end {
             tokio::select! {
-                Some((n, answers)) = tries.next() => batch.answer_one(n, answers),
-                () = sleep_until(end.min(Instant::now() + LONGEST / 10)) => {}
+                Some((n, answers)) = retries.next() => batch.answer_one(n, answers),
+                () = sleep_until(end.min(Instant::now() + RETRY_TIMEOUT / 10)) => {}
             }
         }
-        batch.answer(Err(Error::Unavailable(AWAY.into())));
+        batch.answer(Err(Error::Unavailable(NO_ANSWER.into())));
     }
 }
 
-/// The time that calls usually take.
+/// The usual latency of calls.
 #[derive(Default)]
-pub struct Usual(AtomicU64);
+pub struct UsualLatency(AtomicU64);
 
-impl Usual {
-    /// Takes note of a call that was answered: an eighth of the difference counts.
+impl UsualLatency {
+    /// Records the latency of a call that was answered, in a moving average with a weight of 1/8.
     pub fn learn<T>(&self, took: Duration, outcome: &Result<T, Error>) {
         if outcome.is_ok() {
             let (took, usual) = (took.as_micros() as u64, self.0.load(Relaxed));
@@ -82,9 +86,9 @@ impl Usual {
         }
     }
 
-    /// After so long a call is late, if not sooner than after `least`.
-    pub fn late(&self, least: Duration) -> Duration {
-        least.max(LATE * Duration::from_micros(self.0.load(Relaxed)))
+    /// The time after which a call is stalled: at least `least`.
+    pub fn stall_timeout(&self, least: Duration) -> Duration {
+        least.max(STALL_FACTOR * Duration::from_micros(self.0.load(Relaxed)))
     }
 }
 
@@ -93,16 +97,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_late_follows_what_is_usual() {
-        let (usual, least) = (Usual::default(), Duration::from_millis(100));
-        assert_eq!(usual.late(least), least);
+    fn the_stall_timeout_follows_the_usual_latency() {
+        let (usual, least) = (UsualLatency::default(), Duration::from_millis(100));
+        assert_eq!(usual.stall_timeout(least), least);
         (0..100).for_each(|_| usual.learn(Duration::from_millis(80), &Ok(())));
-        let late = usual.late(least);
+        let timeout = usual.stall_timeout(least);
         assert!(
-            (Duration::from_millis(300)..=Duration::from_millis(320)).contains(&late),
-            "{late:?}"
+            (Duration::from_millis(300)..=Duration::from_millis(320)).contains(&timeout),
+            "{timeout:?}"
         );
         (0..100).for_each(|_| usual.learn(Duration::from_millis(1), &Ok(())));
-        assert_eq!(usual.late(least), least);
+        assert_eq!(usual.stall_timeout(least), least);
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,6 +1,6 @@
 //! The versions that a store's file has.
 
-use redb::{Database, ReadableDatabase, TableError, WriteTransaction};
+use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
 
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::Rules;

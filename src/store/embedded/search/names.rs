@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use redb::{ReadableTable, Table};
+use redb::Table;
 
 use crate::directory::error::Error;
 use crate::directory::model::record::Record;

@@ -3,13 +3,11 @@
 use std::ops::Bound;
 
 use locality_uuid::LocalityId;
-use redb::ReadOnlyTable;
 
-use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::User;
 use crate::directory::search::{Field, Lead, Position, Range, Scalar, SearchedUser};
-use crate::directory::store::{Store, View};
+use crate::directory::store::View;
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::Snapshot;
@@ -17,7 +15,6 @@ use crate::store::embedded::lookup::snapshot::YIELD_EVERY;
 use crate::store::embedded::schema::claim::resolves_to;
 use crate::store::embedded::schema::index_key;
 use crate::store::embedded::schema::user::StoredUser;
-use crate::store::embedded::store::Embedded;
 use crate::store::searched::fixed_attribute_id;
 
 /// Greater than or equal to all ids, and greater than all values of a field.
