@@ -34,7 +34,7 @@ impl Recorder {
         self.is_holding.store(true, Ordering::SeqCst);
     }
 
-    /// Releases all answers, and holds none any more.
+    /// Releases all answers, and holds no further ones.
     pub fn release(&self) {
         self.is_holding.store(false, Ordering::SeqCst);
         self.open.add_permits(1_000);
@@ -115,8 +115,7 @@ impl Scene {
         Self { below, cache, store, _folder: folder }
     }
 
-    /// Carries out a mutation, and reports that it has written the user with all of its keys, as
-    /// the store on MongoDB does.
+    /// Applies a mutation, and reports its writes to the cache like the store on MongoDB.
     pub async fn mutate(&self, n: usize, mutation: Mutation) {
         let pending = self.cache.pending_user(&users::user(n), Duration::ZERO);
         self.store.mutate(mutation).await.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::store::owner_hints::HINT_BYTES;
 
-/// The settings of an [`Embedded`](crate::store::embedded::Embedded) store.
+/// The settings of an `Embedded` store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Memory for pages of the database, in bytes. It is allocated on demand.

@@ -1,15 +1,15 @@
 //! The schema versions that this program supports.
 
-/// The present version, which [`tables`](crate::store::embedded::schema::tables) describes.
+/// The present version, which `tables` describes.
 pub const VERSION: u64 = 8;
 /// The first version with inboxes.
 pub const INBOXED: u64 = 8;
 /// The first version with a journal.
 pub const JOURNALED: u64 = 7;
-/// The first version with [`ATTRIBUTES`](crate::store::embedded::schema::tables::ATTRIBUTES):
+/// The first version with `ATTRIBUTES`:
 /// earlier ones store a user's attributes in the user.
 pub const INDEXED: u64 = 6;
-/// The first version with [`TENANT_USERS`](crate::store::embedded::schema::tables::TENANT_USERS).
+/// The first version with `TENANT_USERS`.
 pub const LISTED: u64 = 5;
 /// The oldest version that this program supports. It has no rules version, and its claims have no
 /// additional fields.

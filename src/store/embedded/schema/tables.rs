@@ -18,11 +18,11 @@ pub const META_RULES: &str = "rules";
 pub const LAST_SEEN: &str = "last_seen";
 /// In [`META`]: the version of the rules to which identities are being moved, while they are.
 pub const META_MOVING: &str = "moving";
-/// User id to the user's [record](super::user).
+/// User id to `UserRecord`.
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 /// Identity key to claim. The key is bytes, which order like text without UTF-8 checks.
 pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
-/// The key of a request to its [record](super::super::requests::RequestRecord).
+/// The key of a request to its `RequestRecord`.
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: the oldest expires first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> =
@@ -60,8 +60,7 @@ pub const TENANT_EVENT_TIMES: TableDefinition<'_, (i64, &str, u64), ()> =
 /// Identity key to its ended ownerships.
 pub const ENDED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("ended");
 
-/// A user and the position of a notice in its inbox to an
-/// [`EntryRecord`](crate::store::embedded::inbox::inboxes::EntryRecord).
+/// A user and the position of a notice in its inbox to an `EntryRecord`.
 pub const INBOX: TableDefinition<'_, (&[u8; 16], u64), &[u8]> = TableDefinition::new("inbox");
 /// A user and the id of a notice that it has, or has deleted, to the notice's position.
 pub const INBOX_NOTICES: TableDefinition<'_, (&[u8; 16], &[u8; 16]), u64> =
