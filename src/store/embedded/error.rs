@@ -143,7 +143,7 @@ pub enum OpenError {
     },
     /// The file is not a store of this program.
     #[error(
-        "{} is not a Polynym store ({reason}): it was left as it is; give another folder",
+        "{} is not a Polynym store ({reason}): it was left unchanged; give another folder",
         path.display()
     )]
     Foreign {
@@ -181,7 +181,7 @@ pub enum OpenError {
     },
     /// The file is a store, but damaged.
     #[error(
-        "{} is damaged ({reason}): it was left as it is; restore it from a backup",
+        "{} is damaged ({reason}): it was left unchanged; restore it from a backup",
         path.display()
     )]
     Damaged {

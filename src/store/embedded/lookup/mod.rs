@@ -1,7 +1,5 @@
 //! Look-ups and lists on a snapshot.
 
-pub mod caches;
 pub mod export;
-pub mod names;
 pub mod scan;
 pub mod snapshot;

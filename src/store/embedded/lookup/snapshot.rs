@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use locality_uuid::LocalityId;
-use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, TableError};
+use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableError};
 
 use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::store::View;
 use crate::identifier::IdentityKey;
-use crate::store::attribute_names::{AttributeId, KnownNames};
+use crate::store::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use crate::store::embedded::error::Fault;
-use crate::store::embedded::lookup::caches::Caches;
-use crate::store::embedded::lookup::names::read_names;
 use crate::store::embedded::schema::claim::{decode_claim, resolves_to};
 #[cfg(feature = "test-entity")]
 use crate::store::embedded::schema::tables::META;
@@ -25,11 +24,28 @@ use crate::store::embedded::schema::tables::{
     TENANT_USERS, TENANTS, USERS,
 };
 use crate::store::embedded::schema::user::StoredUser;
+use crate::store::owner_hints::OwnerHints;
 use crate::wire::encoded_user::{EncodedUser, Found};
 use crate::wire::exported_user::ExportedUser;
 
 /// The look-ups of a batch between yields to other calls.
 pub const YIELD_EVERY: usize = 64;
+
+/// Owner hints and attribute names, for as long as the store is open.
+#[derive(Clone)]
+pub struct Caches {
+    /// The owner hints.
+    pub hints: Arc<OwnerHints>,
+    /// The names of attributes.
+    pub names: Arc<AttributeNames>,
+}
+
+impl Caches {
+    /// Empty caches, with `hint_bytes` bytes for owner hints.
+    pub fn new(hint_bytes: usize) -> Self {
+        Self { hints: OwnerHints::new(hint_bytes), names: Arc::default() }
+    }
+}
 
 /// The store at one commit. Its tables are opened once for each commit, which would take most of the
 /// time of a look-up.
@@ -244,4 +260,27 @@ pub fn optional<T>(table: Result<T, TableError>) -> Result<Option<T>, Fault> {
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// All names of a tenant.
+pub fn read_names(
+    table: &impl ReadableTable<(&'static str, AttributeId), (i64, &'static str)>,
+    tenant: &str,
+) -> Result<KnownNames, Fault> {
+    let mut names = KnownNames::default();
+    for row in table.range((tenant, 0)..=(tenant, AttributeId::MAX))? {
+        let (key, row) = row?;
+        let (id, (since, name)) = (key.value().1, row.value());
+        // The ids up to this one belonged to a deleted tenant of this name.
+        if name.is_empty() {
+            names = KnownNames::new(Timestamp::from_millis(since), id + 1);
+            continue;
+        }
+        if names.is_empty() {
+            names = KnownNames::new(Timestamp::from_millis(since), id);
+        }
+        names.skip_to(id);
+        names.push(name);
+    }
+    Ok(names)
 }

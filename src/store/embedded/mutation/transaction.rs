@@ -22,7 +22,7 @@ use crate::store::attribute_names::KnownNames;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::history::journal::Journal;
 use crate::store::embedded::inbox::inboxes::Inboxes;
-use crate::store::embedded::lookup::caches::Caches;
+use crate::store::embedded::lookup::snapshot::Caches;
 use crate::store::embedded::requests::Requests;
 use crate::store::embedded::schema::claim::{decode_claim, encode_claim, encode_claim_over};
 #[cfg(feature = "test-entity")]

@@ -4,7 +4,7 @@ use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{Store, View};
-use crate::store::embedded::lookup::snapshot::{Snapshot, YIELD_EVERY};
+use crate::store::embedded::lookup::snapshot::YIELD_EVERY;
 use crate::store::embedded::store::Embedded;
 
 impl Embedded {
@@ -34,8 +34,7 @@ impl Embedded {
         let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, lead, after))?;
         let Some(mut walk) = walk else { return Ok(users) };
         loop {
-            let step = |snapshot: &Snapshot| snapshot.step(tenant, lead, &mut walk, view);
-            let step = self.on_snapshot(step)?;
+            let step = self.on_snapshot(|snapshot| snapshot.step(tenant, lead, &mut walk, view))?;
             users.extend(step.users);
             if step.entries < YIELD_EVERY || users.len() >= limit {
                 users.truncate(limit);

@@ -11,7 +11,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{AttributeId, AttributeNames, KnownNames, MAX_NAMES};
 use crate::store::embedded::error::Fault;
-use crate::store::embedded::lookup::names::read_names;
+use crate::store::embedded::lookup::snapshot::read_names;
 
 /// The table of names inside a write transaction.
 pub type NamesTable<'t> = Table<'t, (&'static str, AttributeId), (i64, &'static str)>;

@@ -10,8 +10,7 @@ use crate::directory::search::{Field, Lead, Position, Range, Scalar, SearchedUse
 use crate::directory::store::View;
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::embedded::error::Fault;
-use crate::store::embedded::lookup::snapshot::Snapshot;
-use crate::store::embedded::lookup::snapshot::YIELD_EVERY;
+use crate::store::embedded::lookup::snapshot::{Snapshot, YIELD_EVERY};
 use crate::store::embedded::schema::claim::resolves_to;
 use crate::store::embedded::schema::index_key;
 use crate::store::embedded::schema::user::StoredUser;
