@@ -6,8 +6,7 @@ pub const VERSION: u64 = 8;
 pub const INBOXED: u64 = 8;
 /// The first version with a journal.
 pub const JOURNALED: u64 = 7;
-/// The first version with `ATTRIBUTES`:
-/// earlier ones store a user's attributes in the user.
+/// The first version with `ATTRIBUTES`: earlier ones store a user's attributes in the user.
 pub const INDEXED: u64 = 6;
 /// The first version with `TENANT_USERS`.
 pub const LISTED: u64 = 5;

@@ -69,7 +69,7 @@ impl Writer {
                 Some(degraded) => jobs.recv_timeout(degraded.until_retry()),
             };
             match job {
-                Ok(job) => self.work_off(job, jobs),
+                Ok(job) => self.process(job, jobs),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     self.write_time();
@@ -83,7 +83,7 @@ impl Writer {
     }
 
     /// Does a job, and the jobs that wait already.
-    fn work_off(&mut self, first: Job, jobs: &Receiver<Job>) {
+    fn process(&mut self, first: Job, jobs: &Receiver<Job>) {
         let mut mutations = Vec::new();
         let mut answers: Answers = Vec::new();
         // Held until the mutations are answered.

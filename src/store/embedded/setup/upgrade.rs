@@ -20,15 +20,13 @@ use crate::store::embedded::error::{Fault, OpenError};
 use crate::store::embedded::file::opener::{Open, Opener};
 use crate::store::embedded::inbox::inboxes::Inboxes;
 use crate::store::embedded::options::Options;
-use crate::store::embedded::schema::tables::create_journal;
 use crate::store::embedded::schema::tables::{
-    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS,
+    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS, create_journal,
 };
 use crate::store::embedded::schema::user::{
     JournalHead, StoredUser, encode_user, encode_user_over,
 };
-use crate::store::embedded::schema::versions::schema_version;
-use crate::store::embedded::schema::versions::{Versions, versions};
+use crate::store::embedded::schema::versions::{Versions, schema_version, versions};
 use crate::store::embedded::search::index::Attributes;
 use crate::store::embedded::setup::integrity::CACHE_BYTES;
 use crate::store::embedded::store::Embedded;

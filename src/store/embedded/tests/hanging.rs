@@ -15,8 +15,7 @@ use crate::directory::store::Store;
 use crate::store::embedded::file::lock::FileId;
 use crate::store::embedded::file::opener::FILE;
 use crate::store::embedded::file::tests::faults::Failing;
-use crate::store::embedded::job::Job;
-use crate::store::embedded::job::{MIN_BYTES, QUEUE_BYTES};
+use crate::store::embedded::job::{Job, MIN_BYTES, QUEUE_BYTES};
 use crate::store::embedded::options::Options;
 use crate::store::embedded::store::Embedded;
 
