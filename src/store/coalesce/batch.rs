@@ -11,7 +11,7 @@ use metrics::{Histogram, histogram};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::directory::error::{Error, ItemError};
-use crate::directory::store::{ItemResult, Store};
+use crate::directory::stores::{ItemResult, Store};
 
 /// The common properties of look-ups that may share a call.
 pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {

@@ -16,12 +16,12 @@ pub use batch::CALL_ITEMS;
 use locality_uuid::LocalityId;
 pub use options::Options;
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{Consistency, ItemResult, Resolved, Store, View};
+use crate::directory::stores::{Consistency, ItemResult, Resolved, Store, View};
 use crate::identifier::IdentityKey;
 use crate::store::layer::LookUpLayer;
-use crate::wire::encoded_user::{EncodedUser, Found};
 use batch::{Answered, Answers, Group};
 use queue::Queue;
 use stalled_retry::StalledRetry;

@@ -13,7 +13,7 @@ use super::batch::{Answered, Batch, Group, LookUp, call};
 use super::options::Options;
 use super::stalled_retry::{StalledRetry, UsualLatency};
 use crate::directory::error::Error;
-use crate::directory::store::Store;
+use crate::directory::stores::Store;
 
 /// The most stalled calls of one group that others need not wait for. Each of them uses resources of
 /// the store below.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::batch::{Answers, Batch, Group, call};
 use crate::directory::error::Error;
-use crate::directory::store::Store;
+use crate::directory::stores::Store;
 
 /// The most concurrent retries: each may hold a connection until it times out.
 const MAX_CONCURRENT_RETRIES: usize = 32;

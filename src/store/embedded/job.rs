@@ -5,7 +5,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::store::embedded::error::{DegradedReason, Fault};
 use crate::store::embedded::measure::Queued;
 

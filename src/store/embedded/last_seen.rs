@@ -132,7 +132,7 @@ mod tests {
 
     /// Whether the wall clock agrees with the store's clock.
     fn agrees(seen: &LastSeen, wall: Timestamp, now: Instant) -> bool {
-        !Now::compare(wall, Some(seen.look(wall, now).0)).in_doubt
+        !Now::compare(wall, Some(seen.look(wall, now).0)).clock_uncertain
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::directory::error::Error;
-use crate::directory::store::{ANSWER_BYTES, ItemResult};
+use crate::directory::stores::{ANSWER_BYTES, ItemResult};
 use crate::store::embedded::error::{DegradedReason, Fault, chain};
 use crate::store::embedded::job::Job;
 use crate::store::embedded::lookup::snapshot::{Snapshot, YIELD_EVERY, item_result};

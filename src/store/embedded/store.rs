@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -20,13 +21,13 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::store::{
+use crate::directory::stores::export_snapshot::UserScan;
+use crate::directory::stores::stored_rules::StoredRules;
+use crate::directory::stores::{
     Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
-use crate::directory::stored_rules::StoredRules;
-use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
 use crate::store::embedded::error::{DegradedState, Fault};
 use crate::store::embedded::job::Job;
@@ -34,7 +35,6 @@ use crate::store::embedded::last_seen::LastSeen;
 use crate::store::embedded::lookup::export::ExportSnapshot;
 use crate::store::embedded::lookup::snapshot::{Published, Snapshot, YIELD_EVERY};
 use crate::store::owner_hints::OwnerHints;
-use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// The time after which the writer counts as stuck: far longer than a sound disk needs for a group.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);

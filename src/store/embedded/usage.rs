@@ -8,7 +8,7 @@ use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::usage::{
+use crate::directory::stores::usage::{
     Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
 };
 use crate::store::embedded::error::Fault;
@@ -55,7 +55,7 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
         }
     }
 
-    if batch.in_doubt {
+    if batch.clock_uncertain {
         return Ok(());
     }
     let all = series.len()?;

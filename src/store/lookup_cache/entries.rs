@@ -9,9 +9,9 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 
 use super::CacheInstant;
-use crate::directory::store::View;
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::stores::View;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
 
 /// The bytes of an entry besides its key and its user: its slot in the map and the allocator's
 /// overhead.

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::{Hit, LookupCache, Terms};
+use crate::directory::encoded::encoded_user::Found;
 use crate::directory::error::Error;
-use crate::directory::store::{Consistency, ItemResult, Resolved, Store, View};
+use crate::directory::stores::{Consistency, ItemResult, Resolved, Store, View};
 use crate::identifier::IdentityKey;
 use crate::store::layer::LookUpLayer;
-use crate::wire::encoded_user::Found;
 
 /// The counter of look-ups that may be answered from the cache.
 pub const LOOK_UPS: (&str, &str) = (

@@ -13,11 +13,11 @@ use locality_uuid::LocalityId;
 
 pub use layer::{AGE, BYTES, Cached, LOOK_UPS};
 
+use crate::directory::encoded::encoded_user::Found;
 use crate::directory::model::user::{Identity, User};
-use crate::directory::read_set::Write;
-use crate::directory::store::View;
+use crate::directory::mutation::read_set::Write;
+use crate::directory::stores::View;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::Found;
 use entries::{Entries, Owner};
 use own_writes::OwnWrites;
 

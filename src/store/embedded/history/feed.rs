@@ -7,7 +7,7 @@ use prost::Message;
 use tokio::time::{Instant, timeout_at};
 
 use crate::directory::error::Error;
-use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::feed::{EventFeed, FeedPage, Place, foreign_place};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::Snapshot;
 use crate::store::embedded::schema::event::StoredEvent;

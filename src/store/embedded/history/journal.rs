@@ -7,13 +7,15 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use crate::directory::journal::beginning;
+use crate::directory::encoded::event::encode_ended;
+use crate::directory::encoded::tenant_event::encode_tenant_event;
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
+use crate::directory::mutation::journal::beginning;
 use crate::identifier::IdentityKey;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::history::read::{ended_of, next_number};
@@ -22,8 +24,6 @@ use crate::store::embedded::schema::tables::{
     ENDED, EVENT_TIMES, EVENTS, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
 };
 use crate::store::embedded::schema::user::JournalHead;
-use crate::wire::event::encode_ended;
-use crate::wire::tenant_event::encode_tenant_event;
 
 /// The most expired events of tenants that are removed when one is added.
 const MAX_SWEPT: usize = 4;
@@ -102,12 +102,12 @@ impl<'t> Journal<'t> {
         &self,
         event: &TenantEvent,
         retention: Duration,
-        in_doubt: bool,
+        clock_uncertain: bool,
     ) -> Result<(), Fault> {
         let mut events = self.transaction.open_table(TENANT_EVENTS)?;
         let mut times = self.transaction.open_table(TENANT_EVENT_TIMES)?;
         let now = (event.time.as_millis(), "", 0);
-        let max_swept = if in_doubt { 0 } else { MAX_SWEPT };
+        let max_swept = if clock_uncertain { 0 } else { MAX_SWEPT };
         let expired = times.extract_from_if(..now, |_, ()| true)?.take(max_swept);
         for entry in expired {
             let (entry, _) = entry?;

@@ -3,24 +3,24 @@
 use locality_uuid::LocalityId;
 use redb::{AccessGuard, ReadableTable};
 
+use crate::directory::encoded::event::decode_ended;
+use crate::directory::encoded::tenant_event::decode_tenant_event;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
-use crate::directory::store::History;
+use crate::directory::stores::History;
 use crate::identifier::IdentityKey;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::Snapshot;
 use crate::store::embedded::schema::event::StoredEvent;
 use crate::store::embedded::schema::user::StoredUser;
 use crate::store::integrity::Past;
-use crate::wire::event::decode_ended;
-use crate::wire::tenant_event::decode_tenant_event;
 
 /// The number of an event, and its row.
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
 
 impl Snapshot {
-    /// See [`Store::history`](crate::directory::store::Store::history). `place` is the number of an
+    /// See [`Store::history`](crate::directory::stores::Store::history). `place` is the number of an
     /// event.
     pub fn history(
         &self,
@@ -52,7 +52,7 @@ impl Snapshot {
         Ok(Some(history))
     }
 
-    /// See [`Store::tenant_history`](crate::directory::store::Store::tenant_history).
+    /// See [`Store::tenant_history`](crate::directory::stores::Store::tenant_history).
     pub fn tenant_history(
         &self,
         tenant: &Tenant,

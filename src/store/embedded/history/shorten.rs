@@ -3,6 +3,7 @@
 
 use redb::{ReadableTable, WriteTransaction};
 
+use crate::directory::encoded::tenant_event::decode_tenant_event;
 use crate::directory::error::Error;
 use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
@@ -13,7 +14,6 @@ use crate::store::embedded::schema::tables::{
     EVENT_TIMES, EVENTS, TENANT_EVENT_TIMES, TENANT_EVENTS,
 };
 use crate::store::embedded::store::Embedded;
-use crate::wire::tenant_event::decode_tenant_event;
 
 /// The most events of one part: few, because mutations wait for it.
 const PART_EVENTS: usize = 1_000;
@@ -27,7 +27,7 @@ struct ShorteningPart {
 }
 
 impl Embedded {
-    /// See [`Store::shorten_history`](crate::directory::store::Store::shorten_history).
+    /// See [`Store::shorten_history`](crate::directory::stores::Store::shorten_history).
     pub(crate) async fn shorten(
         &self,
         tenant: &Tenant,

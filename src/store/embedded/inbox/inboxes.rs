@@ -5,12 +5,12 @@ use locality_uuid::LocalityId;
 use prost::Message;
 use redb::{ReadableTable, Table, TableError, WriteTransaction};
 
-use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits};
+use crate::directory::encoded::notice::{decode_content, encode_content};
 use crate::directory::model::notice::Notice;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::stores::inboxes::{InboxChange, InboxEntry, InboxLimits};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
-use crate::wire::notice::{decode_content, encode_content};
 
 /// A row of [`INBOX`].
 #[derive(Clone, PartialEq, Message)]

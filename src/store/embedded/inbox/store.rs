@@ -8,10 +8,10 @@ use prost::Message;
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::directory::error::Error;
-use crate::directory::inbox::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::inboxes::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::inbox::inboxes::{EntryRecord, Inboxes, keys_of};
 use crate::store::embedded::lookup::snapshot::{Snapshot, optional};
@@ -103,7 +103,7 @@ impl InboxStore for Embedded {
 /// Delivers a notice to the users that exist. Returns for each whether it exists.
 fn deliver(
     transaction: &WriteTransaction,
-    Delivery { notice, users, limits, in_doubt }: &Delivery,
+    Delivery { notice, users, limits, clock_uncertain }: &Delivery,
 ) -> Result<Result<Vec<bool>, Error>, Fault> {
     if schema_version(transaction)? < INBOXED {
         return Ok(Err(Error::NoInboxes));
@@ -119,7 +119,7 @@ fn deliver(
         delivered.push(exists);
     }
     for _ in 0..MAX_SWEPT {
-        if *in_doubt || !inboxes.sweep(notice.send_time)? {
+        if *clock_uncertain || !inboxes.sweep(notice.send_time)? {
             break;
         }
     }

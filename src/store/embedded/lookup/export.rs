@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use tokio::task::{spawn_blocking, yield_now};
 
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::user_scan::UserScan;
+use crate::directory::stores::export_snapshot::UserScan;
 use crate::identifier::IdentityKey;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::{Snapshot, YIELD_EVERY};
-use crate::wire::exported_user::ExportedUser;
 
 /// All users at one commit.
 pub struct ExportSnapshot(pub Arc<Snapshot>);

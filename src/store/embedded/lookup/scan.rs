@@ -8,7 +8,7 @@ use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::ExpiredUser;
+use crate::directory::stores::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::{Snapshot, item_result};

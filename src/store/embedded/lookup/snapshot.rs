@@ -6,13 +6,15 @@ use arc_swap::ArcSwapOption;
 use locality_uuid::LocalityId;
 use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableError};
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use crate::store::embedded::error::Fault;
@@ -25,8 +27,6 @@ use crate::store::embedded::schema::tables::{
 };
 use crate::store::embedded::schema::user::StoredUser;
 use crate::store::owner_hints::OwnerHints;
-use crate::wire::encoded_user::{EncodedUser, Found};
-use crate::wire::exported_user::ExportedUser;
 
 /// The look-ups of a batch between yields to other calls.
 pub const YIELD_EVERY: usize = 64;

@@ -5,7 +5,7 @@ use locality_uuid::LocalityId;
 use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Write;
+use crate::directory::mutation::read_set::Write;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::mutation::transaction::Tables;
 use crate::store::embedded::schema::user::JournalHead;
@@ -36,7 +36,7 @@ impl Tables<'_> {
                 journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
             }
             Write::AddTenantEvent(event, retention) => {
-                journal.add_tenant_event(event, *retention, mutation.in_doubt)
+                journal.add_tenant_event(event, *retention, mutation.clock_uncertain)
             }
             _ => Ok(()),
         }

@@ -9,14 +9,16 @@ use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::directory::error::Error;
-use crate::directory::inbox::InboxLimits;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
+use crate::directory::stores::inboxes::InboxLimits;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::KnownNames;
 use crate::store::embedded::error::Fault;

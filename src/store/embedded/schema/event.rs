@@ -3,10 +3,10 @@
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::directory::encoded::event::{decode_event, encode_event};
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
 use crate::store::embedded::error::Fault;
-use crate::wire::event::{decode_event, encode_event};
 
 /// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous event
 /// (0 for none), big-endian; 16 of the user's id; one of the length of the tenant's name; the name;

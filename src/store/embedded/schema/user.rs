@@ -6,13 +6,13 @@ use bytes::Bytes;
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::encoded::exported_user::ExportedUser;
+use crate::directory::encoded::{attributes, encoded_user, fields};
 use crate::directory::model::record::Record;
+use crate::directory::model::unknown::Unknown;
 use crate::store::attribute_names::KnownNames;
 use crate::store::embedded::error::Fault;
-use crate::wire::encoded_user::EncodedUser;
-use crate::wire::exported_user::ExportedUser;
-use crate::wire::unknown::Unknown;
-use crate::wire::{attributes, encoded_user, fields};
 
 /// A user as it is stored under its id.
 #[derive(Clone, PartialEq, Message)]

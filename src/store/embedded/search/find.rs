@@ -3,7 +3,7 @@
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::store::{Store, View};
+use crate::directory::stores::{Store, View};
 use crate::store::embedded::lookup::snapshot::YIELD_EVERY;
 use crate::store::embedded::store::Embedded;
 

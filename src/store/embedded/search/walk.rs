@@ -7,7 +7,7 @@ use locality_uuid::LocalityId;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::User;
 use crate::directory::search::{Field, Lead, Position, Range, Scalar, SearchedUser};
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::{Snapshot, YIELD_EVERY};

@@ -8,7 +8,7 @@ use std::path::Path;
 use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
 
 use crate::directory::error::Error;
-use crate::directory::store::FileStore;
+use crate::directory::stores::FileStore;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::schema::tables::{
     ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,

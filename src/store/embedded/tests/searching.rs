@@ -13,7 +13,7 @@ use crate::directory::mutation::{MutationKind, UserChange};
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::search::SearchRequest;
-use crate::directory::store::Store;
+use crate::directory::stores::Store;
 use crate::store::embedded::options::Options;
 use crate::store::embedded::store::Embedded;
 
