@@ -1,8 +1,10 @@
-//! Generates the API's types and services from `proto/`, without a protoc to install.
+//! Generates the messages and stubs of the API from `proto/`, without an installed protoc.
 
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
+
+use prost_build::Config;
 
 const PROTOS: [&str; 5] = [
     "polynym/v1/admin_service.proto",
@@ -12,9 +14,9 @@ const PROTOS: [&str; 5] = [
     "google/rpc/error_details.proto",
 ];
 
-/// The responses that carry users as they are stored: the services answer with these types, which
-/// have the same wire form as the messages.
-const RAW: [(&str, &str); 6] = [
+/// The responses that carry stored users. The server stubs use these types instead of the messages;
+/// both have the same wire form.
+const RAW_RESPONSES: [(&str, &str); 6] = [
     (".polynym.v1.ResolveIdentityResponse", "crate::grpc::raw_response::Resolved"),
     (".polynym.v1.BatchResolveIdentitiesResponse", "crate::grpc::raw_response::BatchResolved"),
     (".polynym.v1.GetUserResponse", "crate::grpc::raw_response::Got"),
@@ -28,19 +30,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let descriptors = protox::compile(PROTOS, ["proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
-    tonic_prost_build::configure()
-        .build_server(false)
-        .btree_map(".")
-        .extern_path(".google.rpc.Status", "::tonic_types::Status")
-        .compile_fds(descriptors.clone())?;
-    let services = out.join("services");
-    fs::create_dir_all(&services)?;
-    let builder = tonic_prost_build::configure().build_client(false).out_dir(services);
-    let builder = builder
-        .extern_path(".polynym.v1", "crate::proto::v1")
-        .extern_path(".google", "::prost_types");
-    RAW.iter()
-        .fold(builder, |builder, (message, path)| builder.extern_path(message, path))
-        .compile_fds(descriptors)?;
+    Config::new().btree_map(["."]).compile_fds(descriptors.clone())?;
+
+    for folder in ["client", "server"] {
+        let folder_path = out.join(folder);
+        fs::create_dir_all(&folder_path)?;
+        let mut builder = tonic_prost_build::configure()
+            .build_client(folder == "client")
+            .build_server(folder == "server")
+            .out_dir(folder_path)
+            .extern_path(".polynym.v1", "crate::proto::v1")
+            .extern_path(".google.rpc", "crate::proto::google::rpc");
+        if folder == "server" {
+            for (message, path) in RAW_RESPONSES {
+                builder = builder.extern_path(message, path);
+            }
+        }
+        builder.compile_fds(descriptors.clone())?;
+    }
     Ok(())
 }

@@ -1,23 +1,19 @@
-//! No measurement of its own: starts MongoDB servers for benchmarks and trials, and runs until
-//! Ctrl-C or SIGTERM.
+//! Starts MongoDB servers for trials, and runs until Ctrl-C or SIGTERM. It measures nothing.
 //!
 //! `cargo bench --bench cluster -- --shards 3` starts a sharded cluster, `-- --members 1` a replica
 //! set. Once it serves it prints `ready` and where.
 
-#[path = "../tests/support/mongo/mod.rs"]
-mod servers;
-
 use clap::Parser;
-use servers::{Layout, ReplicaSet, Sharded};
+use testkit::mongo::{Layout, ReplicaSet, Sharded};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Starts MongoDB servers, and runs until Ctrl-C or SIGTERM.
 #[derive(Parser)]
 struct Arguments {
-    /// A sharded cluster of so many shards
+    /// Start a sharded cluster with N shards
     #[arg(long, value_name = "N", conflicts_with = "members")]
     shards: Option<usize>,
-    /// A replica set of so many members
+    /// Start a replica set with N members
     #[arg(long, value_name = "N")]
     members: Option<usize>,
     /// The cache of each server, in GiB
@@ -43,7 +39,7 @@ async fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Starts what is asked for, and serves for ever.
+/// Starts the requested servers, and waits for ever.
 async fn serve(arguments: Arguments) {
     let layout = Layout {
         cache: arguments.cache,

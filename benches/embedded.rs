@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
-    Consistency, Mutation, NewIdentity, NewUser, Store, Tenant, Timestamp, UserChange, Value, View,
+    Consistency, LookUps, Mutation, Mutations, NewIdentity, NewUser, Tenant, Timestamp, UserChange,
+    Value, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::embedded::{Embedded, Options};
@@ -38,7 +39,7 @@ fn create(ids: &Generator, n: u64) -> Mutation {
     Mutation::of_user(Tenant::DEFAULT, ids.next_id(), Timestamp::now(), UserChange::Create(draft))
 }
 
-/// Creates users `from..to` with `concurrency` callers, and tells how many a second.
+/// Creates users `from..to` with `concurrency` callers, and returns the rate a second.
 async fn creates(
     store: &Arc<Embedded>,
     ids: &Arc<Generator>,
@@ -72,11 +73,13 @@ async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
     let (start, mut count) = (Instant::now(), 0u64);
     while start.elapsed() < time {
         for key in &keys[..1_000] {
-            let _ = store.resolve(std::slice::from_ref(key), Consistency::Latest, View::Full).await;
+            let _ = store
+                .resolve(std::slice::from_ref(key), Consistency::Latest, View::Full, Duration::ZERO)
+                .await;
         }
         for key in &keys {
             let found = store
-                .resolve(std::slice::from_ref(key), Consistency::Latest, View::Full)
+                .resolve(std::slice::from_ref(key), Consistency::Latest, View::Full, Duration::ZERO)
                 .await
                 .expect("a read");
             assert!(matches!(found.found[0], Ok(Some(_))));

@@ -1,4 +1,4 @@
-//! Nanoseconds for one normalisation of each kind, and for the key of its result.
+//! The time of one normalisation of each kind, and of the identity key.
 
 use divan::{Bencher, black_box};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, warm_up};

@@ -1,4 +1,4 @@
-//! The commands that run in the program itself: the server, and work on a store without a server.
+//! The commands that need stores: the server, and work on a store without a server.
 
 pub mod serve;
 pub mod store;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 pub mod access;
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod directory;
 pub mod grpc;
@@ -13,7 +14,6 @@ pub mod sample;
 pub mod store;
 pub mod telemetry;
 pub mod transport;
-mod wire;
 
 // The power-loss tests of the embedded store run on a simulated disk, which only this crate's own
 // tests can put in place, and compare with the reference model: the model is compiled with them.

@@ -1,4 +1,4 @@
-//! The `polynym` program: parses the command line and runs what it asks for.
+//! The `polynym` program: parses the command line and runs the command.
 
 mod commands;
 
@@ -8,8 +8,8 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use polynym::cli::{self, Arguments, Failure};
 
-/// Pages of the cache come and go on every thread: the system's allocator would keep as much again
-/// for itself.
+/// Threads allocate and free pages of the cache for each other: the system's allocator would retain
+/// as much memory again.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help, the version, or what is wrong with the arguments.
+/// Prints help, the version, or an error in the arguments.
 fn print(error: &clap::Error) -> ExitCode {
     match error.print() {
         Ok(()) if error.use_stderr() => ExitCode::from(2),

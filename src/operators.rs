@@ -1,5 +1,5 @@
-//! The listener for operators, apart from that of the API: metrics, and whether the server lives
-//! and is ready. HTTP/1.1 with bounds on all that the other side controls.
+//! The listener for operators, separate from that of the API: metrics, liveness and readiness.
+//! Speaks HTTP/1.1, with limits on everything that a client controls.
 
 mod listener;
 mod pages;

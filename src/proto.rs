@@ -1,4 +1,5 @@
-//! The API's types and services, generated from `proto/`. Nothing is written by hand here.
+//! The messages of the API and their descriptors, generated from `proto/` by prost alone. The stubs
+//! of the services are in `grpc::stubs` and `client`.
 
 #![allow(
     missing_docs,
@@ -9,15 +10,23 @@
     reason = "generated code"
 )]
 
-/// The package `polynym.v1`: messages and clients.
-pub mod v1 {
-    tonic::include_proto!("polynym.v1");
+pub use polynym::v1;
+
+/// The packages under `google`.
+pub mod google {
+    /// The package `google.rpc`.
+    pub mod rpc {
+        include!(concat!(env!("OUT_DIR"), "/google.rpc.rs"));
+    }
 }
 
-/// The services of `polynym.v1`, for the server.
-pub(crate) mod services {
-    include!(concat!(env!("OUT_DIR"), "/services/polynym.v1.rs"));
+/// The packages under `polynym`.
+pub mod polynym {
+    /// The package `polynym.v1`.
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/polynym.v1.rs"));
+    }
 }
 
-/// The descriptors of every file of `proto/` and of what they import, for reflection and for JSON.
+/// The descriptors of all files in `proto/` and their imports, for reflection and JSON.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

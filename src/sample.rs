@@ -1,5 +1,5 @@
-//! Made-up users to try things with. Their ids and times are always the same, so that what a server
-//! says of them can be shown in documentation.
+//! Made-up users for trials. Their ids and times are fixed, so that the documentation can show a
+//! server's answers.
 
 pub mod generated;
 mod names;
@@ -15,45 +15,46 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
-use crate::directory::store::{Consistency, Store, View};
+use crate::directory::stores::{Backend, Consistency, View};
 use crate::identifier::{Kind, RawIdentifier, Rules};
 use people::{PEOPLE, Person};
 
-/// When the first of them was registered: 2026-01-05T09:00:00Z. The others follow, one an hour.
-const START: i64 = 1_767_603_600_000;
-const HOUR: i64 = 3_600_000;
+/// The time of the first registration: 2026-01-05T09:00:00Z. The others follow, one per hour.
+const START_MILLIS: i64 = 1_767_603_600_000;
+const HOUR_MILLIS: i64 = 3_600_000;
 
-/// Makes the default tenant where it is not there, and loads those of the made-up users that are
-/// not in `store`; tells how many were loaded, and how many could not be because somebody else has
-/// one of their identifiers.
+/// Creates the default tenant, if necessary, and loads the made-up users that are not in `store`.
+/// Returns the number of loaded users, and of those that were rejected, since other users have one
+/// of their identifiers.
 ///
 /// # Errors
-/// Those of [`Store::get`] and [`Store::mutate`].
-pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
-    let stored = store.rules(Consistency::Latest).await?;
-    let mutations: Vec<_> = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;
-    let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
-    let present = store.get(&Tenant::DEFAULT, &ids, View::Basic).await?;
-    let missing =
-        mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
-    let tenant = store.tenant(&Tenant::DEFAULT).await?;
-    let tenant_since = tenant.as_ref().map_or(Timestamp::from_millis(START), |tenant| tenant.since);
+/// Those of [`LookUps::get`](crate::directory::LookUps::get) and
+/// [`Mutations::mutate`](crate::directory::Mutations::mutate).
+pub async fn load(store: &Backend) -> Result<(usize, usize), Error> {
+    let stored = store.reads.rules(Consistency::Latest).await?;
+    let all = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;
+    let ids: Vec<_> = all.iter().filter_map(Mutation::user_id).collect();
+    let present = store.lookups.get(&Tenant::DEFAULT, &ids, View::Basic).await?;
+    let missing = all.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
+    let tenant = store.tenants.tenant(&Tenant::DEFAULT).await?;
+    let tenant_since =
+        tenant.as_ref().map_or(Timestamp::from_millis(START_MILLIS), |tenant| tenant.since);
     if tenant.is_none() {
         let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
-        let time = Timestamp::from_millis(START);
-        store.mutate(Mutation::new(Tenant::DEFAULT, time, kind)).await?;
+        let time = Timestamp::from_millis(START_MILLIS);
+        store.mutations.mutate(Mutation::new(Tenant::DEFAULT, time, kind)).await?;
     }
 
-    let (mut loaded, mut refused) = (0, 0);
+    let (mut loaded, mut rejected) = (0, 0);
     for (mutation, _) in missing {
-        match store.mutate(Mutation { tenant_since, ..mutation }).await {
+        match store.mutations.mutate(Mutation { tenant_since, ..mutation }).await {
             Ok(_) => loaded += 1,
-            Err(Error::IdentityTaken { .. }) => refused += 1,
+            Err(Error::IdentityTaken { .. }) => rejected += 1,
             Err(error) => return Err(error),
         }
     }
 
-    Ok((loaded, refused))
+    Ok((loaded, rejected))
 }
 
 /// The mutations that register the sample users. Their ids come from a generator with a fixed
@@ -63,12 +64,12 @@ fn mutations(rules: Rules) -> Result<Vec<Mutation>, Error> {
         .process_id(0x5a3)
         .node(0x1e)
         .start(0)
-        .clock(|| START as u64)
+        .clock(|| START_MILLIS as u64)
         .build();
     PEOPLE
         .iter()
         .zip(0..)
-        .map(|(person, n)| mutation(rules, person, ids.next_id(), START + n * HOUR))
+        .map(|(person, n)| mutation(rules, person, ids.next_id(), START_MILLIS + n * HOUR_MILLIS))
         .collect()
 }
 
@@ -91,16 +92,16 @@ fn mutation(
             Value::List(person.languages.iter().map(ToString::to_string).collect()),
         ),
     ];
-    let draft =
+    let user =
         NewUser { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
 
     Ok(Mutation {
         rules,
-        ..Mutation::of_user(Tenant::DEFAULT, user_id, time, UserChange::Create(draft))
+        ..Mutation::of_user(Tenant::DEFAULT, user_id, time, UserChange::Create(user))
     })
 }
 
-/// Emails count as verified.
+/// The identity of a text form. Emails are verified.
 fn identity(rules: Rules, text: &str, time: Timestamp) -> Result<NewIdentity, Error> {
     let raw = RawIdentifier::from_text(text).map_err(|error| Error::Internal(error.into()))?;
     let identifier = rules.parse(raw).map_err(|error| Error::Internal(error.into()))?;
@@ -121,16 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_the_same_each_time_and_share_no_identifier() {
+    fn sample_users_are_deterministic_and_share_no_identifier() {
         let first = mutations(Rules::PRESENT).unwrap();
         assert_eq!(first, mutations(Rules::PRESENT).unwrap());
         assert!((24..=60).contains(&first.len()));
         let mut seen = HashSet::new();
         let mut kinds = HashSet::new();
         for mutation in &first {
-            let Some(UserChange::Create(draft)) = mutation.user_change() else { panic!() };
-            assert!(draft.identities.len() > 1);
-            for identity in &draft.identities {
+            let Some(UserChange::Create(user)) = mutation.user_change() else { panic!() };
+            assert!(user.identities.len() > 1);
+            for identity in &user.identities {
                 kinds.insert(identity.identifier.kind());
                 assert!(seen.insert(identity.identifier.to_string()), "{}", identity.identifier);
             }

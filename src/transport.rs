@@ -1,34 +1,23 @@
-//! HTTP/2 connections of gRPC: accepting them, and bounds on all that the other side controls.
+//! HTTP/2 connections of gRPC: accepting them, and bounds on all that clients control.
 
-mod call_count;
-mod call_handler;
-mod call_permits;
+mod calls;
 mod connection;
-mod connection_task;
 pub(crate) mod log_throttle;
 mod memory_budget;
 mod options;
-mod peer;
-mod preface;
 pub(crate) mod protocol;
-pub(crate) mod request_body;
-mod request_check;
-mod response_body;
 pub(crate) mod rich_status;
 pub(crate) mod routes;
 mod server;
-mod strangers;
-mod tls;
-mod trace;
-mod unvectored_io;
 
-pub use call_count::{CALLS, LogCalls, REJECTED, SECONDS as CALL_SECONDS};
-pub use call_handler::{CONNECTIONS, PANICS};
-pub use call_permits::{PERMITS, UNDER_WAY};
+pub use calls::count::{CALLS, LogCalls, REJECTED, SECONDS as CALL_SECONDS};
+pub use calls::handler::{CONNECTIONS, PANICS};
+pub use calls::permits::{CALLS_IN_FLIGHT, PERMITS};
+pub(crate) use calls::request_body;
+pub use calls::trace::export_to as export_traces_to;
 pub use connection::HANDSHAKES;
+pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
+pub use connection::unauthenticated::UnauthenticatedConnections;
 pub use options::Options;
 pub use server::Listener;
 pub(crate) use server::serve;
-pub use strangers::Strangers;
-pub use tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
-pub use trace::export_to as export_traces_to;

@@ -6,17 +6,18 @@ use std::sync::{Arc, OnceLock};
 use super::caller::Caller;
 use super::tally::Metric;
 
-/// A call: its caller, and the tenant in which it works, once that is known.
+/// A call: its caller, its method, and its tenant once that is known.
 #[derive(Debug)]
 pub struct Call {
     caller: Arc<Caller>,
+    method: &'static str,
     tenant: OnceLock<String>,
 }
 
 impl Call {
-    /// A call of this caller.
-    pub const fn new(caller: Arc<Caller>) -> Self {
-        Self { caller, tenant: OnceLock::new() }
+    /// A call of a method, such as `GetUser`.
+    pub const fn new(caller: Arc<Caller>, method: &'static str) -> Self {
+        Self { caller, method, tenant: OnceLock::new() }
     }
 
     /// The caller.
@@ -24,15 +25,20 @@ impl Call {
         &self.caller
     }
 
-    /// The call works in this tenant, in which its caller may work.
+    /// The name of the method.
+    pub const fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// Sets the tenant, which the caller may work in.
     pub fn set_tenant(&self, tenant: &str) {
         let _ = self.tenant.set(tenant.to_owned());
     }
 
-    /// Counts something in the tenant of the call. Before that is known, nothing is counted.
+    /// Adds to a metric of the call's tenant, once that is known.
     pub fn count(&self, metric: Metric, count: u64) {
         if let Some(tenant) = self.tenant.get() {
-            self.caller.usage.tally.add(tenant, metric, count);
+            self.caller.state.tally.add(tenant, metric, count);
         }
     }
 }

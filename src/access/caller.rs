@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::caller_state::CallerState;
+use super::rate_limiter::RateLimits;
 use super::role::Role;
-use super::usage::{Rate, Usage};
 
 /// A program that calls the API.
 #[derive(Clone, Debug)]
@@ -14,71 +15,69 @@ pub struct Caller {
     pub name: String,
     /// The rights.
     pub role: Role,
-    /// The tenants in which it has them.
+    /// The tenants to which the role applies.
     pub tenants: Tenants,
-    /// The rates that it may spend.
-    pub rate: Rate,
-    /// The use that it makes of the server.
-    pub usage: Arc<Usage>,
+    /// The limits of its rates.
+    pub limits: RateLimits,
+    /// Its connections, calls in flight and spent rates.
+    pub state: Arc<CallerState>,
 }
 
 impl Caller {
     /// The name of callers without credentials.
     pub const ANONYMOUS: &'static str = "anonymous";
 
-    /// The caller of every call to a server that has no credentials: an admin of all tenants.
+    /// The caller of every call to a server without credentials: an admin of all tenants.
     pub fn anonymous() -> Self {
         Self {
             name: Self::ANONYMOUS.to_owned(),
             role: Role::Admin,
             tenants: Tenants::all(),
-            rate: Rate::default(),
-            usage: Arc::default(),
+            limits: RateLimits::default(),
+            state: Arc::default(),
         }
     }
 
-    /// Whether two entries give the same rights and rates.
-    pub fn agrees_with(&self, other: &Self) -> bool {
-        let rights = |caller: &Self| (caller.role, caller.tenants.clone(), caller.rate);
-        rights(self) == rights(other)
+    /// Whether two callers have the same role, tenants and limits.
+    pub fn has_same_rights(&self, other: &Self) -> bool {
+        (self.role, &self.tenants, self.limits) == (other.role, &other.tenants, other.limits)
     }
 
-    /// The most of a server's places, of which there are `all`, that this caller may take: half,
-    /// so that others find some.
-    pub fn share(&self, all: usize) -> usize {
-        if self.name == Self::ANONYMOUS { usize::MAX } else { all.div_ceil(2) }
+    /// The caller's share of a server's connections or permits: half, so that others find some.
+    pub fn share(&self, total: usize) -> usize {
+        if self.name == Self::ANONYMOUS { usize::MAX } else { total.div_ceil(2) }
     }
 
-    /// Spends one of the caller's calls.
+    /// Spends one call of the caller's rate.
     ///
     /// # Errors
-    /// None is left; the time until there is.
-    pub fn take_call(&self) -> Result<(), Duration> {
-        self.rate.calls.map_or(Ok(()), |rate| self.usage.calls.take(rate))
+    /// None is left; the time until one is.
+    pub fn admit_call(&self) -> Result<(), Duration> {
+        self.limits.calls.map_or(Ok(()), |rate| self.state.calls.take(rate))
     }
 
-    /// Whether the caller may look anybody up: a look-up may find nobody.
+    /// Checks that the caller may make a look-up, which may miss.
     ///
     /// # Errors
-    /// No miss is left; the time until there is.
-    pub fn check_misses(&self) -> Result<(), Duration> {
-        self.rate.misses.map_or(Ok(()), |rate| self.usage.misses.check(rate))
+    /// No miss is left; the time until one is.
+    pub fn check_miss_limit(&self) -> Result<(), Duration> {
+        self.limits.misses.map_or(Ok(()), |rate| self.state.misses.check(rate))
     }
 
-    /// Counts look-ups that found nobody.
-    pub fn missed(&self, count: usize) {
-        if let Some(rate) = self.rate.misses {
-            self.usage.misses.spend(count, rate);
+    /// Spends look-ups that found no user.
+    pub fn record_misses(&self, count: usize) {
+        if let Some(rate) = self.limits.misses {
+            self.state.misses.spend(count, rate);
         }
     }
 }
 
-/// Patterns of tenants' names: a name, or a prefix that ends in `*`.
+/// Patterns of tenant names: a name, or a prefix that ends in `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenants(Vec<String>);
 
 impl Tenants {
-    /// Whether they are all tenants that there are, and will be.
+    /// Whether they match every tenant.
     pub fn are_all(&self) -> bool {
         self.0.iter().any(|pattern| pattern == "*")
     }
@@ -91,7 +90,7 @@ impl Tenants {
     /// Reads patterns such as `default`, `eu-*` and `*`.
     ///
     /// # Errors
-    /// There is none, or one has a `*` before its end or a character that no tenant has.
+    /// The list is empty, or a pattern has a `*` before its end or an invalid character.
     pub fn parse(patterns: Vec<String>) -> Result<Self, String> {
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let is_pattern = |pattern: &String| {
@@ -102,14 +101,14 @@ impl Tenants {
             return Err("name a tenant, or \"*\" for all".to_owned());
         }
         match patterns.iter().find(|pattern| !is_pattern(pattern)) {
-            Some(wrong) => Err(format!(
-                "{wrong:?} names no tenants: write a name, a prefix with * at its end, or *"
+            Some(invalid) => Err(format!(
+                "{invalid:?} is not a pattern: write a tenant's name, a prefix and *, or *"
             )),
             None => Ok(Self(patterns)),
         }
     }
 
-    /// Whether the tenant is one of these.
+    /// Whether a pattern matches the tenant.
     pub fn contains(&self, tenant: &str) -> bool {
         self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(prefix) => tenant.starts_with(prefix),
@@ -117,7 +116,7 @@ impl Tenants {
         })
     }
 
-    /// The patterns, as they are written.
+    /// The patterns as written.
     pub fn patterns(&self) -> &[String] {
         &self.0
     }
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn other_patterns_are_refused() {
+    fn invalid_patterns_are_rejected() {
         for wrong in [&[][..], &[""], &["a*b"], &["**"], &["eu-?"], &["A"]] {
             assert!(tenants(wrong).is_err(), "{wrong:?}");
         }

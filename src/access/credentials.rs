@@ -1,4 +1,4 @@
-//! The credentials file: which tokens and certificates belong to which callers.
+//! The credentials file: the tokens and certificates of callers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
@@ -9,11 +9,12 @@ use serde::Deserialize;
 use toml::value::Datetime;
 
 use super::caller::{Caller, Tenants};
+use super::caller_state::CallerStates;
+use super::rate_limiter::RateLimits;
 use super::role::Role;
 use super::token::{HASH_PREFIX, Token, TokenHash};
-use super::usage::{Rate, Usages};
 
-/// The rule of callers' names.
+/// The rule for callers' names.
 const NAME_RULE: &str = "a caller's name has 1 to 63 characters: a-z, 0-9, '.', '_' and '-', \
     starts with a letter or a digit, and is not \"anonymous\"";
 
@@ -21,26 +22,26 @@ const NAME_RULE: &str = "a caller's name has 1 to 63 characters: a-z, 0-9, '.', 
 #[derive(Debug, Default)]
 pub struct Credentials {
     all: Vec<Arc<Credential>>,
-    /// Those with a token, by its id.
+    /// Those with a token, by the id of the token.
     tokens: HashMap<String, Arc<Credential>>,
-    /// Those with a certificate, by the name in it.
+    /// Those with a certificate, by the name in the certificate.
     certificates: HashMap<String, Vec<Arc<Credential>>>,
 }
 
 /// One `[[caller]]` of the file.
 #[derive(Debug)]
 pub struct Credential {
-    /// The hash of the caller's token, if it needs one.
+    /// The hash of the required token, if any.
     pub token: Option<TokenHash>,
-    /// The name in the caller's certificate, if it needs one: `uri:…` or `dns:…`.
+    /// The name in the required certificate, if any: `uri:…` or `dns:…`.
     pub certificate: Option<String>,
     /// The caller.
     pub caller: Arc<Caller>,
-    /// The time at which the credential expires, if it does.
+    /// The expiry time, if any.
     pub expires: Option<SystemTime>,
 }
 
-/// A fault of a credentials file: the entry, and what is wrong with it.
+/// A fault of a credentials file: the entry and the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CredentialsError(String);
@@ -73,23 +74,27 @@ struct RateEntry {
 }
 
 impl Credentials {
-    /// Reads a credentials file. Callers without rates of their own have the `default`.
+    /// Parses a credentials file. Callers without limits of their own get `default`.
     ///
     /// # Errors
-    /// The text is not TOML of this form, or an entry is wrong or contradicts another one. The
-    /// error repeats no hash.
-    pub fn parse(text: &str, default: Rate, usages: &Usages) -> Result<Self, CredentialsError> {
+    /// The text is not TOML of this form, or an entry is invalid or contradicts another one. The
+    /// error does not repeat hashes.
+    pub fn parse(
+        text: &str,
+        default: RateLimits,
+        states: &CallerStates,
+    ) -> Result<Self, CredentialsError> {
         let file: File = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         let mut callers: BTreeMap<String, Arc<Caller>> = BTreeMap::new();
         let mut credentials = Self::default();
         for (n, entry) in file.caller.into_iter().enumerate() {
-            let place = format!("caller {} ({})", n + 1, shortened(&entry.name));
-            let fault = |message: String| CredentialsError(format!("{place}: {message}"));
-            let credential = entry.read(default, usages).map_err(fault)?;
+            let label = format!("caller {} ({})", n + 1, shortened(&entry.name));
+            let fault = |message: String| CredentialsError(format!("{label}: {message}"));
+            let credential = entry.parse(default, states).map_err(fault)?;
             let name = credential.caller.name.clone();
             let known = callers.entry(name).or_insert_with(|| credential.caller.clone());
-            if !known.agrees_with(&credential.caller) {
-                let message = "another entry of this name has another role, tenants or rate";
+            if !known.has_same_rights(&credential.caller) {
+                let message = "another entry with this name has another role, tenants or rate";
                 return Err(fault(message.to_owned()));
             }
             let caller = known.clone();
@@ -100,33 +105,32 @@ impl Credentials {
     }
 
     fn add(&mut self, credential: Credential) -> Result<(), String> {
-        let credential = Arc::new(credential);
-        self.all.push(credential.clone());
-        if let Some(name) = &credential.certificate {
+        let shared = Arc::new(credential);
+        self.all.push(shared.clone());
+        if let Some(name) = &shared.certificate {
             let same = self.certificates.entry(name.clone()).or_default();
-            if same.iter().any(|other| other.caller.name != credential.caller.name) {
+            if same.iter().any(|other| other.caller.name != shared.caller.name) {
                 return Err("another caller has this certificate".to_owned());
             }
-            same.push(credential.clone());
+            same.push(shared.clone());
         }
-        if let Some(token) = &credential.token
-            && self.tokens.insert(token.id().to_owned(), credential.clone()).is_some()
+        if let Some(token) = &shared.token
+            && self.tokens.insert(token.id().to_owned(), shared.clone()).is_some()
         {
             return Err("another entry has a token of this id".to_owned());
         }
         Ok(())
     }
 
-    /// All credentials, by their callers' names.
+    /// All credentials, in the order of their callers' names.
     pub fn list(&self) -> Vec<&Credential> {
         let mut all: Vec<_> = self.all.iter().map(AsRef::as_ref).collect();
-        all.sort_by(|one, other| one.order().cmp(&other.order()));
+        all.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
         all
     }
 
-    /// The caller that a token belongs to, a client's certificate with these names, or both. None
-    /// where nobody has the token, a credential has expired or lacks its other half, or there is
-    /// more than one caller.
+    /// The caller with this token, a client certificate of these names, or both. None if the token
+    /// is unknown, a credential has expired or lacks its other half, or they name several callers.
     pub fn caller(
         &self,
         token: Option<Token<'_>>,
@@ -137,11 +141,16 @@ impl Credentials {
             Some(token) => Some(self.by_token(token, names, now)?),
             None => None,
         };
-        let certified = names.iter().filter_map(|name| self.certificates.get(name)).flatten();
-        let certified: Vec<_> = certified.filter(|one| !one.has_expired(now)).collect();
-        let alone = certified.iter().find(|one| one.token.is_none());
-        let caller = by_token.or(alone.map(|one| &one.caller))?;
-        certified.iter().all(|one| one.caller.name == caller.name).then_some(caller)
+        let by_certificate: Vec<_> = names
+            .iter()
+            .filter_map(|name| self.certificates.get(name))
+            .flatten()
+            .filter(|credential| !credential.has_expired(now))
+            .collect();
+        let tokenless = by_certificate.iter().find(|credential| credential.token.is_none());
+        let caller = by_token.or(tokenless.map(|credential| &credential.caller))?;
+        let is_unique = by_certificate.iter().all(|other| other.caller.name == caller.name);
+        is_unique.then_some(caller)
     }
 
     fn by_token(
@@ -164,52 +173,55 @@ impl Credential {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
-    fn order(&self) -> (&str, Option<&str>, Option<&str>) {
+    fn sort_key(&self) -> (&str, Option<&str>, Option<&str>) {
         let id = self.token.as_ref().map(TokenHash::id);
         (&self.caller.name, id, self.certificate.as_deref())
     }
 }
 
 impl Entry {
-    fn read(self, default: Rate, usages: &Usages) -> Result<Credential, String> {
+    fn parse(self, default: RateLimits, states: &CallerStates) -> Result<Credential, String> {
         if !is_name(&self.name) {
             return Err(NAME_RULE.to_owned());
         }
-        let form = "token: write sha256:<id>:<64 hexadecimal digits>, as `polynym token create` \
-            does";
-        let hash = |text: String| TokenHash::parse(&text).ok_or(form);
-        let token = self.token.map(hash).transpose()?;
+        let token = self.token.map(|text| token_hash(&text)).transpose()?;
         let certificate = self.certificate.map(certificate_name).transpose()?;
         if token.is_none() && certificate.is_none() {
             return Err("write a token, a certificate, or both".to_owned());
         }
         let tenants = Tenants::parse(self.tenants).map_err(|rule| format!("tenants: {rule}"))?;
         let role = self.role.parse()?;
-        // Registrars learn by registering which identifiers are taken.
+        // Registrars can probe identifiers by registering them, so only resolvers have a limit.
         let misses = default.misses.filter(|_| role == Role::Resolver);
         let caller = Caller {
             role,
             tenants,
-            rate: Rate {
+            limits: RateLimits {
                 calls: self.rate.calls.or(default.calls),
                 misses: self.rate.misses.or(misses),
             },
-            usage: usages.of(&self.name),
+            state: states.of(&self.name),
             name: self.name,
         };
-        let expires = self.expires.map(|time| instant(&time)).transpose()?;
+        let expires = self.expires.map(|time| parse_time(&time)).transpose()?;
         Ok(Credential { token, certificate, caller: Arc::new(caller), expires })
     }
 }
 
-/// The name in a certificate that a caller must have. It is compared as it is: patterns would match
-/// nothing.
+fn token_hash(text: &str) -> Result<TokenHash, String> {
+    TokenHash::parse(text).ok_or_else(|| {
+        "token: write sha256:<id>:<64 hexadecimal digits>, as `polynym token create` does"
+            .to_owned()
+    })
+}
+
+/// Checks the name in a certificate. Names are compared literally: wildcards would match nothing.
 fn certificate_name(text: String) -> Result<String, String> {
     let name = text.strip_prefix("uri:").or_else(|| text.strip_prefix("dns:"));
     match name {
         Some(name) if !name.is_empty() && !name.contains('*') => Ok(text),
-        _ => Err("certificate: write uri:<URI> or dns:<name>, as a subject alternative name of \
-            the certificate has it, without wildcards"
+        _ => Err("certificate: write uri:<URI> or dns:<name>, a subject alternative name of the \
+            certificate, without wildcards"
             .to_owned()),
     }
 }
@@ -222,17 +234,17 @@ fn is_name(name: &str) -> bool {
         && name != Caller::ANONYMOUS
 }
 
-fn instant(time: &Datetime) -> Result<SystemTime, String> {
+fn parse_time(time: &Datetime) -> Result<SystemTime, String> {
     humantime::parse_rfc3339(&time.to_string())
         .map_err(|_| "expires: write a time in UTC, as in 2030-01-01T00:00:00Z".to_owned())
 }
 
-/// The start of a name that may be anything.
+/// The start of an unchecked name, without control characters.
 fn shortened(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(63).collect()
 }
 
-/// The parser's message without the line of the file that it shows.
+/// The parser's message without its excerpt of the file.
 fn syntax(text: &str, error: &toml::de::Error) -> CredentialsError {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let before = text.as_bytes().get(..start).unwrap_or_default();
@@ -240,7 +252,7 @@ fn syntax(text: &str, error: &toml::de::Error) -> CredentialsError {
     CredentialsError(format!("line {line}: {}", without_values(error.message())))
 }
 
-/// A parser's message without the values that it quotes, which may be hashes.
+/// A parser's message without quoted values, which may be hashes.
 fn without_values(message: &str) -> String {
     match (message.find('"'), message.rfind('"')) {
         (Some(start), Some(end)) if start < end => {
@@ -267,7 +279,7 @@ mod tests {
     }
 
     fn parse(text: &str) -> Result<Credentials, CredentialsError> {
-        Credentials::parse(text, Rate::default(), &Usages::default())
+        Credentials::parse(text, RateLimits::default(), &CallerStates::default())
     }
 
     fn fault(text: &str) -> String {
@@ -275,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_lead_to_their_callers_until_they_expire() {
+    fn tokens_authenticate_their_callers_until_they_expire() {
         let texts: Vec<_> = (0..3).map(|_| generate().unwrap()).collect();
         let tokens: Vec<_> =
             texts.iter().map(|text| Token::parse(text.expose_secret()).unwrap()).collect();
@@ -306,10 +318,9 @@ mod tests {
             texts.each_ref().map(|text| Token::parse(text.expose_secret()).unwrap());
         let good = entry("a", "admin", "[\"*\"]", token, "");
         let other = entry("a", "resolver", "[\"*\"]", another, "");
-        let certified =
-            |more: &str| good.replace("token = ", "").replace(&token.hash().to_string(), more);
-        let certified = |more: &str| certified("").replace("\"\"", more);
-        let wrong = [
+        let quoted_hash = format!("\"{}\"", token.hash());
+        let certified = |more: &str| good.replace("token = ", "").replace(&quoted_hash, more);
+        let invalid = [
             (certified(""), "write a token"),
             (certified("certificate = \"dns:*.corp\""), "wildcards"),
             (certified("certificate = \"cn:corp\""), "uri:<URI>"),
@@ -326,7 +337,7 @@ mod tests {
             ("[[caller]".to_owned(), "line 1"),
             ("[caller]\nname = 1\n".to_owned(), "line 1"),
         ];
-        for (text, part) in wrong {
+        for (text, part) in invalid {
             let message = fault(&text);
             assert!(message.contains(part), "{message}");
             assert!(!message.contains(&token.hash().to_string()[20..]), "{message}");

@@ -1,4 +1,4 @@
-//! Authentication by a credentials file, which is read again when it changes.
+//! Authentication by a credentials file, which is reloaded when it changes.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -12,16 +12,17 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use super::caller::Caller;
+use super::caller_state::CallerStates;
 use super::credentials::Credentials;
+use super::rate_limiter::RateLimits;
 use super::tally::Counts;
 use super::token::Token;
-use super::usage::{Rate, Usages};
 use crate::reload::{self, Content};
 
-/// The gauge of a broken credentials file: its name, and what it shows.
+/// The gauge of an invalid credentials file.
 pub const CREDENTIALS_BROKEN: (&str, &str) = (
     "polynym_credentials_broken",
-    "1 while the credentials file cannot be used, and the credentials of before count",
+    "1 while the credentials file is invalid and the previous credentials stay in use",
 );
 
 /// The authentication of callers.
@@ -29,7 +30,7 @@ pub const CREDENTIALS_BROKEN: (&str, &str) = (
 pub enum Access {
     /// Every caller is an anonymous admin.
     Open(Arc<Caller>),
-    /// Callers need a credential of a file.
+    /// Callers need a credential from a file.
     File(CredentialsFile),
 }
 
@@ -37,123 +38,129 @@ pub enum Access {
 #[derive(Debug)]
 pub struct CredentialsFile {
     path: PathBuf,
-    /// The content at the start.
-    first: Content,
+    /// The content when it was first read.
+    initial: Content,
     current: ArcSwap<Credentials>,
-    /// The rates of callers that have none of their own.
-    default: Rate,
-    usages: Usages,
+    /// The limits of callers without their own.
+    default: RateLimits,
+    states: CallerStates,
     is_broken: AtomicBool,
 }
 
 impl Access {
-    /// Lets every caller in.
+    /// Admits every caller.
     pub fn open() -> Self {
         Self::Open(Arc::new(Caller::anonymous()))
     }
 
-    /// Asks callers for a credential of this file. Callers without rates of their own have the
-    /// `default`.
+    /// Requires a credential from this file. Callers without limits of their own get `default`.
     ///
     /// # Errors
-    /// The file cannot be read, is malformed, or has no callers.
-    pub fn from_file(path: PathBuf, default: Rate) -> Result<Self, String> {
-        let (first, usages) = (reload::content(&path), Usages::default());
-        let credentials = first.clone().and_then(|content| read(&content, default, &usages));
-        let credentials =
-            credentials.map_err(|fault| format!("credentials {}: {fault}", path.display()))?;
-        let current = ArcSwap::from_pointee(credentials);
+    /// The file is unreadable, malformed, or has no callers.
+    pub fn from_file(path: PathBuf, default: RateLimits) -> Result<Self, String> {
+        let (initial, states) = (reload::content(&path), CallerStates::default());
+        let credentials = initial
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|content| parse(content, default, &states))
+            .map_err(|fault| format!("credentials {}: {fault}", path.display()))?;
         Ok(Self::File(CredentialsFile {
             path,
-            first,
-            current,
+            initial,
+            current: ArcSwap::from_pointee(credentials),
             default,
-            usages,
+            states,
             is_broken: AtomicBool::new(false),
         }))
     }
 
     /// Whether callers need credentials.
-    pub const fn is_closed(&self) -> bool {
+    pub const fn requires_credentials(&self) -> bool {
         matches!(self, Self::File(_))
     }
 
-    /// Whether the file cannot be used, and the credentials of before count.
+    /// Whether the file is invalid and the previous credentials stay in use.
     pub fn is_broken(&self) -> bool {
         matches!(self, Self::File(file) if file.is_broken.load(Ordering::Relaxed))
     }
 
-    /// The caller of a call with these headers, on a connection whose client's certificate has
-    /// these names; none without a valid credential. Of two `authorization` headers none is valid.
+    /// The caller of a call with these headers and a client certificate of these names; none
+    /// without a valid credential. Two `authorization` headers are invalid.
     pub fn caller(&self, headers: &HeaderMap, names: &[String]) -> Option<Arc<Caller>> {
-        let Self::File(file) = self else { return self.anonymous() };
+        let file = match self {
+            Self::Open(anonymous) => return Some(anonymous.clone()),
+            Self::File(file) => file,
+        };
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let token = match (values.next(), values.next()) {
-            (Some(value), None) => Some(bearer(value.as_bytes())?),
+            (Some(value), None) => Some(bearer_token(value.as_bytes())?),
             (None, _) => None,
             (Some(_), Some(_)) => return None,
         };
         file.current.load().caller(token, names, SystemTime::now()).cloned()
     }
 
-    /// Takes the counts of all callers: of each its name and its counts by tenant.
+    /// Takes the counts of all callers: their names and counts by tenant.
     pub fn take_counts(&self) -> Vec<(String, HashMap<String, Counts>)> {
-        let usages = match self {
-            Self::Open(caller) => vec![(caller.name.clone(), caller.usage.clone())],
-            Self::File(file) => file.usages.all(),
+        let states = match self {
+            Self::Open(caller) => vec![(caller.name.clone(), caller.state.clone())],
+            Self::File(file) => file.states.all(),
         };
-        let counts = usages.into_iter().map(|(name, usage)| (name, usage.tally.take()));
-        counts.filter(|(_, counts)| !counts.is_empty()).collect()
+        states
+            .into_iter()
+            .map(|(name, state)| (name, state.tally.take()))
+            .filter(|(_, counts)| !counts.is_empty())
+            .collect()
     }
 
-    fn anonymous(&self) -> Option<Arc<Caller>> {
-        if let Self::Open(anonymous) = self { Some(anonymous.clone()) } else { None }
-    }
-
-    /// Reads the file again in a loop, and uses what it finds. A broken file changes nothing.
+    /// Reloads the file in a loop. An invalid file changes nothing.
     pub async fn reload(&self) -> Infallible {
         let Self::File(file) = self else { return std::future::pending().await };
         let path = file.path.clone();
-        reload::watch(file.first.clone(), move || reload::content(&path), |now| file.take(now))
-            .await
+        let read = move || reload::content(&path);
+        reload::watch(file.initial.clone(), read, |content| file.apply(content)).await
     }
 }
 
 impl CredentialsFile {
-    fn take(&self, content: &Content) {
+    fn apply(&self, content: &Content) {
         let credentials = content
             .as_ref()
             .map_err(Clone::clone)
-            .and_then(|content| read(content, self.default, &self.usages));
+            .and_then(|content| parse(content, self.default, &self.states));
         metrics::gauge!(CREDENTIALS_BROKEN.0).set(u8::from(credentials.is_err()));
         self.is_broken.store(credentials.is_err(), Ordering::Relaxed);
         match credentials {
             Ok(credentials) => {
-                tracing::info!(credentials = credentials.list().len(), "new credentials are used");
+                tracing::info!(credentials = credentials.list().len(), "reloaded the credentials");
                 self.current.store(Arc::new(credentials));
-                self.usages.forget_unused();
+                self.states.remove_unused();
             }
             Err(fault) => tracing::error!(
                 fault,
-                "the credentials file cannot be used: the credentials of before count on"
+                "the credentials file is invalid: the previous credentials stay in use"
             ),
         }
     }
 }
 
-/// A server without callers would refuse every call: an empty file is a fault.
-fn read(content: &[u8], default: Rate, usages: &Usages) -> Result<Credentials, String> {
-    let text = std::str::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
+/// Parses a file. An empty one is an error: without callers a server would refuse every call.
+fn parse(
+    content: &[u8],
+    default: RateLimits,
+    states: &CallerStates,
+) -> Result<Credentials, String> {
+    let text = std::str::from_utf8(content).map_err(|_| "the file is not UTF-8".to_owned())?;
     let credentials =
-        Credentials::parse(text, default, usages).map_err(|fault| fault.to_string())?;
+        Credentials::parse(text, default, states).map_err(|fault| fault.to_string())?;
     if credentials.list().is_empty() {
-        return Err("it has no callers: add one with `polynym token create`".to_owned());
+        return Err("the file has no callers: add one with `polynym token create`".to_owned());
     }
     Ok(credentials)
 }
 
-/// The token of `Bearer TOKEN` (RFC 6750, section 2.1); the scheme's case does not matter.
-pub(super) fn bearer(authorization: &[u8]) -> Option<Token<'_>> {
+/// Parses `Bearer TOKEN` (RFC 6750, section 2.1), with the scheme in any case.
+pub(super) fn bearer_token(authorization: &[u8]) -> Option<Token<'_>> {
     let (scheme, token) = std::str::from_utf8(authorization).ok()?.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") { Token::parse(token) } else { None }
 }
@@ -165,22 +172,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_other_than_bearer_tokens_are_none() {
-        let token = crate::access::generate_token().unwrap();
-        let token = token.expose_secret().to_owned();
+    fn only_bearer_tokens_are_accepted() {
+        let secret = crate::access::generate_token().unwrap();
+        let token = secret.expose_secret();
         for good in [format!("Bearer {token}"), format!("bearer {token}")] {
-            assert!(bearer(good.as_bytes()).is_some(), "{good}");
+            assert!(bearer_token(good.as_bytes()).is_some(), "{good}");
         }
-        for wrong in ["", "Bearer", &token, &format!("Basic {token}"), &format!("Bearer  {token}")]
+        for invalid in ["", "Bearer", token, &format!("Basic {token}"), &format!("Bearer  {token}")]
         {
-            assert!(bearer(wrong.as_bytes()).is_none(), "{wrong}");
+            assert!(bearer_token(invalid.as_bytes()).is_none(), "{invalid}");
         }
-        assert!(bearer(&[0xff, b' ', 0xfe]).is_none());
+        assert!(bearer_token(&[0xff, b' ', 0xfe]).is_none());
     }
 
     #[test]
     fn a_file_needs_callers() {
-        let fault = |content| read(content, Rate::default(), &Usages::default()).unwrap_err();
+        let fault =
+            |content| parse(content, RateLimits::default(), &CallerStates::default()).unwrap_err();
         assert!(fault(b"").contains("no callers"));
         assert!(fault(&[0xff]).contains("UTF-8"));
     }

@@ -1,15 +1,15 @@
-//! Fuzz targets of what decides who a caller is. `cargo test` runs each for a short while with
-//! random bytes; under `cargo bolero test` they run guided by coverage for as long as wanted.
+//! Fuzz targets of authentication. `cargo test` runs each briefly with random bytes; `cargo bolero
+//! test` runs them guided by coverage.
 
 use std::time::{Duration, SystemTime};
 
-use super::file::bearer;
-use super::{Credentials, Rate, Usages};
+use super::file::bearer_token;
+use super::{CallerStates, Credentials, RateLimits};
 
-const TIME: Duration = Duration::from_millis(500);
+const FUZZ_TIME: Duration = Duration::from_millis(500);
 
-/// Pieces of a credentials file, that random bytes hardly ever produce.
-const PIECES: [&str; 24] = [
+/// Fragments of a credentials file that random bytes rarely produce.
+const FRAGMENTS: [&str; 24] = [
     "[[caller]]\n",
     "[caller]\n",
     "name = ",
@@ -35,8 +35,8 @@ const PIECES: [&str; 24] = [
     "2030-01-01T00:00:00Z\n",
     "99999-13-41T99:00:00Z\n",
 ];
-/// A sound file, into which pieces are put.
-const SOUND: &str = "[[caller]]\nname = \"a\"\nrole = \"admin\"\ntenants = [\"*\"]\n\
+/// A valid file, to which fragments are appended.
+const VALID_FILE: &str = "[[caller]]\nname = \"a\"\nrole = \"admin\"\ntenants = [\"*\"]\n\
     token = \"sha256:a:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"\n";
 
 fn text(bytes: &[u8]) -> String {
@@ -44,18 +44,18 @@ fn text(bytes: &[u8]) -> String {
     for &byte in bytes {
         match byte.checked_sub(128) {
             None => text.push(char::from(byte)),
-            Some(piece) => text.push_str(PIECES[usize::from(piece) % PIECES.len()]),
+            Some(fragment) => text.push_str(FRAGMENTS[usize::from(fragment) % FRAGMENTS.len()]),
         }
     }
     text
 }
 
-/// A file that is taken gives nobody rights without a credential, and its faults show no hash.
+/// A valid file grants nothing without a credential, and errors show no hash.
 #[test]
 fn fuzz_credentials_file() {
-    bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
-        for text in [text(bytes), format!("{SOUND}{}", text(bytes))] {
-            match Credentials::parse(&text, Rate::default(), &Usages::default()) {
+    bolero::check!().with_test_time(FUZZ_TIME).for_each(|bytes: &[u8]| {
+        for text in [text(bytes), format!("{VALID_FILE}{}", text(bytes))] {
+            match Credentials::parse(&text, RateLimits::default(), &CallerStates::default()) {
                 Ok(credentials) => {
                     let now = SystemTime::UNIX_EPOCH;
                     assert!(credentials.caller(None, &[], now).is_none());
@@ -72,15 +72,15 @@ fn fuzz_credentials_file() {
     });
 }
 
-/// A header that is taken is `Bearer`, a space and the token, and nothing else.
+/// A valid header is `Bearer`, a space and the token, and nothing else.
 #[test]
 fn fuzz_authorization_header() {
     let good = format!("Bearer pn_a_{}", "A".repeat(43));
-    bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
-        let place = bytes.first().map_or(0, |byte| usize::from(*byte) % good.len());
-        let changed = [&good.as_bytes()[..place], bytes, &good.as_bytes()[place..]].concat();
+    bolero::check!().with_test_time(FUZZ_TIME).for_each(|bytes: &[u8]| {
+        let position = bytes.first().map_or(0, |byte| usize::from(*byte) % good.len());
+        let changed = [&good.as_bytes()[..position], bytes, &good.as_bytes()[position..]].concat();
         for header in [bytes, &changed] {
-            let Some(token) = bearer(header) else { continue };
+            let Some(token) = bearer_token(header) else { continue };
             let text = String::from_utf8(header.to_vec()).unwrap();
             let (scheme, rest) = text.split_once(' ').unwrap();
             assert!(scheme.eq_ignore_ascii_case("bearer"));

@@ -3,19 +3,19 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The rights of a caller: each role may do all that the roles before it may do.
+/// The rights of a caller. Each role has the rights of the previous roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Looks users up.
     Resolver,
-    /// Registers and changes users, too.
+    /// Also registers and changes users.
     Registrar,
-    /// Purges users and manages tenants, too.
+    /// Also purges users and manages tenants.
     Admin,
 }
 
 impl Role {
-    /// All roles, from the least.
+    /// All roles, in ascending order.
     pub const ALL: [Self; 3] = [Self::Resolver, Self::Registrar, Self::Admin];
 
     /// The name of the role in the credentials file.
@@ -41,6 +41,6 @@ impl FromStr for Role {
         Self::ALL
             .into_iter()
             .find(|role| role.name() == text)
-            .ok_or_else(|| "a role is resolver, registrar or admin".to_owned())
+            .ok_or_else(|| "the role must be resolver, registrar or admin".to_owned())
     }
 }

@@ -1,21 +1,21 @@
-//! The tally of a caller: its calls and look-ups by tenant, since it was last taken.
+//! The tally of a caller: its calls and look-ups by tenant, since they were last taken.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A metric: calls by their outcomes, or look-ups by the kinds of their identifiers.
+/// A metric: calls by outcome, or look-ups by kind of identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
-    /// Calls of a method that ended with a code, both by their names in gRPC.
+    /// Calls by method and code, both with their gRPC names.
     Call {
         /// Such as `GetUser`.
         method: &'static str,
         /// Such as `NOT_FOUND`.
         code: &'static str,
     },
-    /// Look-ups of identifiers of a kind.
+    /// Look-ups by kind of identifier.
     Resolve {
         /// Such as `email`.
         kind: &'static str,
@@ -38,33 +38,33 @@ impl fmt::Display for Metric {
 /// The counts of one tenant.
 pub type Counts = HashMap<Metric, u64>;
 
-/// The parts of a tally: threads with different parts do not wait for each other.
-const PARTS: usize = 8;
-/// The most tenants of a part: a caller may name tenants that do not exist.
-const TENANTS: usize = 2_000;
+/// The number of shards: threads on different shards do not wait for each other.
+const SHARDS: usize = 8;
+/// The maximum number of tenants of a shard: a caller may name tenants that do not exist.
+const MAX_TENANTS: usize = 2_000;
 
 /// The tally of one caller.
 #[derive(Debug, Default)]
-pub struct Tally([Part; PARTS]);
+pub struct Tally([Shard; SHARDS]);
 
-/// The counts of some threads, on cache lines of its own.
+/// The counts of some threads, on its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Part(Mutex<HashMap<String, Counts>>);
+struct Shard(Mutex<HashMap<String, Counts>>);
 
 thread_local! {
-    /// The part of this thread.
-    static PART: usize = {
+    /// The shard of this thread.
+    static THREAD_SHARD: usize = {
         static THREADS: AtomicUsize = AtomicUsize::new(0);
-        THREADS.fetch_add(1, Ordering::Relaxed) % PARTS
+        THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS
     };
 }
 
 impl Tally {
-    /// Counts something in a tenant.
+    /// Adds to a metric of a tenant.
     pub fn add(&self, tenant: &str, metric: Metric, count: u64) {
-        let mut tenants = self.0[PART.with(|part| *part)].lock();
-        let has_room = tenants.len() < TENANTS;
+        let mut tenants = self.0[THREAD_SHARD.with(|shard| *shard)].lock();
+        let has_room = tenants.len() < MAX_TENANTS;
         match tenants.get_mut(tenant) {
             Some(counts) => *counts.entry(metric).or_default() += count,
             None if has_room => {
@@ -76,25 +76,25 @@ impl Tally {
 
     /// Takes all counts, by tenant.
     pub fn take(&self) -> HashMap<String, Counts> {
-        let mut all: HashMap<String, Counts> = HashMap::new();
-        for part in &self.0 {
-            for (tenant, counts) in std::mem::take(&mut *part.lock()) {
-                let sums = all.entry(tenant).or_default();
+        let mut totals: HashMap<String, Counts> = HashMap::new();
+        for shard in &self.0 {
+            for (tenant, counts) in std::mem::take(&mut *shard.lock()) {
+                let sums = totals.entry(tenant).or_default();
                 for (metric, count) in counts {
                     *sums.entry(metric).or_default() += count;
                 }
             }
         }
-        all
+        totals
     }
 
-    /// Whether nothing was counted.
+    /// Whether it has no counts.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|part| part.lock().is_empty())
+        self.0.iter().all(|shard| shard.lock().is_empty())
     }
 }
 
-impl Part {
+impl Shard {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Counts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_counted_anew() {
+    fn taking_counts_resets_them() {
         let tally = Tally::default();
         tally.add("acme", FOUND, 2);
         tally.add("acme", FOUND, 3);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_threads_count_is_added_up() {
+    fn the_counts_of_threads_are_added() {
         let tally = Tally::default();
         std::thread::scope(|scope| {
             for _ in 0..20 {
@@ -136,11 +136,11 @@ mod tests {
     #[test]
     fn tenants_are_bounded() {
         let tally = Tally::default();
-        for n in 0..=TENANTS {
+        for n in 0..=MAX_TENANTS {
             tally.add(&n.to_string(), FOUND, 1);
         }
         tally.add("0", FOUND, 1);
         let taken = tally.take();
-        assert_eq!((taken.len(), taken["0"][&FOUND]), (TENANTS, 2));
+        assert_eq!((taken.len(), taken["0"][&FOUND]), (MAX_TENANTS, 2));
     }
 }

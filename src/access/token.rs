@@ -1,6 +1,6 @@
-//! Bearer tokens: `pn_<id>_<secret>`, and the hashes by which a server knows them.
+//! Bearer tokens, `pn_<id>_<secret>`, and the hashes that a server stores instead.
 //!
-//! The secret is 256 random bits, so that a fast hash keeps it: nobody can try that many.
+//! The secret has 256 random bits. A fast hash suffices: no search can try that many.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The start of every token, by which scanners find those that were published by mistake.
+/// The prefix of every token, for scanners of leaked secrets.
 const PREFIX: &str = "pn_";
-/// The start of every hash of a token.
+/// The prefix of every hash of a token.
 pub const HASH_PREFIX: &str = "sha256:";
-/// The characters of a secret: 256 bits in base64url (RFC 4648, section 5) without padding.
+/// The length of a secret: 256 bits in base64url (RFC 4648, section 5) without padding.
 const SECRET_CHARS: usize = 43;
-/// The characters of the id of a new token, and the most that an id may have.
+/// The length of the id of a new token, and the maximum length of an id.
 const ID_CHARS: usize = 10;
 const MAX_ID_CHARS: usize = 32;
 const ID_ALPHABET: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz0123456";
 
-/// A bearer token as a caller sends it. It does not print.
+/// A bearer token. Its secret is never printed.
 #[derive(Clone, Copy)]
 pub struct Token<'a> {
     id: &'a str,
@@ -29,15 +29,15 @@ pub struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Reads a token; none where the text is not one.
+    /// Parses a token; none if the text is not one.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
         let is_base64 = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-        let sound = is_id(id) && secret.len() == SECRET_CHARS && secret.bytes().all(is_base64);
-        sound.then_some(Self { id, secret })
+        let is_valid = is_id(id) && secret.len() == SECRET_CHARS && secret.bytes().all(is_base64);
+        is_valid.then_some(Self { id, secret })
     }
 
-    /// The part that names the token, and is no secret.
+    /// The public id of the token.
     pub const fn id(self) -> &'a str {
         self.id
     }
@@ -58,16 +58,16 @@ impl fmt::Debug for Token<'_> {
     }
 }
 
-/// The text of a new token, for its holder.
+/// Generates a token.
 ///
 /// # Errors
-/// The machine has no random numbers.
+/// The operating system has no source of random bytes.
 pub fn generate() -> Result<SecretString, String> {
     let mut random = [0; 32 + ID_CHARS];
-    getrandom::fill(&mut random).map_err(|error| format!("no random numbers: {error}"))?;
-    let (secret, id) = random.split_at(32);
+    getrandom::fill(&mut random).map_err(|error| format!("cannot read random bytes: {error}"))?;
+    let (secret, id_bytes) = random.split_at(32);
     let letter = |byte: &u8| char::from(ID_ALPHABET[usize::from(byte % 32)]);
-    let id: String = id.iter().map(letter).collect();
+    let id: String = id_bytes.iter().map(letter).collect();
     Ok(format!("{PREFIX}{id}_{}", URL_SAFE_NO_PAD.encode(secret)).into())
 }
 
@@ -84,7 +84,7 @@ pub struct TokenHash {
 }
 
 impl TokenHash {
-    /// Reads a hash; none where the text is not one.
+    /// Parses a hash; none if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, hex) = text.strip_prefix(HASH_PREFIX)?.split_once(':')?;
         let mut digest = [0; 32];
@@ -102,7 +102,7 @@ impl TokenHash {
         &self.id
     }
 
-    /// Whether this is the hash of the token, in a time that does not depend on the secret.
+    /// Whether this is the hash of the token. Compares in constant time.
     pub fn matches(&self, token: Token<'_>) -> bool {
         self.id == token.id && bool::from(self.digest.ct_eq(&token.digest()))
     }
@@ -122,9 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_matches_its_hash_alone() {
-        let (text, other) = (generate().unwrap(), generate().unwrap());
-        let (text, other) = (text.expose_secret(), Token::parse(other.expose_secret()).unwrap());
+    fn a_token_matches_only_its_own_hash() {
+        let secrets = [generate().unwrap(), generate().unwrap()];
+        let [text, other_text] = secrets.each_ref().map(|secret| secret.expose_secret());
+        let other = Token::parse(other_text).unwrap();
         let token = Token::parse(text).unwrap();
         let hash = TokenHash::parse(&token.hash().to_string()).unwrap();
         assert!(hash.matches(token));
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_tokens() {
+    fn malformed_tokens_are_rejected() {
         let good = generate().unwrap().expose_secret().to_owned();
         for wrong in [
             String::new(),

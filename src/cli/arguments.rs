@@ -1,10 +1,11 @@
-//! The program's arguments as a whole; each subcommand's own stand in its file.
+//! The program's arguments. Each subcommand's own arguments are in its module.
 
 use clap::{Parser, Subcommand};
 
+use super::offline::{completions, id, store, token};
 use super::{
-    attributes, bench, completions, id, identity, inbox, renormalize, resolve, store, tenant,
-    token, top, transfer, usage, user, watch,
+    attribute, bench, identity, inbox, renormalize, resolve, tenant, top, transfer, usage, user,
+    watch,
 };
 use crate::config::{Flags, Serve, Top};
 
@@ -25,7 +26,7 @@ Examples:
   polynym serve --sample
   polynym resolve email:joe.smith@example.com handle:joe
 
-Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
+Exit status: 0 success, 1 failure, 2 wrong usage or configuration.";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -39,7 +40,7 @@ pub enum Command {
     /// Run a server.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Flags<Serve>),
-    /// Make, look into and verify the store itself. Needs no server.
+    /// Create, inspect, upgrade and verify a store. Needs no server.
     #[command(subcommand, after_help = store::EXAMPLES)]
     Store(store::Store),
     /// Find the users that identifiers belong to.
@@ -48,13 +49,13 @@ pub enum Command {
     /// Register, show, change, merge and delete users.
     #[command(subcommand, after_help = user::EXAMPLES)]
     User(user::User),
-    /// Link, unlink, replace, verify and look into identities.
+    /// Link, unlink, replace, verify and inspect identities.
     #[command(subcommand, after_help = identity::EXAMPLES)]
     Identity(identity::Identity),
-    /// Show the names of attributes, and define attributes.
-    #[command(subcommand, after_help = attributes::EXAMPLES)]
-    Attribute(attributes::Attribute),
-    /// Show and set tenants and their policies.
+    /// List the names of attributes, and define attributes.
+    #[command(subcommand, after_help = attribute::EXAMPLES)]
+    Attribute(attribute::Attribute),
+    /// Show, set and delete tenants and their policies.
     #[command(subcommand, after_help = tenant::EXAMPLES)]
     Tenant(tenant::Tenant),
     /// Import users from a file of JSON Lines or CSV.
@@ -63,40 +64,40 @@ pub enum Command {
     /// Export a tenant and its users as JSON Lines.
     #[command(after_help = transfer::arguments::EXPORT_EXAMPLES)]
     Export(transfer::arguments::Export),
-    /// Copy the embedded store to a file, while it is served.
+    /// Back up the embedded store of a running server to a file.
     #[command(after_help = transfer::backup::EXAMPLES)]
     Backup(transfer::backup::Backup),
-    /// Make an embedded store of a backup. Needs no server.
+    /// Restore an embedded store from a backup. Needs no server.
     #[command(after_help = transfer::backup::EXAMPLES)]
     Restore(store::Restore),
-    /// Print made-up users as JSON Lines, to import them. Needs no server.
+    /// Print made-up users as JSON Lines for `import`. Needs no server.
     #[command(after_help = transfer::sample::EXAMPLES)]
     Sample(transfer::sample::Sample),
-    /// Move a tenant's identities to the present rules of normalisation.
+    /// Move a tenant's identities to the current normalisation rules.
     #[command(after_help = renormalize::EXAMPLES)]
     Renormalize(renormalize::Renormalize),
-    /// Make, show and revoke the tokens of a server's callers. Needs no server.
+    /// Create, list and revoke tokens of a server's callers. Needs no server.
     #[command(subcommand, after_help = token::EXAMPLES)]
     Token(token::Token),
     /// Generate ids, or show the fields of one. Needs no server.
     #[command(subcommand, after_help = id::EXAMPLES)]
     Id(id::Id),
-    /// Show what happens to users, as it happens.
+    /// Show changes to users as they happen.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
-    /// Send notices to users, and list, mark and delete those of a user.
+    /// Send notices to users, and list, mark and delete the notices of a user.
     #[command(subcommand, after_help = inbox::EXAMPLES)]
     Inbox(inbox::Inbox),
-    /// Show how often callers did what in a tenant, by minute, hour or day.
+    /// Show usage counts of a tenant by minute, hour or day.
     #[command(after_help = usage::EXAMPLES)]
     Usage(usage::Usage),
-    /// Load a running server and measure it.
+    /// Measure a running server under load.
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Run),
-    /// Watch a server: calls a second, times, errors, and what is in use.
+    /// Monitor a server: call rate, latency, errors and resources in use.
     #[command(after_help = top::EXAMPLES)]
     Top(Flags<Top>),
-    /// Print a script that completes this program's commands in a shell.
+    /// Print a shell completion script.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Completions),
 }

@@ -1,130 +1,77 @@
-//! Attributes as they are typed, `NAME=VALUE` or `NAME:TYPE=VALUE`, and as they are shown.
+//! `polynym attribute`.
 
-use clap::ValueEnum;
-use prost_types::Timestamp;
+mod define;
 
-use super::output::printable;
-use crate::proto::v1::attribute_value::Kind;
-use crate::proto::v1::{AttributeValue, StringList};
+use clap::{Args, Subcommand};
 
-/// The type of an attribute's value, by the word for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ValueType {
-    String,
-    Int,
-    Double,
-    Bool,
-    Time,
-    List,
+use super::client::Session;
+use super::failure::Failure;
+use super::output::{self, printable};
+use crate::config::{Client, Flags};
+use crate::proto::v1::ListAttributeNamesRequest;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym attribute names --tenant acme
+  polynym attribute define bio --no-index";
+
+const NAMES: &str = "Example:\n  polynym attribute names --tenant acme";
+const DEFINE: &str = "\
+Examples:
+  polynym attribute define level --type int
+  polynym attribute define bio --no-index
+  polynym attribute define bio
+
+Without --type and --no-index, an attribute has any type and is indexed. The servers change the
+index, and continue if this command is stopped.";
+
+/// Names in one call.
+const PAGE_SIZE: i32 = 1_000;
+
+#[derive(Subcommand)]
+pub enum Attribute {
+    /// List the names of all attributes that a tenant's users have or had.
+    #[command(after_help = NAMES)]
+    Names(Names),
+    /// Define an attribute: the type of its values, and whether it is indexed.
+    #[command(after_help = DEFINE)]
+    Define(define::Define),
 }
 
-impl ValueType {
-    /// The words, for errors.
-    pub const WORDS: &str = "string, int, double, bool, time and list";
+#[derive(Args)]
+pub struct Names {
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
 
-    /// The type that a word names, if it names one.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::from_str(word, false).ok()
+pub async fn run(command: Attribute) -> Result<(), Failure> {
+    match command {
+        Attribute::Names(command) => names(command).await,
+        Attribute::Define(command) => define::define(command).await,
     }
 }
 
-/// An attribute as typed on the command line.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Attribute {
-    /// Its name.
-    pub name: String,
-    /// Its value.
-    pub value: AttributeValue,
-}
-
-/// Reads `NAME=VALUE`, a text, or `NAME:TYPE=VALUE`.
-pub fn parse(text: &str) -> Result<Attribute, String> {
-    let form = "write NAME=VALUE or NAME:TYPE=VALUE";
-    let (name, value) = text.split_once('=').ok_or(form)?;
-    let (name, kind) = name.rsplit_once(':').unwrap_or((name, "string"));
-    if name.is_empty() {
-        return Err(form.to_owned());
-    }
-    let kind = ValueType::parse(kind);
-    let kind = kind.ok_or_else(|| format!("the type is one of {}", ValueType::WORDS))?;
-    let value = AttributeValue { kind: Some(typed(kind, value)?) };
-    Ok(Attribute { name: name.to_owned(), value })
-}
-
-fn typed(kind: ValueType, value: &str) -> Result<Kind, String> {
-    let not = |what: &str| format!("the value is not {what}");
-    Ok(match kind {
-        ValueType::String => Kind::StringValue(value.to_owned()),
-        ValueType::Int => {
-            Kind::IntValue(value.parse().map_err(|_| not("a whole number of 64 bits"))?)
-        }
-        ValueType::Double => Kind::DoubleValue(value.parse().map_err(|_| not("a number"))?),
-        ValueType::Bool => Kind::BoolValue(value.parse().map_err(|_| not("true or false"))?),
-        ValueType::Time => {
-            Kind::TimeValue(time(value).ok_or_else(|| not("a time such as 2026-01-31T12:00:00Z"))?)
-        }
-        ValueType::List => Kind::ListValue(StringList { values: items(value) }),
-    })
-}
-
-fn time(value: &str) -> Option<Timestamp> {
-    value.parse().ok()
-}
-
-fn items(value: &str) -> Vec<String> {
-    value.split(',').filter(|_| !value.is_empty()).map(str::to_owned).collect()
-}
-
-/// The value as text, safe to print.
-pub fn text(value: &AttributeValue) -> String {
-    let text = match &value.kind {
-        None => String::new(),
-        Some(Kind::StringValue(text)) => text.clone(),
-        Some(Kind::IntValue(number)) => number.to_string(),
-        Some(Kind::DoubleValue(number)) => number.to_string(),
-        Some(Kind::BoolValue(yes)) => yes.to_string(),
-        Some(Kind::TimeValue(time)) => time.to_string(),
-        Some(Kind::ListValue(list)) => list.values.join(", "),
-    };
-    printable(&text).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kind(text: &str) -> Kind {
-        parse(text).unwrap().value.kind.unwrap()
-    }
-
-    #[test]
-    fn each_type_is_read() {
-        assert_eq!(parse("team=search=2").unwrap().name, "team");
-        assert_eq!(kind("team=search=2"), Kind::StringValue("search=2".to_owned()));
-        assert_eq!(kind("site=https://a:1/"), Kind::StringValue("https://a:1/".to_owned()));
-        assert_eq!(kind("level:int=-3"), Kind::IntValue(-3));
-        assert_eq!(kind("score:double=0.5"), Kind::DoubleValue(0.5));
-        assert_eq!(kind("staff:bool=true"), Kind::BoolValue(true));
-        let joined = Timestamp { seconds: 1_769_860_800, nanos: 500_000_000 };
-        assert_eq!(kind("joined:time=2026-01-31T12:00:00.5Z"), Kind::TimeValue(joined));
-        let list = |values: &[&str]| {
-            Kind::ListValue(StringList { values: values.iter().map(ToString::to_string).collect() })
+async fn names(command: Names) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut page_token = String::new();
+    loop {
+        let request = ListAttributeNamesRequest {
+            tenant: session.tenant(),
+            page_size: PAGE_SIZE,
+            page_token,
         };
-        assert_eq!(kind("tags:list=a,b c"), list(&["a", "b c"]));
-        assert_eq!(kind("tags:list="), list(&[]));
-    }
-
-    #[test]
-    fn what_is_wrong_is_said() {
-        for (text, part) in [
-            ("team", "NAME=VALUE"),
-            ("=x", "NAME=VALUE"),
-            ("level:int=3.5", "whole number"),
-            ("level:number=3", "string, int"),
-            ("staff:bool=yes", "true or false"),
-            ("joined:time=yesterday", "2026-01-31"),
-        ] {
-            assert!(parse(text).unwrap_err().contains(part), "{text}");
+        let outcome = session.admin().list_attribute_names(session.request(request)).await;
+        let answer = session.answer(outcome)?;
+        if session.json() {
+            output::print_message("ListAttributeNamesResponse", &answer)?;
+        } else {
+            for name in &answer.names {
+                output::print(&format!("{}\n", printable(name)))?;
+            }
+        }
+        page_token = answer.next_page_token;
+        if page_token.is_empty() {
+            return Ok(());
         }
     }
 }

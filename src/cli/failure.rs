@@ -1,26 +1,29 @@
 //! The failures of commands.
 
+pub mod report;
+
+use std::error::Error;
 use std::io;
+use std::iter::successors;
 
 use tonic::Status;
 
-use super::client::{HUNG_UP, was_hung_up};
 use crate::config::SettingErrors;
 
-/// Why a command did not succeed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub enum Failure {
     /// The configuration is wrong.
     Config(SettingErrors),
-    /// The arguments contradict each other, in a sentence.
+    /// The arguments contradict each other.
     Usage(String),
     /// A call failed.
     Call(Box<FailedCall>),
-    /// Another failure, in a sentence.
+    /// Any other failure.
     Other(String),
     /// The error was already printed.
     AlreadyReported,
-    /// The reader of standard output has closed it.
+    /// The reader of standard output closed it.
     PipeClosed,
     /// Ctrl-C, after everything was printed.
     Interrupted,
@@ -29,9 +32,9 @@ pub enum Failure {
 /// A call that failed.
 #[derive(Debug)]
 pub struct FailedCall {
-    /// The server's answer, or the reason why there is none.
+    /// The server's status, or that of a call without an answer.
     pub status: Status,
-    /// The request's id, where sending it again is safe.
+    /// The request id, if the call is safe to send again.
     pub request_id: Option<String>,
     /// Whether answers are printed as JSON.
     pub json: bool,
@@ -45,7 +48,8 @@ impl From<SettingErrors> for Failure {
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
-        let status = if was_hung_up(&status) { Status::unknown(HUNG_UP) } else { status };
+        let status =
+            if is_connection_closed(&status) { Status::unknown(CONNECTION_CLOSED) } else { status };
         Failure::Call(Box::new(FailedCall { status, request_id: None, json: false }))
     }
 }
@@ -57,4 +61,13 @@ impl From<io::Error> for Failure {
             _ => Failure::Other(format!("cannot write: {error}")),
         }
     }
+}
+
+/// The message of [`is_connection_closed`].
+pub const CONNECTION_CLOSED: &str = "the connection was closed before the call was sent";
+
+/// Whether the connection was closed before it accepted the call.
+pub fn is_connection_closed(status: &Status) -> bool {
+    let causes = successors(status.source(), |&cause| cause.source());
+    causes.filter_map(|cause| cause.downcast_ref::<hyper::Error>()).any(hyper::Error::is_canceled)
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::failure::Failure;
 
-/// The folder that a file is in.
+/// The folder of a file.
 pub fn folder(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
 /// A failure that names the file.
-pub fn fault(path: &Path, error: impl Display) -> Failure {
+pub fn failure(path: &Path, error: impl Display) -> Failure {
     Failure::Other(format!("{}: {error}", path.display()))
 }

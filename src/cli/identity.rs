@@ -2,13 +2,12 @@
 
 use clap::{Args, Subcommand};
 
+use super::client::user_ref::{self, UserRef};
 use super::client::{Session, request_id};
 use super::failure::Failure;
-use super::identifier::Typed;
-use super::output::{Table, printable};
-use super::user::Change;
-use super::who::Who;
-use super::{identifier, output, user, who};
+use super::output::{self, Table, printable};
+use super::text::identifier::{self, IdentifierArg};
+use super::user::change::{self, Change};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
     CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, MoveIdentityRequest,
@@ -37,56 +36,56 @@ Examples:
   polynym identity check handle:joe
   polynym identity check handle:joe --user email:joe@example.com
 
-Exit status: 0 it could be linked now; 1 it could not, or the call failed.";
+Exit status: 0 the identifier can be linked; 1 it cannot, or the call failed.";
 const RELEASE: &str = "Example:\n  polynym identity release handle:joe";
 const NORMALIZE: &str = "Example:\n  polynym identity normalize email:Joe.Smith@Exämple.COM";
 
 #[derive(Subcommand)]
 pub enum Identity {
-    /// Give a user an identity.
+    /// Link an identity to a user.
     #[command(after_help = LINK)]
     Link(Link),
-    /// Take an identity from a user.
+    /// Unlink an identity from a user.
     #[command(after_help = UNLINK)]
     Unlink(Unlink),
-    /// Put a new identity in the place of an old one, in one step.
+    /// Replace an identity by a new one, in one step.
     #[command(after_help = REPLACE)]
     Replace(Replace),
     /// Move an identity from one user to another, in one step.
     #[command(after_help = MOVE)]
     Move(Move),
-    /// Say that an identity is verified, or that it is not.
+    /// Mark an identity as verified, or as not verified.
     #[command(after_help = VERIFY)]
     Verify(Verify),
-    /// Tell whether an identifier could be linked now.
+    /// Check whether an identifier can be linked.
     #[command(after_help = CHECK)]
     Check(Check),
-    /// Show what an identifier becomes before it is compared, and which rules make it so.
+    /// Show the normalised form of an identifier, and the rules that apply.
     #[command(after_help = NORMALIZE)]
-    Normalize(Look),
-    /// End the hold on an identifier, so that others can take it.
+    Normalize(Normalize),
+    /// Release the hold on an identifier, so that other users can link it.
     #[command(after_help = RELEASE)]
     Release(Release),
 }
 
 #[derive(Args)]
 pub struct Link {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
-    identifier: Typed,
-    /// The name that the provider of a social account gives it, to show it by.
+    identifier: IdentifierArg,
+    /// The display name of a social account.
     #[arg(long, value_name = "NAME", default_value = "")]
     display: String,
-    /// It is verified that the identifier is the user's.
+    /// Mark the identity as verified.
     #[arg(long)]
     verified: bool,
     /// The person or program that verified it.
     #[arg(long, value_name = "WHO", default_value = "", requires = "verified")]
     by: String,
-    /// It shall be the primary identity of its kind.
+    /// Make it the primary identity of its kind.
     #[arg(long)]
     primary: bool,
     #[command(flatten)]
@@ -95,43 +94,43 @@ pub struct Link {
 
 #[derive(Args)]
 pub struct Unlink {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
-    identifier: Typed,
+    identifier: IdentifierArg,
     #[command(flatten)]
     change: Change,
 }
 
 #[derive(Args)]
 pub struct Replace {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
-    /// The identifier to give up.
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
+    /// The identifier to unlink.
     #[arg(value_parser = identifier::parse)]
-    old: Typed,
-    /// The identifier to take instead.
+    old: IdentifierArg,
+    /// The identifier to link instead.
     #[arg(value_parser = identifier::parse)]
-    new: Typed,
+    new: IdentifierArg,
     #[command(flatten)]
     change: Change,
 }
 
 #[derive(Args)]
 pub struct Move {
-    /// The user who has it: an id, or an identifier that it owns.
-    #[arg(value_parser = who::parse)]
-    from: Who,
-    /// The user who gets it, likewise.
-    #[arg(value_parser = who::parse)]
-    to: Who,
+    /// The current owner: an id, or an identifier of the user.
+    #[arg(value_parser = user_ref::parse)]
+    from: UserRef,
+    /// The new owner: an id, or an identifier of the user.
+    #[arg(value_parser = user_ref::parse)]
+    to: UserRef,
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
-    identifier: Typed,
-    /// Check all this, and do nothing.
+    identifier: IdentifierArg,
+    /// Show the result without applying it.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -140,16 +139,16 @@ pub struct Move {
 
 #[derive(Args)]
 pub struct Verify {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
-    identifier: Typed,
+    identifier: IdentifierArg,
     /// The person or program that verified it.
     #[arg(long, value_name = "WHO", default_value = "", conflicts_with = "revoke")]
     by: String,
-    /// Say that it is not verified, in place of that it is.
+    /// Mark the identity as not verified.
     #[arg(long)]
     revoke: bool,
     #[command(flatten)]
@@ -157,10 +156,10 @@ pub struct Verify {
 }
 
 #[derive(Args)]
-pub struct Look {
+pub struct Normalize {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
-    identifier: Typed,
+    identifier: IdentifierArg,
     #[command(flatten)]
     settings: Flags<Client>,
 }
@@ -169,11 +168,11 @@ pub struct Look {
 pub struct Check {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
-    identifier: Typed,
-    /// The user to link it to: an identifier that is held for this user counts as free. An id, or
-    /// an identifier that the user owns.
-    #[arg(long, value_name = "USER", value_parser = who::parse)]
-    user: Option<Who>,
+    identifier: IdentifierArg,
+    /// The user to link it to, for whom held identifiers are available: an id, or an identifier of
+    /// the user.
+    #[arg(long, value_name = "USER", value_parser = user_ref::parse)]
+    user: Option<UserRef>,
     #[command(flatten)]
     settings: Flags<Client>,
 }
@@ -182,8 +181,8 @@ pub struct Check {
 pub struct Release {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
-    identifier: Typed,
-    /// A UUID that names this call: sent again with it, the call happens once at most.
+    identifier: IdentifierArg,
+    /// A UUID that identifies this call, so that a retry takes effect at most once.
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
@@ -205,7 +204,7 @@ pub async fn run(command: Identity) -> Result<(), Failure> {
 
 async fn link(command: Link) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let request = LinkIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
@@ -217,17 +216,14 @@ async fn link(command: Link) -> Result<(), Failure> {
         etag: command.change.etag,
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.link_identity(request).await }
-    };
+    let send = async |request| session.registry().link_identity(request).await;
 
-    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
 async fn unlink(command: Unlink) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let request = UnlinkIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
@@ -235,17 +231,14 @@ async fn unlink(command: Unlink) -> Result<(), Failure> {
         etag: command.change.etag,
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.unlink_identity(request).await }
-    };
+    let send = async |request| session.registry().unlink_identity(request).await;
 
-    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
 async fn replace(command: Replace) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let request = ReplaceIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
@@ -254,17 +247,14 @@ async fn replace(command: Replace) -> Result<(), Failure> {
         etag: command.change.etag,
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.replace_identity(request).await }
-    };
+    let send = async |request| session.registry().replace_identity(request).await;
 
-    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
 async fn move_to(command: Move) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let request = MoveIdentityRequest {
         tenant: session.tenant(),
         from_user_id: command.from.id(&session).await?,
@@ -274,17 +264,14 @@ async fn move_to(command: Move) -> Result<(), Failure> {
         request_id: request_id.clone(),
         validate_only: command.dry_run,
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.move_identity(request).await }
-    };
+    let send = async |request| session.registry().move_identity(request).await;
 
-    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
 async fn verify(command: Verify) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let request = VerifyIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
@@ -294,12 +281,9 @@ async fn verify(command: Verify) -> Result<(), Failure> {
         etag: command.change.etag,
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.verify_identity(request).await }
-    };
+    let send = async |request| session.registry().verify_identity(request).await;
 
-    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
 async fn release(command: Release) -> Result<(), Failure> {
@@ -308,10 +292,7 @@ async fn release(command: Release) -> Result<(), Failure> {
     let identifier = Some(command.identifier.message);
     let request =
         ReleaseHoldRequest { tenant: session.tenant(), identifier, request_id: request_id.clone() };
-    let send = |request| {
-        let mut admin = session.admin();
-        async move { admin.release_hold(request).await }
-    };
+    let send = async |request| session.admin().release_hold(request).await;
     let answer = session.mutate(&request_id, request, send).await?;
     if session.json() {
         return output::print_message("ReleaseHoldResponse", &answer);
@@ -334,7 +315,7 @@ async fn check(command: Check) -> Result<(), Failure> {
     let answer =
         session.answer(session.directory().check_identity(session.request(request)).await)?;
     if session.json() {
-        output::print_whole_message("CheckIdentityResponse", &answer)?;
+        output::print_message_with_defaults("CheckIdentityResponse", &answer)?;
     } else {
         output::print_table(&verdict(&answer))?;
     }
@@ -354,7 +335,7 @@ fn verdict(answer: &CheckIdentityResponse) -> Table {
     table
 }
 
-async fn normalize(command: Look) -> Result<(), Failure> {
+async fn normalize(command: Normalize) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request = NormalizeIdentityRequest {
         tenant: session.tenant(),

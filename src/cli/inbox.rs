@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 use prost_types::Timestamp;
 
 use super::client::Session;
+use super::client::user_ref::{self, UserRef};
 use super::failure::Failure;
 use super::output;
-use super::time::instant;
-use super::who::{self, Who};
+use super::text::time::instant;
 use crate::config::{Client, Flags};
 use crate::proto::v1::{DeleteNoticeRequest, MarkReadRequest, MarkReadResponse};
 
@@ -30,8 +30,8 @@ const DELETE: &str = "\
 Examples:
   polynym inbox delete handle:joe 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
-/// The end of the year 9999: no notice is sent later, whatever the server's clock says.
-const LATEST: Timestamp = Timestamp { seconds: 253_402_300_799, nanos: 0 };
+/// The end of the year 9999, which is later than any notice on any clock.
+const END_OF_TIME: Timestamp = Timestamp { seconds: 253_402_300_799, nanos: 0 };
 
 /// Commands for inboxes.
 #[derive(Subcommand)]
@@ -39,7 +39,7 @@ pub enum Inbox {
     /// Send a notice to users.
     #[command(after_help = send::SEND)]
     Send(send::Send),
-    /// List the notices of a user, the latest first.
+    /// List the notices of a user, latest first.
     #[command(after_help = list::LIST)]
     List(list::List),
     /// Mark notices of a user as read.
@@ -52,9 +52,9 @@ pub enum Inbox {
 
 #[derive(Args)]
 pub struct Read {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     /// The ids of the notices.
     #[arg(value_name = "NOTICE", required_unless_present_any = ["all", "up_to"])]
     notices: Vec<String>,
@@ -70,9 +70,9 @@ pub struct Read {
 
 #[derive(Args)]
 pub struct Delete {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     /// The id of the notice.
     #[arg(value_name = "NOTICE")]
     notice: String,
@@ -91,12 +91,11 @@ pub async fn run(command: Inbox) -> Result<(), Failure> {
 
 async fn read(command: Read) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let user_id = command.user.id(&session).await?;
     let request = MarkReadRequest {
         tenant: session.tenant(),
-        user_id,
+        user_id: command.user.id(&session).await?,
         notice_ids: command.notices,
-        up_to_time: command.up_to.or_else(|| command.all.then_some(LATEST)),
+        up_to_time: command.up_to.or_else(|| command.all.then_some(END_OF_TIME)),
     };
     session.answer(session.inbox().mark_read(session.request(request)).await)?;
     done(&session, "marked as read")
@@ -112,8 +111,8 @@ async fn delete(command: Delete) -> Result<(), Failure> {
 }
 
 fn done(session: &Session, what: &str) -> Result<(), Failure> {
-    match session.json() {
-        true => output::print_message("MarkReadResponse", &MarkReadResponse {}),
-        false => output::print(&format!("{what}\n")),
+    if session.json() {
+        return output::print_message("MarkReadResponse", &MarkReadResponse {});
     }
+    output::print(&format!("{what}\n"))
 }

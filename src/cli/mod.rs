@@ -1,50 +1,41 @@
-//! The command line: its arguments, one file for each subcommand, and how answers and failures are
-//! shown. Everything here but `id`, `token` and `completions` is a client of a server's API;
-//! `serve` and `store` are run by the program's main.
+//! The command line: its arguments, one module for each subcommand, and the output of answers and
+//! failures. The commands in `offline` need no server; all others are clients of a server's API.
+//! The program's main runs `serve` and `store`.
 
 mod arguments;
 mod attribute;
-mod attributes;
 mod bench;
 mod client;
-mod completions;
-mod confirm;
-mod event;
 mod failure;
 mod files;
-mod id;
-mod identifier;
 mod identity;
 mod inbox;
+mod offline;
 pub mod output;
-mod pages;
 mod renormalize;
-mod report;
 mod resolve;
-pub mod store;
 mod tenant;
-mod time;
-mod token;
+mod text;
 mod top;
 mod transfer;
 mod usage;
 mod user;
-mod view;
 mod watch;
-mod who;
 
 pub use arguments::{Arguments, Command};
 pub use failure::Failure;
+pub use offline::store;
 
 use clap::CommandFactory;
 
 use crate::config::{Flags, Serve};
+use offline::{completions, id, token};
 
-/// Runs a command, all of whose output goes to standard output. `serve` is given the settings of a
-/// server to run, `store` what to do with a store.
+/// Runs a command, which prints its results to standard output. Calls `serve` with a server's
+/// settings, and `store` with a command on a store.
 ///
 /// # Errors
-/// What [`Failure::report`] is to tell.
+/// The failure, for [`Failure::report`].
 pub fn run(
     command: Command,
     serve: impl FnOnce(&Flags<Serve>) -> Result<(), Failure>,
@@ -57,7 +48,7 @@ pub fn run(
         Command::User(command) => client::block_on(user::run(command)),
         Command::Watch(command) => client::block_on(watch::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
-        Command::Attribute(command) => client::block_on(attributes::run(command)),
+        Command::Attribute(command) => client::block_on(attribute::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
         Command::Inbox(command) => client::block_on(inbox::run(command)),
         Command::Usage(command) => client::block_on(usage::run(command)),

@@ -4,8 +4,8 @@ use clap::Args;
 
 use super::client::Session;
 use super::failure::Failure;
-use super::output::printable;
-use super::{identifier, output};
+use super::output::{self, printable};
+use super::text::identifier;
 use crate::config::{Client, Flags};
 use crate::proto::v1::renormalize_response::Problem;
 use crate::proto::v1::{RenormalizeRequest, RenormalizeResponse};
@@ -17,10 +17,10 @@ Examples:
 
 #[derive(Args)]
 pub struct Renormalize {
-    /// Tell what would collide or fail, and change nothing.
+    /// Show collisions and errors without applying the change.
     #[arg(long)]
     dry_run: bool,
-    /// Go on where a run was broken off: the token that it printed last.
+    /// Continue an interrupted run, with the token that it printed.
     #[arg(long, value_name = "TOKEN", default_value = "")]
     from: String,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct Renormalize {
 pub async fn run(command: Renormalize) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let (tenant, validate_only, page_token) = (session.tenant(), command.dry_run, command.from);
-    // Has no deadline of its own: it takes as long as there are users.
+    // Without a deadline: the time depends on the number of users.
     let request = RenormalizeRequest { tenant, validate_only, page_token };
     let mut answers = session.answer(session.admin().renormalize(request).await)?;
     let mut last = RenormalizeResponse::default();
@@ -42,8 +42,8 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
             }
             Ok(None) => break,
             Err(status) => {
-                eprintln!("broken off: go on with --from {}", printable(&last.page_token));
-                return Err(session.failed(status, None));
+                eprintln!("interrupted: continue with --from {}", printable(&last.page_token));
+                return Err(session.failure(status, None));
             }
         }
     }

@@ -1,19 +1,18 @@
 //! `polynym resolve`.
 
 use clap::{Args, ValueEnum};
-use comfy_table::Table;
 use prost_types::Timestamp;
 use tonic::Code;
-use tonic_types::Status as RpcStatus;
 
 use super::client::Session;
 use super::failure::Failure;
-use super::identifier::Typed;
-use super::output::printable;
-use super::report::rich;
-use super::time::instant;
-use super::{identifier, output, view};
+use super::failure::report::rpc_status;
+use super::output::{self, Table, printable};
+use super::text::identifier::{self, IdentifierArg};
+use super::text::time::instant;
+use super::text::user_table;
 use crate::config::{Client, Flags};
+use crate::proto::google::rpc::Status as RpcStatus;
 use crate::proto::v1::batch_resolve_identities_response::result::Outcome;
 use crate::proto::v1::batch_resolve_identities_response::{Found, Result as Item};
 use crate::proto::v1::{
@@ -32,15 +31,15 @@ pub struct Resolve {
     /// The identifiers: email:…, handle:…, phone:+…, phone/REGION:…, social:PROVIDER/SUBJECT,
     /// url:https://…
     #[arg(required = true, value_name = "IDENTIFIER", value_parser = identifier::parse)]
-    identifiers: Vec<Typed>,
+    identifiers: Vec<IdentifierArg>,
     /// The freshness of the answer.
     #[arg(long, value_enum, default_value = "latest")]
     consistency: Freshness,
-    /// Show disabled users, too.
+    /// Show disabled users.
     #[arg(long)]
     show_disabled: bool,
-    /// Ask who owned the identifiers then: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d. Needs
-    /// the role registrar.
+    /// Show the owners at a time: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d. Needs the role
+    /// registrar.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     as_of: Option<Timestamp>,
     #[command(flatten)]
@@ -49,11 +48,11 @@ pub struct Resolve {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Freshness {
-    /// The state that a majority has acknowledged; it may be stale for the length of a failover.
+    /// The state that a majority has acknowledged. May be stale during a failover.
     Latest,
     /// Never stale.
     Linearizable,
-    /// From the nearest member of the database, which may lag behind.
+    /// The state of the nearest member of the database, which may lag.
     Eventual,
 }
 
@@ -75,7 +74,11 @@ pub async fn run(command: Resolve) -> Result<(), Failure> {
     }
 }
 
-async fn resolve_one(session: &Session, typed: &Typed, command: &Resolve) -> Result<(), Failure> {
+async fn resolve_one(
+    session: &Session,
+    typed: &IdentifierArg,
+    command: &Resolve,
+) -> Result<(), Failure> {
     let request = ResolveIdentityRequest {
         tenant: session.tenant(),
         identifier: Some(typed.message.clone()),
@@ -85,9 +88,9 @@ async fn resolve_one(session: &Session, typed: &Typed, command: &Resolve) -> Res
         ..Default::default()
     };
     let found = match session.directory().resolve_identity(session.request(request)).await {
-        Err(status) if status.code() == Code::NotFound => Err(rich(&status)),
-        answer => {
-            let ResolveIdentityResponse { user, identity } = session.answer(answer)?;
+        Err(status) if status.code() == Code::NotFound => Err(rpc_status(&status)),
+        outcome => {
+            let ResolveIdentityResponse { user, identity } = session.answer(outcome)?;
             Ok(Found { user, identity })
         }
     };
@@ -97,7 +100,7 @@ async fn resolve_one(session: &Session, typed: &Typed, command: &Resolve) -> Res
 
 async fn resolve_many(
     session: &Session,
-    typed: &[Typed],
+    typed: &[IdentifierArg],
     command: &Resolve,
 ) -> Result<(), Failure> {
     let request = BatchResolveIdentitiesRequest {
@@ -108,13 +111,13 @@ async fn resolve_many(
         as_of: command.as_of,
         ..Default::default()
     };
-    let answer = session.directory().batch_resolve_identities(session.request(request)).await;
-    let results = session.answer(answer)?.results;
-    let items: Vec<_> = typed.iter().zip(results.into_iter().map(outcome)).collect();
+    let outcome = session.directory().batch_resolve_identities(session.request(request)).await;
+    let results = session.answer(outcome)?.results;
+    let items: Vec<_> = typed.iter().zip(results.into_iter().map(found_or_error)).collect();
     show(session, &items)
 }
 
-fn outcome(item: Item) -> Result<Found, RpcStatus> {
+fn found_or_error(item: Item) -> Result<Found, RpcStatus> {
     match item.outcome {
         Some(Outcome::Found(found)) => Ok(found),
         Some(Outcome::Error(status)) => Err(status),
@@ -126,9 +129,11 @@ fn outcome(item: Item) -> Result<Found, RpcStatus> {
     }
 }
 
-/// Shows answers as a table, or as one object a line, in the order in which was asked; and errors
-/// on standard error.
-fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Result<(), Failure> {
+/// Shows answers in the order of the request, as a table or as JSON, and errors on standard error.
+fn show(
+    session: &Session,
+    items: &[(&IdentifierArg, Result<Found, RpcStatus>)],
+) -> Result<(), Failure> {
     if session.json() {
         items.iter().try_for_each(|(typed, outcome)| print_item(typed, outcome))?;
     } else {
@@ -139,35 +144,27 @@ fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Resu
         }
     }
 
-    let mut failed = false;
+    let mut result = Ok(());
     for (typed, outcome) in items {
         if let Err(status) = outcome {
             eprintln!("{}: {}", printable(&typed.text), printable(&status.message));
-            failed = true;
+            result = Err(Failure::AlreadyReported);
         }
     }
-
-    if failed { Err(Failure::AlreadyReported) } else { Ok(()) }
+    result
 }
 
-/// Prints one item in the same form for one and for many. An error has a line too, which keeps the
-/// order.
-fn print_item(typed: &Typed, outcome: &Result<Found, RpcStatus>) -> Result<(), Failure> {
+/// Prints one item, or its error in the same place.
+fn print_item(typed: &IdentifierArg, outcome: &Result<Found, RpcStatus>) -> Result<(), Failure> {
     match outcome {
         Ok(found) => output::print_message("BatchResolveIdentitiesResponse.Found", found),
         Err(status) => output::print_error(Some(&typed.text), status),
     }
 }
 
-fn add_row(table: &mut Table, typed: &Typed, outcome: &Result<Found, RpcStatus>) {
+fn add_row(table: &mut Table, typed: &IdentifierArg, outcome: &Result<Found, RpcStatus>) {
     let Ok(Found { user: Some(user), .. }) = outcome else { return };
-    let identities: Vec<_> =
-        user.identities.iter().map(|i| identifier::text(i.identifier.as_ref())).collect();
-    table.add_row([
-        printable(&typed.text).into_owned(),
-        printable(&user.user_id).into_owned(),
-        printable(&user.display_name).into_owned(),
-        view::state(user).to_owned(),
-        identities.join("\n"),
-    ]);
+    let mut row = vec![printable(&typed.text).into_owned()];
+    row.extend(user_table::summary(user));
+    table.add_row(row);
 }

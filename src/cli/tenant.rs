@@ -6,15 +6,13 @@ mod history;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::Table;
 use prost_types::{Duration as ProtoDuration, FieldMask};
 
-pub use delete::delete_whole;
+pub use delete::delete_with_users;
 
 use super::client::{Session, request_id};
 use super::failure::Failure;
-use super::output;
-use super::output::printable;
+use super::output::{self, Table, printable};
 use crate::config::{Client, Flags};
 use crate::identifier::Kind;
 use crate::proto::v1::{
@@ -37,26 +35,25 @@ Examples:
   polynym tenant delete --tenant acme
   polynym tenant delete --tenant acme --force --yes
 
-From the call on, nothing in the tenant can be changed. The servers begin to delete some seconds
-later, when all of them know of it, and go on if this command is stopped.";
+The tenant is read-only at once. The servers begin to delete it some seconds later, when all of
+them know, and continue if this command is stopped.";
 const LIST: &str = "Example:\n  polynym tenant list";
 
 /// Tenants in one page.
-const PAGE: i32 = 1_000;
+const PAGE_SIZE: i32 = 1_000;
 
 #[derive(Subcommand)]
 pub enum Tenant {
     /// Show a tenant with its policies.
     #[command(after_help = GET)]
     Get(Get),
-    /// Change a tenant's policies, or make the tenant.
+    /// Change a tenant's policies, or create the tenant.
     #[command(after_help = SET)]
     Set(Set),
-    /// Delete a tenant: one without users, or with --force all of its users as well.
+    /// Delete a tenant without users, or with --force, a tenant and its users.
     #[command(after_help = DELETE)]
     Delete(delete::Delete),
-    /// Show what happened to a tenant, the newest first: changes of its policies, and users that
-    /// were purged.
+    /// Show the history of a tenant, newest first: changes of its policies, and purged users.
     #[command(after_help = history::HISTORY)]
     History(history::History),
     /// List the tenants.
@@ -78,14 +75,14 @@ enum Switch {
 
 #[derive(Args)]
 pub struct Set {
-    /// For how long identifiers of a kind are held for their former owners: 30d, 12h; 0d for not at
-    /// all. May be given again.
+    /// How long identifiers of a kind are held for their former owners: 30d, 12h; 0d for no hold.
+    /// Can be repeated.
     #[arg(long = "hold", value_name = "KIND=TIME", value_parser = hold)]
     holds: Vec<(Kind, Duration)>,
-    /// Identities that are not verified do not resolve.
+    /// Unverified identities do not resolve.
     #[arg(long, value_enum)]
     hide_unverified: Option<Switch>,
-    /// A verified identity takes the place of another user's that is not verified.
+    /// A verified identity takes over another user's unverified one.
     #[arg(long, value_enum)]
     verified_wins: Option<Switch>,
     /// A primary identity cannot be unlinked while the user has others of its kind.
@@ -94,62 +91,60 @@ pub struct Set {
     /// A user's last identity cannot be unlinked.
     #[arg(long, value_enum)]
     keep_last_identity: Option<Switch>,
-    /// Handles may look like other handles.
+    /// Allow handles that look like other handles.
     #[arg(long, value_enum)]
     allow_lookalikes: Option<Switch>,
-    /// For how long a deleted user can be restored: 30d, 12h.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// How long a deleted user can be restored: 30d, 12h.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     restore_window: Option<Duration>,
-    /// For how long a merge can be undone: 7d, 12h.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// How long a merge can be undone: 7d, 12h.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     undo_window: Option<Duration>,
-    /// For how long the history of users is kept: 400d; 0d for no history.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// How long the history of users is kept: 400d; 0d for no history.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     history_retention: Option<Duration>,
-    /// For how long a notice stays in an inbox: 90d.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// How long a notice stays in an inbox: 90d.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     inbox_retention: Option<Duration>,
-    /// The number of notices that an inbox keeps.
+    /// The maximum number of notices in an inbox.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
     inbox_limit: Option<i32>,
-    /// Users get notices of what the rules do to them: an identity went to another user, a merge,
-    /// being disabled or restored.
+    /// Send users notices of a takeover of an identity, a merge, or being disabled or restored.
     #[arg(long, value_enum)]
     rule_notices: Option<Switch>,
-    /// Handles that are reserved: they cannot be registered or linked. Separated by commas; empty
-    /// for none, `default` for the list in docs/api.md.
+    /// Handles that cannot be registered or linked, separated by commas; empty for none, `default`
+    /// for the list in docs/api.md.
     #[arg(long, value_name = "HANDLES")]
     reserved_handles: Option<String>,
-    /// Show what would be, and do nothing.
+    /// Show the result without applying it.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     change: Change,
 }
 
-/// The arguments that all changes of a tenant share.
+/// The arguments of all changes of a tenant.
 #[derive(Args)]
 pub struct Change {
     /// Change or delete the tenant only if this is its etag.
     #[arg(long, default_value = "")]
     etag: String,
-    /// A UUID that names this call: sent again with it, the call happens once at most.
+    /// A UUID that identifies this call, so that a retry takes effect at most once.
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
     settings: Flags<Client>,
 }
 
-/// A length of time, such as `30d`, `12h`, `5m` or `10s`.
-fn time(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text);
-    time.map_err(|_| "write a time such as 30d, 12h, 5m or 10s".to_owned())
+/// Parses a duration, such as `30d`, `12h`, `5m` or `10s`.
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    humantime::parse_duration(text).map_err(|_| "write a duration such as 30d, 12h, 5m or 10s")
 }
 
-fn hold(text: &str) -> Result<(Kind, Duration), String> {
-    let (kind, length) = text.split_once('=').ok_or("write KIND=TIME, as in handle=30d")?;
-    let kind = kind.parse().map_err(|_| "a kind is one of email, handle, phone, social and url")?;
-    Ok((kind, time(length)?))
+fn hold(text: &str) -> Result<(Kind, Duration), &'static str> {
+    let (name, time) = text.split_once('=').ok_or("write KIND=TIME, as in handle=30d")?;
+    let kind = name.parse().map_err(|_| "the kind must be email, handle, phone, social or url")?;
+    Ok((kind, duration(time)?))
 }
 
 pub async fn run(command: Tenant) -> Result<(), Failure> {
@@ -181,15 +176,12 @@ async fn set(command: Set) -> Result<(), Failure> {
         request_id: request_id.clone(),
         validate_only: command.dry_run,
     };
-    let send = |request| {
-        let mut admin = session.admin();
-        async move { admin.update_tenant(request).await }
-    };
+    let send = async |request| session.admin().update_tenant(request).await;
 
     show(&session, session.mutate(&request_id, request, send).await?.tenant)
 }
 
-/// The policies, and the paths of those that are given.
+/// The given policies, and their paths.
 fn policies(command: &Set) -> (Policies, Vec<String>) {
     let mut paths = Vec::new();
     let mut switch = |name: &str, value: Option<Switch>| {
@@ -207,7 +199,7 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
     };
     let mut window = |name: &str, value: Option<Duration>| {
         paths.extend(value.map(|_| name.to_owned()));
-        value.map(span)
+        value.map(proto_duration)
     };
     policies.restore_window = window("restore_window", command.restore_window);
     policies.undo_window = window("undo_window", command.undo_window);
@@ -227,7 +219,7 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
 
     let holds = policies.holds.get_or_insert_default();
     for (kind, time) in &command.holds {
-        *hold_of(holds, *kind) = Some(span(*time));
+        *hold_of(holds, *kind) = Some(proto_duration(*time));
         paths.push(format!("holds.{kind}"));
     }
 
@@ -244,7 +236,7 @@ const fn hold_of(holds: &mut Holds, kind: Kind) -> &mut Option<ProtoDuration> {
     }
 }
 
-fn span(time: Duration) -> ProtoDuration {
+fn proto_duration(time: Duration) -> ProtoDuration {
     ProtoDuration { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), nanos: 0 }
 }
 
@@ -253,9 +245,10 @@ async fn list(command: Get) -> Result<(), Failure> {
     let mut table = output::table(["tenant", "created", "policies changed"]);
     let mut page_token = String::new();
     loop {
-        let request = ListTenantsRequest { tenant: String::new(), page_size: PAGE, page_token };
-        let answer =
-            session.answer(session.admin().list_tenants(session.request(request)).await)?;
+        let request =
+            ListTenantsRequest { tenant: String::new(), page_size: PAGE_SIZE, page_token };
+        let outcome = session.admin().list_tenants(session.request(request)).await;
+        let answer = session.answer(outcome)?;
         for tenant in &answer.tenants {
             if session.json() {
                 output::print_message("Tenant", tenant)?;
@@ -290,16 +283,16 @@ fn fields(tenant: &Message) -> Table {
     };
     for kind in Kind::ALL {
         if let Some(time) = hold_of(&mut holds, kind) {
-            row(&format!("{kind}s are held for"), length(time));
+            row(&format!("{kind}s are held for"), duration_text(time));
         }
     }
 
-    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
-    row("hide unverified", on(policies.hide_unverified));
-    row("verified wins", on(policies.verified_wins));
-    row("keep primary identity", on(policies.keep_primary_identity));
-    row("keep last identity", on(policies.keep_last_identity));
-    row("allow look-alikes", on(policies.allow_lookalikes));
+    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+    row("hide unverified", switch(policies.hide_unverified));
+    row("verified wins", switch(policies.verified_wins));
+    row("keep primary identity", switch(policies.keep_primary_identity));
+    row("keep last identity", switch(policies.keep_last_identity));
+    row("allow look-alikes", switch(policies.allow_lookalikes));
     let reserved = policies
         .reserved_handles
         .map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
@@ -308,18 +301,18 @@ fn fields(tenant: &Message) -> Table {
         let name = format!("attribute {}", printable(&definition.name));
         row(&name, definition_text(definition));
     }
-    row("deleted users are kept for", length(&policies.restore_window.unwrap_or_default()));
-    row("merges can be undone for", length(&policies.undo_window.unwrap_or_default()));
-    row("history is kept for", length(&policies.history_retention.unwrap_or_default()));
+    row("deleted users are kept for", duration_text(&policies.restore_window.unwrap_or_default()));
+    row("merges can be undone for", duration_text(&policies.undo_window.unwrap_or_default()));
+    row("history is kept for", duration_text(&policies.history_retention.unwrap_or_default()));
     if let Some(time) = &policies.history_since_time {
         row("history is complete since", time.to_string());
     }
     if let Some(time) = &policies.history_change_time {
         row("older history is being removed since", time.to_string());
     }
-    row("notices are kept for", length(&policies.inbox_retention.unwrap_or_default()));
+    row("notices are kept for", duration_text(&policies.inbox_retention.unwrap_or_default()));
     row("notices in an inbox", policies.inbox_limit.to_string());
-    row("rule notices", on(policies.rule_notices));
+    row("rule notices", switch(policies.rule_notices));
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
     row(
         "policies changed",
@@ -334,22 +327,24 @@ fn fields(tenant: &Message) -> Table {
     table
 }
 
-/// A definition of an attribute in words.
+/// The definition of an attribute in words.
 fn definition_text(definition: &AttributeDefinition) -> String {
     let value_type = match definition.r#type() {
         AttributeType::Unspecified => "any type".to_owned(),
         known => known.as_str_name().trim_start_matches("ATTRIBUTE_TYPE_").to_lowercase(),
     };
     let indexed = if definition.indexed() { "indexed" } else { "not indexed" };
-    let change = definition.index_change_time.as_ref();
-    let change = change.map(|time| format!(", the index is being changed since {time}"));
-    format!("{value_type}, {indexed}{}", change.unwrap_or_default())
+    let change = match &definition.index_change_time {
+        Some(time) => format!(", the index is being changed since {time}"),
+        None => String::new(),
+    };
+    format!("{value_type}, {indexed}{change}")
 }
 
 const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 
-/// A length of time in the largest unit that leaves no rest.
-fn length(time: &ProtoDuration) -> String {
+/// A duration in the largest unit without a remainder.
+fn duration_text(time: &ProtoDuration) -> String {
     let divides = |(_, seconds): &&(&str, i64)| time.nanos == 0 && time.seconds % seconds == 0;
     match UNITS.iter().find(divides) {
         Some((unit, seconds)) => format!("{} {unit}", time.seconds / seconds),
@@ -362,15 +357,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_shown() {
+    fn durations_are_parsed_and_shown() {
         for (typed, seconds, shown) in
             [("30d", 2_592_000, "30 d"), ("36h", 129_600, "36 h"), ("90s", 90, "90 s")]
         {
-            assert_eq!(time(typed).unwrap().as_secs(), seconds);
-            assert_eq!(length(&span(time(typed).unwrap())), shown);
+            assert_eq!(duration(typed).unwrap().as_secs(), seconds);
+            assert_eq!(duration_text(&proto_duration(duration(typed).unwrap())), shown);
         }
         for wrong in ["", "d", "3", "-1d", "99999999999999999999d", "1x"] {
-            assert!(time(wrong).is_err(), "{wrong}");
+            assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert_eq!(hold("email=7d").unwrap().0, Kind::Email);
         assert!(hold("email").is_err() && hold("mail=7d").is_err());

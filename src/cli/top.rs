@@ -27,35 +27,35 @@ Examples:
   polynym top --metrics https://users.example.com:9464 --token-file ops.token
   polynym top --once --json
 
-Keys: q, Esc or Ctrl-C ends it.";
+Press q, Esc or Ctrl-C to quit.";
 
-/// The intervals that the sparklines show.
-const HISTORY: usize = 120;
+/// The maximum intervals of the sparklines.
+const MAX_HISTORY: usize = 120;
 
 /// The state of the screen.
 #[derive(Default)]
 pub struct State {
     /// The figures of the last interval.
     figures: Figures,
-    /// Calls a second, and p99 in microseconds, of the last intervals.
+    /// Calls per second, and p99 in microseconds, of the last intervals.
     history: VecDeque<(u64, u64)>,
-    /// Why there is no answer, and since when.
-    silence: Option<(String, Instant)>,
+    /// The last error, and the time of the first one.
+    outage: Option<(String, Instant)>,
 }
 
 impl State {
     fn add(&mut self, figures: Figures) {
-        if self.history.len() == HISTORY {
+        if self.history.len() == MAX_HISTORY {
             self.history.pop_front();
         }
         let p99 = figures.times.p99.unwrap_or_default() * 1e6;
         self.history.push_back((figures.calls as u64, p99 as u64));
-        (self.figures, self.silence) = (figures, None);
+        (self.figures, self.outage) = (figures, None);
     }
 
-    fn note_silence(&mut self, why: String) {
-        let since = self.silence.take().map_or_else(Instant::now, |(_, since)| since);
-        self.silence = Some((why, since));
+    fn note_error(&mut self, error: String) {
+        let since = self.outage.take().map_or_else(Instant::now, |(_, since)| since);
+        self.outage = Some((error, since));
     }
 }
 
@@ -65,20 +65,20 @@ pub async fn run(flags: Flags<Top>) -> Result<(), Failure> {
     let is_screen = !settings.once && !json && std::io::stdout().is_terminal();
     let url = settings.metrics.to_string();
     let scraper = Scraper::new(settings)?;
-    let fault = |why: String| Failure::Other(format!("{url}: {why}"));
-    let first = scraper.scrape().await.map_err(fault)?;
+    let failure = |error: String| Failure::Other(format!("{url}: {error}"));
+    let first = scraper.scrape().await.map_err(failure)?;
     if is_screen {
         return watch(&scraper, first, interval).await;
     }
 
     let begun = Instant::now();
     tokio::time::sleep(interval).await;
-    let second = scraper.scrape().await.map_err(fault)?;
+    let second = scraper.scrape().await.map_err(failure)?;
     let figures = Figures::new(&first, &second, begun.elapsed());
     if json { output::print_json(&figures) } else { table::print(&figures) }
 }
 
-/// Shows the screen until a key ends it. The terminal is as before in any case.
+/// Shows the screen until a key ends it, then restores the terminal.
 async fn watch(scraper: &Scraper, first: Scrape, interval: Duration) -> Result<(), Failure> {
     let mut terminal = ratatui::try_init().map_err(Failure::from)?;
     let outcome = update(&mut terminal, scraper, first, interval).await;
@@ -94,16 +94,16 @@ async fn update(
 ) -> Result<(), Failure> {
     let (mut state, mut before, mut since) = (State::default(), first, Instant::now());
     let mut events = events();
-    let look = async || {
+    let scrape_later = async || {
         tokio::time::sleep(interval).await;
         scraper.scrape().await
     };
-    let mut next = Box::pin(look());
+    let mut next = Box::pin(scrape_later());
     loop {
         terminal.draw(|frame| screen::draw(frame, &state))?;
         tokio::select! {
             key = events.recv() => match key {
-                Some(event) if !ends(&event) => {}
+                Some(event) if !is_quit(&event) => {}
                 _ => return Ok(()),
             },
             scraped = &mut next => {
@@ -112,15 +112,15 @@ async fn update(
                         state.add(Figures::new(&before, &after, since.elapsed()));
                         (before, since) = (after, Instant::now());
                     }
-                    Err(why) => state.note_silence(why),
+                    Err(error) => state.note_error(error),
                 }
-                next = Box::pin(look());
+                next = Box::pin(scrape_later());
             }
         }
     }
 }
 
-/// Keys and changes of the terminal's size. The thread that waits for them ends with the program.
+/// Keys and changes of the terminal's size. The thread that reads them ends with the program.
 fn events() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {
@@ -133,7 +133,7 @@ fn events() -> mpsc::Receiver<Event> {
     receiver
 }
 
-fn ends(event: &Event) -> bool {
+fn is_quit(event: &Event) -> bool {
     let Event::Key(key) = event else { return false };
     let is_interrupt =
         key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);

@@ -10,9 +10,8 @@ use ratatui::widgets::{Sparkline, Widget};
 
 use super::client::Session;
 use super::failure::Failure;
-use super::output;
-use super::output::printable;
-use super::time::instant;
+use super::output::{self, printable};
+use super::text::time::instant;
 use crate::config::{Client, Flags};
 use crate::proto::v1::{GetUsageRequest, GetUsageResponse, UsageResolution, UsageSeries};
 
@@ -23,35 +22,35 @@ Examples:
   polynym usage --since 2026-01-01 --resolution day --by-caller
   polynym usage --since 14d --resolution hour --csv > usage.csv
 
-Times are UTC. What was counted in the last ten seconds is not there yet, and what a server had
-counted in its last ten seconds before it was killed is lost.";
+Times are UTC. The counts of the last ten seconds are not included yet. A server that is killed
+loses the counts of its last ten seconds.";
 
-/// The columns of a drawing.
-const COLUMNS: u64 = 60;
+/// The maximum columns of a chart.
+const CHART_COLUMNS: u64 = 60;
 
 #[derive(Args)]
 pub struct Usage {
-    /// Show what was counted from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d;
-    /// without it, the last 24 hours before --until.
+    /// Show counts from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d. By default,
+    /// the 24 hours before --until.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     since: Option<Timestamp>,
-    /// Show what was counted before this time.
+    /// Show counts before this time.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     until: Option<Timestamp>,
-    /// Show this metric, such as calls.GetUser.NOT_FOUND, or those that begin so: 'resolves.*'; may
-    /// be given again.
+    /// Show this metric, such as calls.GetUser.NOT_FOUND, or those with a prefix: 'resolves.*'; can
+    /// be repeated.
     #[arg(long = "metric", value_name = "METRIC")]
     metrics: Vec<String>,
-    /// Show what this caller did; may be given again.
+    /// Show the counts of this caller; can be repeated.
     #[arg(long = "caller", value_name = "NAME")]
     callers: Vec<String>,
-    /// The length of the intervals; without it, one that suits the time.
+    /// The length of the intervals. By default, it depends on the time range.
     #[arg(long, value_enum)]
     resolution: Option<Resolution>,
-    /// Show each caller by itself.
+    /// Show each caller separately.
     #[arg(long)]
     by_caller: bool,
-    /// Print lines of time, metric, caller and count.
+    /// Print CSV with the columns time, metric, caller and count.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     #[command(flatten)]
@@ -61,11 +60,11 @@ pub struct Usage {
 /// The length of the intervals.
 #[derive(Clone, Copy, ValueEnum)]
 enum Resolution {
-    /// Minutes, which are kept for 14 days.
+    /// Minutes, kept for 14 days.
     Minute,
-    /// Hours, which are kept for 13 months.
+    /// Hours, kept for 13 months.
     Hour,
-    /// Days, which are kept for good.
+    /// Days, kept forever.
     Day,
 }
 
@@ -85,8 +84,7 @@ pub async fn run(command: Usage) -> Result<(), Failure> {
         to: command.until,
         resolution: resolution.into(),
     };
-    let call = session.admin().get_usage(session.request(request)).await;
-    let answer = session.answer(call)?;
+    let answer = session.answer(session.admin().get_usage(session.request(request)).await)?;
     if session.json() {
         return output::print_message("GetUsageResponse", &answer);
     }
@@ -96,33 +94,35 @@ pub async fn run(command: Usage) -> Result<(), Failure> {
     print(&answer, command.by_caller)
 }
 
-/// Prints a line for each counter.
+/// Prints a CSV row for each count.
 fn print_csv(answer: &GetUsageResponse) -> Result<(), Failure> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    let fault =
-        |error: &dyn std::fmt::Display| Failure::Other(format!("cannot write CSV: {error}"));
-    csv.write_record(["time", "metric", "caller", "count"]).map_err(|error| fault(&error))?;
+    csv.write_record(["time", "metric", "caller", "count"]).map_err(csv_failure)?;
     for series in &answer.series {
         for point in &series.points {
             let time = point.time.as_ref().map(ToString::to_string).unwrap_or_default();
             let count = point.count.to_string();
             let record = [&time, &series.metric, &series.caller, &count];
-            csv.write_record(record).map_err(|error| fault(&error))?;
+            csv.write_record(record).map_err(csv_failure)?;
         }
     }
-    let text = csv.into_inner().map_err(|error| fault(&error))?;
+    let text = csv.into_inner().map_err(csv_failure)?;
     output::print(&String::from_utf8_lossy(&text))
 }
 
-/// Prints a line for each metric, with its total and a drawing of its course.
+fn csv_failure(error: impl std::fmt::Display) -> Failure {
+    Failure::Other(format!("cannot write CSV: {error}"))
+}
+
+/// Prints a row for each metric, with its total and a chart over time.
 fn print(answer: &GetUsageResponse, by_caller: bool) -> Result<(), Failure> {
     let unit = match answer.resolution() {
         UsageResolution::Minute => "minute",
         UsageResolution::Hour => "hour",
         _ => "day",
     };
-    let text = |time: &Option<Timestamp>| time.as_ref().map(ToString::to_string);
-    let [from, to] = [&answer.from, &answer.to].map(|time| text(time).unwrap_or_default());
+    let [from, to] = [&answer.from, &answer.to]
+        .map(|time| time.as_ref().map(ToString::to_string).unwrap_or_default());
     output::print(&format!("{from} to {to} (UTC), by {unit}\n"))?;
     if answer.series.is_empty() {
         return output::print("nothing was counted\n");
@@ -138,13 +138,14 @@ fn print(answer: &GetUsageResponse, by_caller: bool) -> Result<(), Failure> {
         let points = series.iter().flat_map(|series| &series.points);
         let total: i64 = points.map(|point| point.count).sum();
         let caller = if by_caller { printable(caller) } else { "all".into() };
-        let course = drawing(&columns(answer, &series));
+        let course = chart(&columns(answer, &series));
         table.add_row([&*printable(metric), &*caller, &total.to_string(), &course]);
     }
     output::print_table(&table)
 }
 
-/// The counts of equal parts of the time, as many as there are intervals, or [`COLUMNS`].
+/// The counts in equal parts of the time range: one for each interval, but at most
+/// [`CHART_COLUMNS`].
 fn columns(answer: &GetUsageResponse, series: &[&UsageSeries]) -> Vec<u64> {
     let seconds = |time: &Option<Timestamp>| time.as_ref().map_or(0, |time| time.seconds);
     let interval = match answer.resolution() {
@@ -153,32 +154,33 @@ fn columns(answer: &GetUsageResponse, series: &[&UsageSeries]) -> Vec<u64> {
         _ => 24 * 60 * 60,
     };
     let (from, to) = (seconds(&answer.from), seconds(&answer.to));
-    // The end may be a part of a second after this.
+    // Round the end up to the next second.
     let intervals = (to + 1).abs_diff(from).div_ceil(interval).max(1);
-    let width = intervals.div_ceil(COLUMNS);
+    let width = intervals.div_ceil(CHART_COLUMNS);
     let mut columns = vec![0; intervals.div_ceil(width) as usize];
     for point in series.iter().flat_map(|series| &series.points) {
-        let place = seconds(&point.time).abs_diff(from) / interval / width;
-        if let Some(column) = columns.get_mut(place as usize) {
+        let index = seconds(&point.time).abs_diff(from) / interval / width;
+        if let Some(column) = columns.get_mut(index as usize) {
             *column += point.count.unsigned_abs();
         }
     }
     columns
 }
 
-/// Bars in a line of text. What is not 0 has at least the lowest bar.
-fn drawing(columns: &[u64]) -> String {
-    let most = columns.iter().copied().max().unwrap_or_default();
+/// A bar chart in one line of text. A count above 0 has at least the lowest bar.
+fn chart(columns: &[u64]) -> String {
+    let max = columns.iter().copied().max().unwrap_or_default();
     // A bar has eight heights.
-    let least = most.div_ceil(8);
+    let lowest = max.div_ceil(8);
     let heights: Vec<u64> =
-        columns.iter().map(|count| if *count > 0 { (*count).max(least) } else { 0 }).collect();
+        columns.iter().map(|count| if *count > 0 { (*count).max(lowest) } else { 0 }).collect();
     let area = Rect::new(0, 0, columns.len() as u16, 1);
     let mut line = Buffer::empty(area);
-    Sparkline::default().data(&heights).max(most).render(area, &mut line);
-    let bars =
-        line.content().iter().map(|cell| if cell.symbol() == " " { "·" } else { cell.symbol() });
-    bars.collect()
+    Sparkline::default().data(&heights).max(max).render(area, &mut line);
+    line.content()
+        .iter()
+        .map(|cell| if cell.symbol() == " " { "·" } else { cell.symbol() })
+        .collect()
 }
 
 #[cfg(test)]
@@ -191,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_shows_what_is_small() {
-        assert_eq!(drawing(&[0, 1, 500, 1_000]), "·▁▄█");
-        assert_eq!(drawing(&[0, 0]), "··");
-        assert_eq!(drawing(&[1]), "█");
+    fn a_chart_shows_small_counts() {
+        assert_eq!(chart(&[0, 1, 500, 1_000]), "·▁▄█");
+        assert_eq!(chart(&[0, 0]), "··");
+        assert_eq!(chart(&[1]), "█");
     }
 
     #[test]
-    fn intervals_share_columns_where_they_are_many() {
+    fn many_intervals_share_columns() {
         let point = |minute: i64| UsagePoint { time: at(minute * 60), count: 1 };
         let series =
             UsageSeries { points: vec![point(0), point(1), point(119)], ..UsageSeries::default() };

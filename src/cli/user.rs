@@ -1,8 +1,9 @@
 //! `polynym user`.
 
+pub mod change;
 mod duplicates;
 pub mod history;
-mod life;
+mod lifecycle;
 mod merge;
 mod search;
 
@@ -11,16 +12,17 @@ use std::time::SystemTime;
 use clap::{Args, Subcommand};
 use prost_types::{FieldMask, Timestamp};
 
-use super::attribute::Attribute;
+use super::client::user_ref::{self, UserRef};
 use super::client::{Session, request_id};
 use super::failure::Failure;
-use super::identifier::Typed;
-use super::output::printable;
-use super::who::Who;
-use super::{attribute, identifier, output, view, who};
+use super::output::{self, printable};
+use super::text::attribute::{self, AttributeArg};
+use super::text::identifier::{self, IdentifierArg};
+use super::text::user_table;
 use crate::config::{Client, Flags};
 use crate::proto::v1;
-use crate::proto::v1::{CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse};
+use crate::proto::v1::{CreateUserRequest, GetUserRequest, UpdateUserRequest};
+use change::{Change, show};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -54,34 +56,34 @@ pub enum User {
     /// Change a user's name and attributes.
     #[command(after_help = UPDATE_EXAMPLES)]
     Update(Update),
-    /// Find users by a filter.
+    /// Search users by a filter.
     #[command(after_help = search::SEARCH)]
     Search(search::Search),
     /// List all users.
     #[command(after_help = search::LIST)]
     List(search::List),
-    /// Find users who probably are the same person. Needs the role admin.
+    /// Find users who are probably the same person. Needs the role admin.
     #[command(after_help = duplicates::DUPLICATES)]
     Duplicates(duplicates::Duplicates),
-    /// Show what happened to a user, the newest first. Needs the role registrar.
+    /// Show the history of a user, newest first. Needs the role registrar.
     #[command(after_help = history::HISTORY)]
     History(history::History),
-    /// Shut a user out: its identifiers do not resolve, and stay its own.
-    #[command(after_help = life::DISABLE)]
-    Disable(life::Life),
-    /// Let a disabled user in again.
-    #[command(after_help = life::ENABLE)]
-    Enable(life::Life),
-    /// Delete a user, who can be restored until it is purged.
-    #[command(after_help = life::DELETE)]
-    Delete(life::Life),
+    /// Disable a user: it keeps its identifiers, but they do not resolve.
+    #[command(after_help = lifecycle::DISABLE)]
+    Disable(lifecycle::Lifecycle),
+    /// Enable a disabled user.
+    #[command(after_help = lifecycle::ENABLE)]
+    Enable(lifecycle::Lifecycle),
+    /// Delete a user, which can be restored until it is purged.
+    #[command(after_help = lifecycle::DELETE)]
+    Delete(lifecycle::Lifecycle),
     /// Restore a deleted user.
-    #[command(after_help = life::UNDELETE)]
-    Undelete(life::Undelete),
-    /// Remove a user for good, after asking, and those that were merged into it.
-    #[command(after_help = life::PURGE)]
-    Purge(life::Purge),
-    /// Make one user part of another.
+    #[command(after_help = lifecycle::UNDELETE)]
+    Undelete(lifecycle::Undelete),
+    /// Permanently remove a user, and the users merged into it, after a confirmation.
+    #[command(after_help = lifecycle::PURGE)]
+    Purge(lifecycle::Purge),
+    /// Merge one user into another.
     #[command(after_help = merge::MERGE)]
     Merge(merge::Merge),
     /// Undo a merge.
@@ -89,42 +91,27 @@ pub enum User {
     Unmerge(merge::Unmerge),
 }
 
-/// The arguments of all commands that change a user.
-#[derive(Args)]
-pub struct Change {
-    /// Change the user only if this is its etag.
-    #[arg(long, default_value = "")]
-    pub etag: String,
-    /// A UUID that names this call: sent again with it, the call happens once at most.
-    #[arg(long, value_name = "UUID")]
-    pub request_id: Option<String>,
-    #[command(flatten)]
-    pub settings: Flags<Client>,
-}
-
 #[derive(Args)]
 pub struct Create {
-    /// A name to show to people.
+    /// The display name.
     #[arg(long, default_value = "")]
     name: String,
-    /// An identifier that the user shall own; may be given again.
+    /// An identifier of the user; can be repeated.
     #[arg(long = "identity", value_name = "KIND:VALUE", value_parser = identifier::parse)]
-    identities: Vec<Typed>,
-    /// An identifier that it shall own as the primary one of its kind; may be given again.
-    /// Otherwise the first is.
+    identities: Vec<IdentifierArg>,
+    /// An identifier that is the primary one of its kind, by default the first; can be repeated.
     #[arg(long = "primary", value_name = "KIND:VALUE", value_parser = identifier::parse)]
-    primaries: Vec<Typed>,
-    /// It is verified that all these are the user's.
+    primaries: Vec<IdentifierArg>,
+    /// Mark all identities as verified.
     #[arg(long)]
     verified: bool,
     /// The person or program that verified them.
     #[arg(long, value_name = "WHO", default_value = "", requires = "verified")]
     by: String,
-    /// A further attribute of the user; can be repeated. TYPE: string, int, double, bool, time or
-    /// list.
+    /// An attribute of the user; can be repeated. TYPE: string, int, double, bool, time or list.
     #[arg(long = "attribute", value_name = "NAME[:TYPE]=VALUE", value_parser = attribute::parse)]
-    attributes: Vec<Attribute>,
-    /// A UUID that names this call: sent again with it, the call happens once at most.
+    attributes: Vec<AttributeArg>,
+    /// A UUID that identifies this call, so that a retry takes effect at most once.
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
@@ -133,9 +120,9 @@ pub struct Create {
 
 #[derive(Args)]
 pub struct Get {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     #[command(flatten)]
     settings: Flags<Client>,
 }
@@ -143,16 +130,16 @@ pub struct Get {
 #[derive(Args)]
 #[group(id = "change", required = true, multiple = true, args = ["name", "attributes", "remove"])]
 pub struct Update {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     /// The new name.
     #[arg(long)]
     name: Option<String>,
-    /// An attribute to set; may be given again. TYPE: string, int, double, bool, time or list.
+    /// An attribute to set; can be repeated. TYPE: string, int, double, bool, time or list.
     #[arg(long = "attribute", value_name = "NAME[:TYPE]=VALUE", value_parser = attribute::parse)]
-    attributes: Vec<Attribute>,
-    /// An attribute to remove; may be given again.
+    attributes: Vec<AttributeArg>,
+    /// An attribute to remove; can be repeated.
     #[arg(long = "remove-attribute", value_name = "NAME")]
     remove: Vec<String>,
     #[command(flatten)]
@@ -168,11 +155,11 @@ pub async fn run(command: User) -> Result<(), Failure> {
         User::List(command) => search::list(command).await,
         User::Duplicates(command) => duplicates::run(command).await,
         User::History(command) => history::run(command).await,
-        User::Disable(command) => life::disable(command).await,
-        User::Enable(command) => life::enable(command).await,
-        User::Delete(command) => life::delete(command).await,
-        User::Undelete(command) => life::undelete(command).await,
-        User::Purge(command) => life::purge(command).await,
+        User::Disable(command) => lifecycle::disable(command).await,
+        User::Enable(command) => lifecycle::enable(command).await,
+        User::Delete(command) => lifecycle::delete(command).await,
+        User::Undelete(command) => lifecycle::undelete(command).await,
+        User::Purge(command) => lifecycle::purge(command).await,
         User::Merge(command) => merge::merge(command).await,
         User::Unmerge(command) => merge::unmerge(command).await,
     }
@@ -181,18 +168,18 @@ pub async fn run(command: User) -> Result<(), Failure> {
 async fn create(command: Create) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let verify_time = command.verified.then(|| Timestamp::from(SystemTime::now()));
-    let identity = |(typed, primary): (Typed, bool)| v1::Identity {
-        identifier: Some(typed.message),
+    let identity = |(identifier, primary): (IdentifierArg, bool)| v1::Identity {
+        identifier: Some(identifier.message),
         primary,
         verify_time,
         verified_by: command.by.clone(),
         ..Default::default()
     };
-    let primaries = command.primaries.into_iter().map(|typed| (typed, true));
-    let identities = primaries.chain(command.identities.into_iter().map(|typed| (typed, false)));
+    let primaries = command.primaries.into_iter().map(|identifier| (identifier, true));
+    let others = command.identities.into_iter().map(|identifier| (identifier, false));
     let user = v1::User {
         display_name: command.name,
-        identities: identities.map(identity).collect(),
+        identities: primaries.chain(others).map(identity).collect(),
         attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
         ..Default::default()
     };
@@ -202,13 +189,8 @@ async fn create(command: Create) -> Result<(), Failure> {
         user: Some(user),
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.create_user(request).await }
-    };
-    let answer = session.mutate(&request_id, request, send).await?;
-
-    show(&session, answer.user)
+    let send = async |request| session.registry().create_user(request).await;
+    show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
 async fn get(command: Get) -> Result<(), Failure> {
@@ -229,13 +211,13 @@ async fn get(command: Get) -> Result<(), Failure> {
         );
     }
 
-    view::print_user(&user)
+    user_table::print(&user)
 }
 
 async fn update(command: Update) -> Result<(), Failure> {
     check(&command)?;
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let request = UpdateUserRequest {
         tenant: session.tenant(),
         update_mask: Some(FieldMask { paths: mask(&command) }),
@@ -248,23 +230,14 @@ async fn update(command: Update) -> Result<(), Failure> {
         }),
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.update_user(request).await }
-    };
-    let answer = session.mutate(&request_id, request, send).await?;
-
-    show(&session, answer.user)
+    let send = async |request| session.registry().update_user(request).await;
+    show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-/// An attribute is set or removed, not both.
+/// Fails if the same attribute is set and removed.
 fn check(command: &Update) -> Result<(), Failure> {
-    let both = command
-        .attributes
-        .iter()
-        .map(|attribute| &attribute.name)
-        .find(|name| command.remove.contains(name));
-    match both {
+    let mut names = command.attributes.iter().map(|attribute| &attribute.name);
+    match names.find(|name| command.remove.contains(name)) {
         Some(name) => Err(Failure::Usage(format!(
             "--attribute sets {name}, and --remove-attribute removes it"
         ))),
@@ -272,18 +245,10 @@ fn check(command: &Update) -> Result<(), Failure> {
     }
 }
 
-/// The update mask: an attribute that it lists and that has no value is removed.
+/// The update mask. An attribute in the mask without a value is removed.
 fn mask(command: &Update) -> Vec<String> {
     let set = command.attributes.iter().map(|attribute| &attribute.name);
     let attributes = set.chain(&command.remove).map(|name| format!("attributes.{name}"));
     let name = command.name.iter().map(|_| "display_name".to_owned());
     name.chain(attributes).collect()
-}
-
-/// Shows the answer to a mutation; all of them have the user, and nothing else.
-pub fn show(session: &Session, user: Option<v1::User>) -> Result<(), Failure> {
-    if session.json() {
-        return output::print_message("UpdateUserResponse", &UpdateUserResponse { user });
-    }
-    view::print_user(&user.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! `polynym serve`: picks the store, runs the server until it is stopped, and shuts down cleanly.
+//! `polynym serve`: opens the store, runs the server until a signal, and shuts down cleanly.
 
 mod listen;
 mod metrics;
@@ -17,15 +17,13 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::access::Access;
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
-use polynym::directory::feed::EventFeed;
-use polynym::directory::inbox::InboxStore;
-use polynym::directory::usage::UsageStore;
-use polynym::directory::{Directory, FileStore, Limits, Store};
+use polynym::directory::stores::EventFeed;
+use polynym::directory::{Backend, Directory, Limits};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::lookup_cache::Cached;
-use polynym::store::measured::Measured;
+use polynym::store::measured::{Measured, measured};
 use polynym::store::mongo::{self, Mongo};
 use polynym::transport::Listener;
 use polynym::{grpc, identifier, sample, telemetry, transport};
@@ -35,20 +33,20 @@ use tokio::runtime::{Builder, Runtime};
 use listen::{access, announce, listen, serve_operators, warn_if_exposed};
 use signals::Stop;
 
-/// The time that the disk has to finish writes once the server has stopped.
-const CLOSING: Duration = Duration::from_secs(10);
-/// The time that a collector of traces has to take the last ones.
-const PARTING: Duration = Duration::from_secs(2);
-const DISK_HANGS: &str = "the disk has not finished what was under way within 10 s: mutations that \
-    were not answered may have happened or not, and everything that was answered is there; see to \
-    the disk and start the server again";
-const WRITER_ENDED: &str = "the embedded store's writer has ended by a fault of this program, \
-    which the log tells; what was answered is on the disk: start the server again";
+/// The time for the disk to finish writes after the server stopped.
+const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time for the collector to accept the last traces.
+const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+const DISK_HANGS: &str = "the disk did not finish its writes within 10 s: mutations without an \
+    answer may have succeeded, and mutations with an answer are stored; check the disk and start \
+    the server again";
+const WRITER_ENDED: &str = "the embedded store's writer failed by an error of this program, \
+    which is in the log; mutations with an answer are on the disk: start the server again";
 
 /// Runs a server until SIGTERM or Ctrl-C.
 ///
 /// # Errors
-/// Where it cannot start.
+/// The server cannot start, or failed.
 pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let settings = flags.load()?;
     let json = settings.telemetry.log_format == LogFormat::Json;
@@ -65,7 +63,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         traces(&settings)?
     };
 
-    // Signals count from here on: from here on there is something to tidy up.
+    // Handle signals from here on: from here on, there is something to clean up.
     let stop = Stop::new()?;
     let place = StoreLocation::new(&settings.store)?;
     stop.remove_at_once(place.temporary());
@@ -76,20 +74,16 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         }
     });
     let Some(kept) = opened? else {
-        // The disk may take its time: until a store is open, ending the program changes nothing in
-        // it.
+        // Opening may take long on a slow disk. It changes nothing, so it can be aborted.
         runtime.shutdown_background();
         tracing::info!("stopped before the store was open");
         return Ok(());
     };
 
-    let store = kept.store(settings.coalesce);
+    let backend = kept.backend(settings.coalesce);
     let outcome = runtime.block_on(async {
         let stops = (stop, &readiness);
-        let (file, feed) = (kept.file(), kept.feed());
-        let (usage, inboxes) = (kept.usage(), kept.inboxes());
-        let abilities = Abilities { store, file, feed, usage, inboxes };
-        let serving = serve(&settings, stops, listener, access, abilities);
+        let serving = serve(&settings, stops, listener, access, backend);
         tokio::select! {
             outcome = serving => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
@@ -97,8 +91,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     });
     runtime.block_on(kept.close());
     if let Some(traces) = traces {
-        // What a collector does not take is lost.
-        let _ = traces.shutdown_with_timeout(PARTING);
+        // The traces that the collector does not accept in time are lost.
+        let _ = traces.shutdown_with_timeout(TRACE_FLUSH_TIMEOUT);
     }
     // The runtime must end before the store is closed: closing waits for the writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -124,7 +118,7 @@ fn close(kept: OpenStore) -> Result<(), Failure> {
         drop(kept);
         drop(closing);
     });
-    match closed.recv_timeout(CLOSING) {
+    match closed.recv_timeout(STORE_CLOSE_TIMEOUT) {
         Err(RecvTimeoutError::Timeout) => Err(Failure::Other(DISK_HANGS.to_owned())),
         _ => Ok(()),
     }
@@ -195,56 +189,25 @@ impl OpenStore {
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
-    /// The store that the directory uses. Sharing and caching look-ups pay only if they go to
-    /// another machine.
-    fn store(&self, coalesce: bool) -> Arc<dyn Store> {
-        let measured = |store| -> Arc<dyn Store> { Arc::new(Measured::new(store)) };
-        match self {
-            Self::Embedded(store) => measured(store.clone()),
-            Self::Mongo(store) => {
-                let mut all = measured(store.clone());
-                if coalesce {
-                    let shared = Coalesced::new(all, coalesce::Options::default());
-                    all = Arc::new(shared.with_short_timeout(store.hasty().map(measured)));
-                }
-                match store.cache() {
-                    Some(cache) => Arc::new(Cached::new(all, cache.clone())),
-                    None => all,
-                }
-            }
+    /// The backend of the directory. Sharing and caching look-ups pay only if they go to another
+    /// machine.
+    fn backend(&self, coalesce: bool) -> Backend {
+        let store = match self {
+            Self::Embedded(store) => return measured(store.backend()),
+            Self::Mongo(store) => store,
+        };
+        let mut backend = measured(store.backend());
+        if coalesce {
+            let hasty = store.hasty().map(|hasty| Arc::new(Measured(hasty)) as _);
+            let options = coalesce::Options::default();
+            backend =
+                backend.layered(|inner| Coalesced::new(inner, options).with_short_timeout(hasty));
         }
-    }
-
-    /// The same store, where it is a file.
-    fn file(&self) -> Option<Arc<dyn FileStore>> {
-        match self {
-            Self::Embedded(store) => Some(store.clone()),
-            Self::Mongo(_) => None,
+        if let Some(cache) = store.cache() {
+            let reads = backend.reads.clone();
+            backend = backend.layered(|inner| Cached::new(inner, reads, cache.clone()));
         }
-    }
-
-    /// The same store, as one whose events can be watched.
-    fn feed(&self) -> Arc<dyn EventFeed> {
-        match self {
-            Self::Embedded(store) => store.clone(),
-            Self::Mongo(store) => store.feed(),
-        }
-    }
-
-    /// The same store, as one that keeps counters.
-    fn usage(&self) -> Arc<dyn UsageStore> {
-        match self {
-            Self::Embedded(store) => store.clone(),
-            Self::Mongo(store) => store.clone(),
-        }
-    }
-
-    /// The same store, as one that keeps inboxes.
-    fn inboxes(&self) -> Arc<dyn InboxStore> {
-        match self {
-            Self::Embedded(store) => store.clone(),
-            Self::Mongo(store) => store.clone(),
-        }
+        backend
     }
 
     /// Returns where the store can take no mutations any more.
@@ -269,21 +232,12 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
-/// A store, with its optional abilities.
-struct Abilities {
-    store: Arc<dyn Store>,
-    file: Option<Arc<dyn FileStore>>,
-    feed: Arc<dyn EventFeed>,
-    usage: Arc<dyn UsageStore>,
-    inboxes: Arc<dyn InboxStore>,
-}
-
 async fn serve(
     settings: &Serve,
     (stop, readiness): (Stop, &Arc<Readiness>),
     listener: Listener,
     access: Arc<Access>,
-    Abilities { store, file, feed, usage, inboxes }: Abilities,
+    backend: Backend,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built on first use. A build without
@@ -293,17 +247,13 @@ async fn serve(
         identifier::warm_up();
     }
     if settings.sample {
-        load_sample(&*store).await?;
+        load_sample(&backend).await?;
     }
 
-    let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
-    let directory = match file {
-        Some(file) => directory.with_file_store(file),
-        None => directory,
-    };
-    let directory = directory.with_feed(feed.clone()).with_usage(usage).with_inboxes(inboxes);
+    let feed = backend.feed.clone();
+    let directory = Directory::new(backend, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
-    // Before the address is printed: who reads it may ask at once whether the server is ready.
+    // Before the address is printed: its reader may check readiness at once.
     readiness.opened(directory.clone());
     warn_if_exposed(address, &settings.access);
     announce(address, &settings.access, settings.sample);
@@ -324,18 +274,18 @@ async fn serve(
 
 /// Logs a warning if the events of the store cannot be watched.
 async fn warn_if_unwatched(feed: &dyn EventFeed) -> Infallible {
-    if let Err(error) = feed.place().await {
+    if let Err(error) = feed.position().await {
         tracing::warn!("events cannot be watched: {}", error.with_causes());
     }
     pending().await
 }
 
-async fn load_sample(store: &dyn Store) -> Result<(), Failure> {
+async fn load_sample(store: &Backend) -> Result<(), Failure> {
     let (loaded, refused) =
         sample::load(store).await.map_err(|error| Failure::Other(error.to_string()))?;
     tracing::info!(loaded, "made-up users");
     if refused > 0 {
-        tracing::warn!(refused, "made-up users left out: other users have their identifiers");
+        tracing::warn!(refused, "made-up users rejected: other users have their identifiers");
     }
     Ok(())
 }

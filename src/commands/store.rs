@@ -1,4 +1,4 @@
-//! `polynym store …`: picks the store and prints its reports. The stores do the work.
+//! `polynym store …`: opens the store and prints its reports.
 
 mod status;
 mod verify;
@@ -17,12 +17,15 @@ use tokio::runtime::Builder;
 /// Runs one of the commands.
 ///
 /// # Errors
-/// What the command found wrong, or why it could not be run.
+/// The command failed, or found problems.
 pub fn run(command: Store) -> Result<(), Failure> {
-    // A panic in a damaged store must not print the data that it has read.
+    // A panic in a damaged store must not print data.
     telemetry::init(false, "error").map_err(|error| Failure::Other(error.to_string()))?;
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Other(format!("cannot start: {error}")))?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| other(format!("cannot start: {error}")))?;
     runtime.block_on(async {
         match command {
             Store::Init(command) => init(&command).await,
@@ -40,17 +43,13 @@ pub fn run(command: Store) -> Result<(), Failure> {
 async fn init(command: &Init) -> Result<(), Failure> {
     let settings = command.settings.load()?;
     if !command.tenants.is_empty() {
-        eprintln!(
-            "--tenant has no effect any more: identifiers of all tenants are spread over the shards"
-        );
+        eprintln!("--tenant has no effect: identifiers of all tenants are spread over the shards");
     }
 
     match &settings.store {
         StoreChoice::Embedded(folder) => init_folder(folder),
         StoreChoice::Mongo(uri) => {
-            // Whether anybody reads it does not matter to what is made.
-            let say = |line: &str| drop(output::print(&format!("{line}\n")));
-            mongo::init(uri.as_str(), &InitOptions { spread: !command.no_spread }, &say)
+            mongo::init(uri.as_str(), &InitOptions { spread: !command.no_spread }, &print_line)
                 .await
                 .map_err(|error| other(format!("{uri}: {error}")))
         }
@@ -59,21 +58,26 @@ async fn init(command: &Init) -> Result<(), Failure> {
 }
 
 async fn upgrade(command: &Upgrade) -> Result<(), Failure> {
-    // Whether anybody reads it does not matter to what is done.
-    let say = |line: &str| drop(output::print(&format!("{line}\n")));
     match &command.settings.load()?.store {
-        StoreChoice::Embedded(folder) => embedded::upgrade(folder, &say).await.map_err(other),
-        StoreChoice::Mongo(uri) => mongo::upgrade(uri.as_str(), &say)
+        StoreChoice::Embedded(folder) => {
+            embedded::upgrade(folder, &print_line).await.map_err(other)
+        }
+        StoreChoice::Mongo(uri) => mongo::upgrade(uri.as_str(), &print_line)
             .await
             .map_err(|error| other(format!("{uri}: {error}"))),
         StoreChoice::Temporary => Err(no_temporary()),
     }
 }
 
+/// Prints a line of progress. A closed standard output does not stop the command.
+fn print_line(line: &str) {
+    let _ = output::print(&format!("{line}\n"));
+}
+
 fn init_folder(folder: &Path) -> Result<(), Failure> {
-    let was_there = embedded::status(folder).is_ok();
+    let existed = embedded::status(folder).is_ok();
     Embedded::open(folder, embedded::Options::default()).map_err(other)?;
-    let what = if was_there { "was a store before" } else { "is a store now" };
+    let what = if existed { "was a store before" } else { "is a store now" };
     output::print(&format!("{} {what}\n", folder.display()))
 }
 
@@ -83,9 +87,9 @@ fn restore(command: &Restore) -> Result<(), Failure> {
             embedded::restore(&command.file, folder).map_err(other)?;
             output::print(&format!("{} is restored\n", folder.display()))
         }
-        StoreChoice::Mongo(_) => {
-            Err(other("a backup is of an embedded store: name one with --store embedded:DIR"))
-        }
+        StoreChoice::Mongo(_) => Err(other(
+            "only an embedded store can be restored: name one with --store embedded:FOLDER",
+        )),
         StoreChoice::Temporary => Err(no_temporary()),
     }
 }
@@ -94,20 +98,17 @@ fn confirm_clock(settings: &config::Store) -> Result<(), Failure> {
     match &settings.store {
         StoreChoice::Embedded(folder) => {
             embedded::confirm_clock(folder).map_err(other)?;
-            output::print(&format!(
-                "{}: this machine's clock is taken for right\n",
-                folder.display()
-            ))
+            output::print(&format!("{}: this machine's clock is confirmed\n", folder.display()))
         }
-        StoreChoice::Mongo(_) => Err(other(
-            "servers hold their clocks against the database's: set the one that is wrong",
-        )),
+        StoreChoice::Mongo(_) => {
+            Err(other("servers compare their clocks with the database's: correct the wrong one"))
+        }
         StoreChoice::Temporary => Err(no_temporary()),
     }
 }
 
 fn no_temporary() -> Failure {
-    other("there is nothing to see in a temporary store: name one with --store")
+    other("a temporary store cannot be used here: name one with --store")
 }
 
 fn other(error: impl ToString) -> Failure {

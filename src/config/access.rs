@@ -1,15 +1,17 @@
-//! The address of a server, and the credentials and encryption that it asks for.
+//! The addresses of a server, and the credentials and encryption that it requires.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use super::{Setting, Values, parse};
+use super::parse;
+use super::setting::Setting;
+use super::values::Values;
 
-/// The address of a server, and its protection.
+/// The addresses of a server, and their protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAccess {
-    /// The addresses to listen on: those of the host name, tried in order.
+    /// The addresses of the host to listen on: the first one that works.
     pub listen: Vec<SocketAddr>,
     /// The credentials file, if callers need credentials.
     pub credentials: Option<PathBuf>,
@@ -17,9 +19,9 @@ pub struct ServerAccess {
     pub tls: Option<ServerTls>,
     /// The addresses of the operators' listener, if there is one.
     pub admin_listen: Option<Vec<SocketAddr>>,
-    /// The calls a second of a caller whose credentials name no rate; none is no bound.
+    /// The calls per second of a caller without a rate in its credentials; none for no limit.
     pub caller_calls: Option<NonZeroU32>,
-    /// The look-ups a second that find nobody, likewise.
+    /// The look-ups per second of such a caller that find no user; none for no limit.
     pub caller_misses: Option<NonZeroU32>,
 }
 
@@ -28,86 +30,68 @@ pub struct ServerAccess {
 pub struct ServerTls {
     /// The certificate.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key.
     pub key: PathBuf,
-    /// The authorities of clients' certificates, if these are asked for.
+    /// The authorities of clients' certificates, if the server requests them.
     pub client_ca: Option<PathBuf>,
     /// Whether clients need a certificate.
     pub client_required: bool,
 }
 
-const LISTEN: Setting = Setting {
-    name: "listen",
-    value: "HOST:PORT",
-    default: "127.0.0.1:7171",
-    help: "Where to listen; port 0 takes a free one",
-};
-const ADMIN_LISTEN: Setting = Setting {
-    name: "admin-listen",
-    value: "HOST:PORT",
-    default: "",
-    help: "Where operators find /metrics, /healthz and /readyz; nowhere unless given",
-};
-const METRICS_LISTEN: Setting = Setting {
-    name: "metrics-listen",
-    value: "HOST:PORT",
-    default: "",
-    help: "Another name of --admin-listen",
-};
-const CREDENTIALS: Setting = Setting {
-    name: "credentials",
-    value: "FILE",
-    default: "",
-    help: "Callers and their tokens; read again when it changes. Without it everybody is an admin",
-};
-const TLS_CERT: Setting = Setting {
-    name: "tls-cert",
-    value: "FILE",
-    default: "",
-    help: "The server's certificate and those up to its authority, as PEM",
-};
-const TLS_KEY: Setting = Setting {
-    name: "tls-key",
-    value: "FILE",
-    default: "",
-    help: "The key of the server's certificate, as PEM",
-};
-const TLS_CLIENT_CA: Setting = Setting {
-    name: "tls-client-ca",
-    value: "FILE",
-    default: "",
-    help: "The authorities of clients' certificates, as PEM; clients are asked for one",
-};
-const TLS_CLIENT_AUTH: Setting = Setting {
-    name: "tls-client-auth",
-    value: "optional|required",
-    default: "required",
-    help: "Whether a client without a certificate may connect, once --tls-client-ca is given",
-};
-const CALLER_CALLS: Setting = Setting {
-    name: "caller-calls",
-    value: "N",
-    default: "0",
-    help: "Calls a second of one caller, unless its credentials say otherwise; 0 for any number",
-};
-const CALLER_MISSES: Setting = Setting {
-    name: "caller-misses",
-    value: "N",
-    default: "1000",
-    help: "Look-ups a second of one resolver that find nobody; 0 for any number",
-};
-const BEHIND_PROXY: Setting = Setting {
-    name: "behind-proxy",
-    value: "",
-    default: "false",
-    help: "Let other machines in without encryption, since a proxy in front has ended it",
-};
-const INSECURE: Setting = Setting {
-    name: "insecure",
-    value: "",
-    default: "false",
-    help: "Let other machines in without encryption or without credentials",
-};
+const LISTEN: Setting = Setting::new(
+    "listen",
+    "HOST:PORT",
+    "127.0.0.1:7171",
+    "Address to listen on; port 0 for a free port",
+);
+const ADMIN_LISTEN: Setting = Setting::new(
+    "admin-listen",
+    "HOST:PORT",
+    "",
+    "Address for operators: /metrics, /healthz and /readyz; off by default",
+);
+const METRICS_LISTEN: Setting =
+    Setting::new("metrics-listen", "HOST:PORT", "", "Alias of --admin-listen");
+const CREDENTIALS: Setting = Setting::new(
+    "credentials",
+    "FILE",
+    "",
+    "File of callers and their tokens, reloaded on changes; without it, every caller is an admin",
+);
+const TLS_CERT: Setting =
+    Setting::new("tls-cert", "FILE", "", "The server's certificate chain, as PEM");
+const TLS_KEY: Setting =
+    Setting::new("tls-key", "FILE", "", "The key of the server's certificate, as PEM");
+const TLS_CLIENT_CA: Setting = Setting::new(
+    "tls-client-ca",
+    "FILE",
+    "",
+    "Request client certificates from these authorities, as PEM",
+);
+const TLS_CLIENT_AUTH: Setting = Setting::new(
+    "tls-client-auth",
+    "optional|required",
+    "required",
+    "Whether clients need a certificate, with --tls-client-ca",
+);
+const CALLER_CALLS: Setting = Setting::new(
+    "caller-calls",
+    "N",
+    "0",
+    "Calls per second of a caller, unless its credentials have a rate; 0 for no limit",
+);
+const CALLER_MISSES: Setting = Setting::new(
+    "caller-misses",
+    "N",
+    "1000",
+    "Look-ups per second of a resolver that find no user; 0 for no limit",
+);
+const BEHIND_PROXY: Setting = Setting::switch(
+    "behind-proxy",
+    "Accept other machines without encryption, since a proxy in front terminates TLS",
+);
+const INSECURE: Setting =
+    Setting::switch("insecure", "Accept other machines without encryption or credentials");
 
 impl ServerAccess {
     /// The settings.
@@ -126,8 +110,8 @@ impl ServerAccess {
         &INSECURE,
     ];
 
-    /// Reads and checks them. An address that other machines can reach needs encryption and
-    /// credentials, unless the settings say otherwise.
+    /// Parses the settings. An address that other machines can reach requires encryption and
+    /// credentials, unless the settings allow otherwise.
     pub fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let listen = values.get(&LISTEN, parse::addresses);
         let admin_listen = admin_listen(values);
@@ -149,20 +133,20 @@ impl ServerAccess {
 
         if behind_proxy && access.credentials.is_none() {
             let message = "the proxy's callers need credentials: add --credentials FILE";
-            values.refuse(&BEHIND_PROXY, message.to_owned());
+            values.reject(&BEHIND_PROXY, message.to_owned());
             return Some(access);
         }
-        let places = [(&LISTEN, access.listen.as_slice(), behind_proxy)];
+        let api = (&LISTEN, access.listen.as_slice(), behind_proxy);
         let operators = access.admin_listen.as_deref().map(|all| (&ADMIN_LISTEN, all, false));
-        for (setting, addresses, behind_proxy) in places.into_iter().chain(operators) {
+        for (setting, addresses, behind_proxy) in [api].into_iter().chain(operators) {
             if let Some(message) = access.exposure(addresses, behind_proxy).filter(|_| !insecure) {
-                values.refuse(setting, message);
+                values.reject(setting, message);
             }
         }
         Some(access)
     }
 
-    /// The risk of addresses that other machines can reach, where they lack a protection.
+    /// The risk of unprotected addresses that other machines can reach.
     fn exposure(&self, addresses: &[SocketAddr], behind_proxy: bool) -> Option<String> {
         let outside = addresses.iter().find(|one| !one.ip().to_canonical().is_loopback())?;
         let missing = match (self.tls.is_some() || behind_proxy, self.credentials.is_some()) {
@@ -172,9 +156,9 @@ impl ServerAccess {
             (false, false) => "TLS and credentials are",
         };
         Some(format!(
-            "other machines can reach {outside}, and {missing} missing: without it anybody there \
-             could read and change every user. Give {ADVICE}, listen on 127.0.0.1, or take the \
-             risk with --insecure"
+            "other machines can reach {outside}, and {missing} missing: anybody there could read \
+             and change every user. Add {ADVICE}, listen on 127.0.0.1, or accept the risk with \
+             --insecure"
         ))
     }
 }
@@ -183,19 +167,19 @@ const ADVICE: &str = "--tls-cert, --tls-key and --credentials";
 
 /// The addresses for operators, by either name of the setting.
 fn admin_listen(values: &mut Values<'_>) -> Option<Option<Vec<SocketAddr>>> {
-    let [by_name, by_alias] =
-        [&ADMIN_LISTEN, &METRICS_LISTEN].map(|setting| values.get(setting, parse::maybe_addresses));
+    let [by_name, by_alias] = [&ADMIN_LISTEN, &METRICS_LISTEN]
+        .map(|setting| values.get(setting, parse::optional_addresses));
     match (by_name?, by_alias?) {
         (Some(_), Some(_)) => {
-            let message = "it is another name of --admin-listen: give one of them".to_owned();
-            values.refuse(&METRICS_LISTEN, message);
+            let message = "an alias of --admin-listen: use one of them".to_owned();
+            values.reject(&METRICS_LISTEN, message);
             None
         }
         (by_name, by_alias) => Some(by_name.or(by_alias)),
     }
 }
 
-/// The certificate and its key, of which neither is of use alone, and what clients must show.
+/// The certificate with its key, and the client certificates.
 fn tls(values: &mut Values<'_>) -> Option<Option<ServerTls>> {
     let [certificate, key, client_ca] =
         [&TLS_CERT, &TLS_KEY, &TLS_CLIENT_CA].map(|setting| values.get(setting, parse::path));
@@ -203,26 +187,25 @@ fn tls(values: &mut Values<'_>) -> Option<Option<ServerTls>> {
         values.get(&TLS_CLIENT_AUTH, parse::choice(&[("optional", false), ("required", true)]));
     let (client_ca, client_required) = (client_ca?, client_required?);
     if client_ca.is_none() && values.is_given(&TLS_CLIENT_AUTH) {
-        let message = "clients are asked for no certificate: add --tls-client-ca";
-        values.refuse(&TLS_CLIENT_AUTH, message.to_owned());
+        let message = "no client certificates are requested: add --tls-client-ca";
+        values.reject(&TLS_CLIENT_AUTH, message.to_owned());
     }
     match (certificate?, key?) {
         (Some(certificate), Some(key)) => {
             Some(Some(ServerTls { certificate, key, client_ca, client_required }))
         }
         (None, None) if client_ca.is_some() => {
-            let message = "clients show certificates to a server that has one: add --tls-cert and \
-                --tls-key";
-            values.refuse(&TLS_CLIENT_CA, message.to_owned());
+            let message = "client certificates require TLS: add --tls-cert and --tls-key";
+            values.reject(&TLS_CLIENT_CA, message.to_owned());
             None
         }
         (None, None) => Some(None),
         (Some(_), None) => {
-            values.refuse(&TLS_CERT, "the certificate's key is missing: add --tls-key".to_owned());
+            values.reject(&TLS_CERT, "the certificate's key is missing: add --tls-key".to_owned());
             None
         }
         (None, Some(_)) => {
-            values.refuse(&TLS_KEY, "the key's certificate is missing: add --tls-cert".to_owned());
+            values.reject(&TLS_KEY, "the key's certificate is missing: add --tls-cert".to_owned());
             None
         }
     }

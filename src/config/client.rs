@@ -1,23 +1,24 @@
-//! The settings of the commands that talk to a server.
+//! The settings of commands that call a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Resolve, Setting, Values, parse};
+use super::parse;
+use super::setting::Setting;
+use super::values::{Resolve, Values};
 
-/// Which server to talk to, and how.
+/// The server to call, and the parameters of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
     /// The server's URL.
     pub server: String,
-    /// The tenant to name in requests.
+    /// The tenant of requests.
     pub tenant: String,
-    /// The longest that a call may take.
+    /// The maximum time of a call.
     pub timeout: Duration,
     /// The file of the caller's token, if it has one.
     pub token_file: Option<PathBuf>,
-    /// The file of the authorities that the server's certificate may be of, in place of the
-    /// system's.
+    /// The file of the server's certificate authorities, instead of the system's.
     pub ca: Option<PathBuf>,
     /// The files of the caller's certificate and its key, if it has one.
     pub certificate: Option<(PathBuf, PathBuf)>,
@@ -28,18 +29,18 @@ pub struct Client {
 /// The output settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// As JSON, for programs, rather than as tables.
+    /// Whether to print JSON instead of tables.
     pub json: bool,
 }
 
 /// The load and the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bench {
-    /// Which server.
+    /// The server.
     pub client: Client,
     /// The number of connections that the callers share.
     pub connections: usize,
-    /// The number of callers, each with one call in flight.
+    /// The number of callers, each with one concurrent call.
     pub concurrency: usize,
     /// The duration of the measurement.
     pub duration: Duration,
@@ -47,117 +48,68 @@ pub struct Bench {
     pub warmup: Duration,
     /// The number of users.
     pub users: usize,
-    /// Whether to take it that they are there.
+    /// Whether to assume that the users exist.
     pub loaded: bool,
     /// Identifiers in one batch.
     pub batch: usize,
-    /// The greatest age of an answer from the server's cache; zero for none from there.
+    /// The maximum age of an answer from the server's cache; zero for no cache.
     pub max_staleness: Duration,
-    /// The skew of Zipf's law by which users are asked for; 0 asks for all alike.
+    /// The skew of Zipf's law for the choice of users; 0 for an even choice.
     pub zipf: f64,
 }
 
-const SERVER: Setting = Setting {
-    name: "server",
-    value: "URL",
-    default: "http://127.0.0.1:7171",
-    help: "The server to ask",
-};
-const TENANT: Setting = Setting {
-    name: "tenant",
-    value: "TENANT",
-    default: "default",
-    help: "The tenant whose users are meant",
-};
-const BENCH_TENANT: Setting = Setting {
-    name: "tenant",
-    value: "TENANT",
-    default: "bench",
-    help: "The tenant to work in: one that this made or makes, to write",
-};
-pub const TIMEOUT: Setting = Setting {
-    name: "timeout",
-    value: "TIME",
-    default: "10s",
-    help: "The longest to wait for an answer",
-};
-pub const TOKEN_FILE: Setting = Setting {
-    name: "token-file",
-    value: "FILE",
-    default: "",
-    help: "The file of the token to call the server with",
-};
-pub const CA: Setting = Setting {
-    name: "ca",
-    value: "FILE",
-    default: "",
-    help: "The authorities of the server's certificate, as PEM, in place of the system's",
-};
-pub const CERT: Setting = Setting {
-    name: "cert",
-    value: "FILE",
-    default: "",
-    help: "The caller's certificate to call the server with, as PEM",
-};
-pub const KEY: Setting = Setting {
-    name: "key",
-    value: "FILE",
-    default: "",
-    help: "The key of the caller's certificate, as PEM",
-};
-pub const JSON: Setting = Setting {
-    name: "json",
-    value: "",
-    default: "false",
-    help: "Print JSON, one object a line, in place of tables",
-};
+const SERVER: Setting =
+    Setting::new("server", "URL", "http://127.0.0.1:7171", "The server to call");
+const TENANT: Setting = Setting::new("tenant", "TENANT", "default", "The tenant of the users");
+const BENCH_TENANT: Setting = Setting::new(
+    "tenant",
+    "TENANT",
+    "bench",
+    "The tenant to use; to write, one that this command created",
+);
+pub const TIMEOUT: Setting =
+    Setting::new("timeout", "TIME", "10s", "The maximum time to wait for an answer");
+pub const TOKEN_FILE: Setting =
+    Setting::new("token-file", "FILE", "", "The file with the caller's token");
+pub const CA: Setting = Setting::new(
+    "ca",
+    "FILE",
+    "",
+    "The server's certificate authorities, as PEM, instead of the system's",
+);
+pub const CERT: Setting = Setting::new("cert", "FILE", "", "The caller's certificate, as PEM");
+pub const KEY: Setting =
+    Setting::new("key", "FILE", "", "The key of the caller's certificate, as PEM");
+pub const JSON: Setting =
+    Setting::switch("json", "Print JSON, one object per line, instead of tables");
 
-const CONNECTIONS: Setting = Setting {
-    name: "connections",
-    value: "N",
-    default: "4",
-    help: "Connections to spread the callers over",
-};
-const CONCURRENCY: Setting = Setting {
-    name: "concurrency",
-    value: "N",
-    default: "64",
-    help: "Callers, each with one call under way",
-};
-const DURATION: Setting =
-    Setting { name: "duration", value: "TIME", default: "10", help: "How long to measure" };
-const WARMUP: Setting = Setting {
-    name: "warmup",
-    value: "TIME",
-    default: "2",
-    help: "How long to run unmeasured first",
-};
-const USERS: Setting = Setting {
-    name: "users",
-    value: "N",
-    default: "10000",
-    help: "Users, always the same for the same N; those that are missing are loaded first",
-};
-const LOADED: Setting = Setting {
-    name: "loaded",
-    value: "",
-    default: "false",
-    help: "Take it that the users are there, and do not look first; `link` looks all the same",
-};
-const BATCH: Setting =
-    Setting { name: "batch", value: "N", default: "100", help: "Identifiers in one batch" };
-const MAX_STALENESS: Setting = Setting {
-    name: "max-staleness",
-    value: "TIME",
-    default: "0",
-    help: "Accept answers of this age from the server's cache in `resolve` and `batch`",
-};
-const ZIPF: Setting = Setting {
-    name: "zipf",
-    value: "SKEW",
-    default: "0",
-    help: "Look up few users often, by Zipf's law: a skew below 1 such as 0.99; 0 is evenly",
-};
+const CONNECTIONS: Setting =
+    Setting::new("connections", "N", "4", "Connections that the callers share");
+const CONCURRENCY: Setting =
+    Setting::new("concurrency", "N", "64", "Concurrent callers, each with one call at a time");
+const DURATION: Setting = Setting::new("duration", "TIME", "10", "How long to measure");
+const WARMUP: Setting = Setting::new("warmup", "TIME", "2", "How long to warm up before measuring");
+const USERS: Setting = Setting::new(
+    "users",
+    "N",
+    "10000",
+    "Number of users, the same for each N; missing ones are loaded first",
+);
+const LOADED: Setting =
+    Setting::switch("loaded", "Assume that the users exist, without a check; `link` always checks");
+const BATCH: Setting = Setting::new("batch", "N", "100", "Identifiers in one batch");
+const MAX_STALENESS: Setting = Setting::new(
+    "max-staleness",
+    "TIME",
+    "0",
+    "Accept answers of this age from the server's cache in `resolve` and `batch`",
+);
+const ZIPF: Setting = Setting::new(
+    "zipf",
+    "SKEW",
+    "0",
+    "Prefer some users, by Zipf's law, with a skew below 1 such as 0.99; 0 for none",
+);
 
 impl Resolve for Client {
     fn settings() -> Vec<&'static Setting> {
@@ -191,18 +143,18 @@ impl Client {
     }
 }
 
-/// The caller's certificate and its key, of which neither is of use alone.
+/// The caller's certificate with its key.
 pub fn certificate(values: &mut Values<'_>) -> Option<Option<(PathBuf, PathBuf)>> {
     let (certificate, key) = (values.get(&CERT, parse::path), values.get(&KEY, parse::path));
     match (certificate?, key?) {
         (Some(certificate), Some(key)) => Some(Some((certificate, key))),
         (None, None) => Some(None),
         (Some(_), None) => {
-            values.refuse(&CERT, "the certificate's key is missing: add --key".to_owned());
+            values.reject(&CERT, "the certificate's key is missing: add --key".to_owned());
             None
         }
         (None, Some(_)) => {
-            values.refuse(&KEY, "the key's certificate is missing: add --cert".to_owned());
+            values.reject(&KEY, "the key's certificate is missing: add --cert".to_owned());
             None
         }
     }
@@ -252,14 +204,13 @@ impl Resolve for Bench {
     }
 }
 
-/// A host, and maybe a port: whatever else a URL can have would not be used.
+/// A URL with a host and an optional port, and nothing else.
 fn server(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is no server: write a URL such as http://127.0.0.1:7171");
+    let wrong = || format!("{text:?} is not a server: write a URL such as http://127.0.0.1:7171");
     let uri = text.parse::<http::Uri>().map_err(|_| wrong())?;
     match (uri.scheme_str(), uri.authority()) {
         (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
-            Err("a server has no user and no password: leave out what stands before the @"
-                .to_owned())
+            Err("a server has no user and no password: remove the part up to the @".to_owned())
         }
         (Some(scheme @ ("http" | "https")), Some(authority)) if !authority.host().is_empty() => {
             match uri.path_and_query() {

@@ -1,13 +1,11 @@
-//! The TOML file: keys and values as text, with a fault for each key that nothing is known of.
+//! The TOML file: keys and values as text, with an error for each unknown key.
 
 use std::collections::BTreeMap;
 
 use toml::Value;
 
-use super::client::Bench;
 use super::error::SettingError;
-use super::serve::Serve;
-use super::{Resolve, key};
+use super::setting::key;
 
 /// The content of a configuration file; empty if no file was named.
 #[derive(Debug, Default)]
@@ -18,15 +16,15 @@ pub struct File {
 }
 
 impl File {
-    /// Reads the file at `path`; what is wrong with it as a whole goes to `faults`.
-    pub fn read(path: &str, faults: &mut Vec<SettingError>) -> Self {
+    /// Reads the file at `path`, and adds its errors to `errors`.
+    pub fn read(path: &str, known: &[String], errors: &mut Vec<SettingError>) -> Self {
         let mut file = Self { path: path.to_owned(), values: BTreeMap::new() };
-        let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
-        let table =
-            text.and_then(|text| text.parse::<toml::Table>().map_err(|error| error.to_string()));
+        let table = std::fs::read_to_string(path)
+            .map_err(|error| error.to_string())
+            .and_then(|text| text.parse::<toml::Table>().map_err(|error| error.to_string()));
         match table {
-            Ok(table) => file.take(table, faults),
-            Err(error) => faults.push(SettingError {
+            Ok(table) => file.insert_all(table, known, errors),
+            Err(error) => errors.push(SettingError {
                 origin: format!("file {path}"),
                 message: error.trim_end().to_owned(),
             }),
@@ -35,27 +33,24 @@ impl File {
         file
     }
 
-    fn take(&mut self, table: toml::Table, faults: &mut Vec<SettingError>) {
-        let known = known_keys();
+    fn insert_all(&mut self, table: toml::Table, known: &[String], errors: &mut Vec<SettingError>) {
         for (written, value) in table {
-            if let Err(message) = self.take_one(&known, &written, value) {
-                faults.push(SettingError {
-                    origin: format!("file {} key {written}", self.path),
-                    message,
-                });
+            if let Err(message) = self.insert(known, &written, value) {
+                let origin = format!("file {} key {written}", self.path);
+                errors.push(SettingError { origin, message });
             }
         }
     }
 
-    /// Keys may have hyphens, as the flags do, in place of underscores.
-    fn take_one(&mut self, known: &[String], written: &str, value: Value) -> Result<(), String> {
+    /// Keys may have hyphens, as flags do, instead of underscores.
+    fn insert(&mut self, known: &[String], written: &str, value: Value) -> Result<(), String> {
         let key = key(written);
         if !known.contains(&key) {
             return Err(unknown(known, &key));
         }
         let value = (written.to_owned(), text(value)?);
         match self.values.insert(key, value) {
-            Some((other, _)) => Err(format!("is given as {other} too")),
+            Some((other, _)) => Err(format!("also given as {other}")),
             None => Ok(()),
         }
     }
@@ -67,17 +62,11 @@ impl File {
     }
 }
 
-/// One file serves the server and the clients, so it may hold what another command reads.
-fn known_keys() -> Vec<String> {
-    let settings = Serve::settings().into_iter().chain(Bench::settings());
-    settings.map(|setting| key(setting.name)).collect()
-}
-
 fn unknown(known: &[String], key: &str) -> String {
     let likeness = |candidate: &&String| (strsim::jaro_winkler(candidate, key) * 1e6) as u32;
     match known.iter().max_by_key(likeness).filter(|nearest| likeness(nearest) > 800_000) {
-        Some(nearest) => format!("there is no such key; did you mean {nearest}?"),
-        None => format!("there is no such key; there are {}", known.join(", ")),
+        Some(nearest) => format!("unknown key; did you mean {nearest}?"),
+        None => format!("unknown key; known keys are {}", known.join(", ")),
     }
 }
 
@@ -88,7 +77,7 @@ fn text(value: Value) -> Result<String, String> {
         Value::Float(number) => number.to_string(),
         Value::Boolean(yes) => yes.to_string(),
         Value::Datetime(_) | Value::Array(_) | Value::Table(_) => {
-            return Err("write the value as a text, a number, or true or false".to_owned());
+            return Err("the value must be a string, a number, or true or false".to_owned());
         }
     })
 }

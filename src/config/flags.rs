@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
+use super::client::Bench;
 use super::error::SettingErrors;
-use super::{Resolve, Setting, Values, key, variable};
+use super::serve::Serve;
+use super::setting::{Setting, key, variable};
+use super::values::{CONFIG, Resolve, Values};
 
-/// The flag that names the file. It is a setting of every set, and has no key in the file.
-pub const CONFIG: &str = "config";
-
-/// The flags of the settings of `C`, as given on the command line and not looked at yet.
+/// The flags of the settings of `C` on the command line, not parsed yet.
 #[derive(Clone, Debug)]
 pub struct Flags<C> {
     given: BTreeMap<&'static str, String>,
@@ -22,7 +22,7 @@ impl<C: Resolve> Flags<C> {
     /// The values of the settings, from these flags, the environment and the file.
     ///
     /// # Errors
-    /// All faults, those of a file that holds settings of other sets included.
+    /// All errors, including those of settings of other sets in the file.
     pub fn load(&self) -> Result<C, SettingErrors> {
         self.load_from(&|variable| Some(std::env::var_os(variable)?.to_string_lossy().into_owned()))
     }
@@ -31,10 +31,16 @@ impl<C: Resolve> Flags<C> {
         &self,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<C, SettingErrors> {
-        let mut values = Values::new(&self.given, environment);
+        let mut values = Values::new(&self.given, environment, &known_keys());
         let resolved = C::resolve(&mut values);
         values.finish(resolved)
     }
+}
+
+/// The keys that the file may have: one file configures the server and the clients.
+fn known_keys() -> Vec<String> {
+    let settings = Serve::settings().into_iter().chain(Bench::settings());
+    settings.map(|setting| key(setting.name)).collect()
 }
 
 impl<C: Resolve> FromArgMatches for Flags<C> {
@@ -52,7 +58,7 @@ impl<C: Resolve> FromArgMatches for Flags<C> {
 
 impl<C: Resolve> Args for Flags<C> {
     fn augment_args(command: Command) -> Command {
-        let help = "File with any of these settings, as TOML [env: POLYNYM_CONFIG]";
+        let help = "TOML file with any of these settings [env: POLYNYM_CONFIG]";
         let config =
             Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(help).help_heading(HEADING);
         command.args(C::settings().into_iter().map(Setting::arg)).arg(config)
@@ -67,19 +73,20 @@ const HEADING: &str = "Settings";
 
 impl Setting {
     fn arg(&self) -> Arg {
-        let default = if self.default.is_empty() {
-            String::new()
-        } else {
-            format!("default: {}, ", self.default)
+        let default = match self.default {
+            "" => String::new(),
+            default => format!("default: {default}, "),
         };
         let (variable, key) = (variable(self.name), key(self.name));
         let help = format!("{} [{default}env: {variable}, key: {key}]", self.help);
         let arg = Arg::new(self.name).long(self.name).help(help).help_heading(HEADING);
-        if self.is_switch() {
-            let arg = arg.value_name("true|false").num_args(0..=1).require_equals(true);
-            return arg.default_missing_value("true");
+        match self.is_switch() {
+            true => arg
+                .value_name("true|false")
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true"),
+            false => arg.value_name(self.value),
         }
-
-        arg.value_name(self.value)
     }
 }

@@ -1,4 +1,4 @@
-//! Parses values from text. Errors say what was wrong and what would be right.
+//! Parses values from text. Errors name the correct form.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
@@ -17,13 +17,12 @@ pub fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A whole number within `range`; `_` may part its digits.
+/// A whole number within `range`, with optional `_` between digits.
 pub fn count(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, String> {
     move |text| {
         let number = text.replace('_', "").parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| {
-            format!("write a whole number from {} to {}", range.start(), range.end())
-        })
+        let (start, end) = (range.start(), range.end());
+        number.ok_or_else(|| format!("write a whole number from {start} to {end}"))
     }
 }
 
@@ -34,24 +33,24 @@ pub fn size(text: &str) -> Result<usize, String> {
     bytes.ok_or_else(|| "write a size such as 256MiB, 1GiB, 500MB or a number of bytes".to_owned())
 }
 
-/// Memory for a cache: a size that is worth having one.
+/// The size of a cache.
 pub fn cache_size(text: &str) -> Result<usize, String> {
-    size(text).and_then(|bytes| {
-        if bytes < 1 << 20 { Err("must be at least 1MiB".to_owned()) } else { Ok(bytes) }
-    })
+    match size(text)? {
+        ..0x10_0000 => Err("must be at least 1MiB".to_owned()),
+        bytes => Ok(bytes),
+    }
 }
 
-/// The same; 0 for no cache.
+/// The size of a cache; 0 for no cache.
 pub fn optional_cache_size(text: &str) -> Result<usize, String> {
     if size(text) == Ok(0) { Ok(0) } else { cache_size(text) }
 }
 
-/// The size of a user: a batch's answer has room for it, and it has room for what one call can add.
+/// The maximum size of a user: it fits the response to a batch, and fits what one call can add.
 pub fn user_size(text: &str) -> Result<usize, String> {
-    let fits = |bytes: &usize| (64 << 10..=2 << 20).contains(bytes);
-    size(text).and_then(|bytes| {
-        Some(bytes).filter(fits).ok_or_else(|| "must be from 64KiB to 2MiB".to_owned())
-    })
+    let bytes = size(text)?;
+    let is_valid = (64 << 10..=2 << 20).contains(&bytes);
+    is_valid.then_some(bytes).ok_or_else(|| "must be from 64KiB to 2MiB".to_owned())
 }
 
 /// The skew of Zipf's law.
@@ -60,24 +59,28 @@ pub fn skew(text: &str) -> Result<f64, String> {
     skew.ok_or_else(|| "write a number from 0 to below 1, such as 0.99".to_owned())
 }
 
-/// A length of time: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.
+/// A duration: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let seconds = || Duration::try_from_secs_f64(text.trim_end_matches('s').parse().ok()?).ok();
-    humantime::parse_duration(text).ok().or_else(seconds).ok_or_else(|| {
-        "write a length of time such as 10s, 500ms, 2m, or a number of seconds".to_owned()
-    })
+    humantime::parse_duration(text)
+        .ok()
+        .or_else(seconds)
+        .ok_or_else(|| "write a duration such as 10s, 500ms, 2m, or a number of seconds".to_owned())
 }
 
-/// A length of time that is not nothing.
+/// A duration greater than zero.
 pub fn positive(text: &str) -> Result<Duration, String> {
-    duration(text)
-        .and_then(|d| if d.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(d) })
+    match duration(text)? {
+        Duration::ZERO => Err("must be greater than zero".to_owned()),
+        duration => Ok(duration),
+    }
 }
 
-/// The addresses that `HOST:PORT` stands for.
+/// The addresses of `HOST:PORT`.
 pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
-    let wrong =
-        || format!("{text:?} is no address: write HOST:PORT, as in 127.0.0.1:7171 or [::1]:7171");
+    let wrong = || {
+        format!("{text:?} is not an address: write HOST:PORT, as in 127.0.0.1:7171 or [::1]:7171")
+    };
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     if host.is_empty() || port.parse::<u16>().is_err() {
         return Err(wrong());
@@ -85,12 +88,12 @@ pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
 
     match text.to_socket_addrs() {
         Ok(found) => Ok(found.collect()),
-        Err(error) => Err(format!("the host of {text:?} is not known ({error})")),
+        Err(error) => Err(format!("cannot resolve the host of {text:?} ({error})")),
     }
 }
 
-/// The same; none where the text is empty.
-pub fn maybe_addresses(text: &str) -> Result<Option<Vec<SocketAddr>>, String> {
+/// The addresses of `HOST:PORT`; none if the text is empty.
+pub fn optional_addresses(text: &str) -> Result<Option<Vec<SocketAddr>>, String> {
     if text.is_empty() { Ok(None) } else { addresses(text).map(Some) }
 }
 
@@ -103,17 +106,17 @@ pub fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<T, Stri
     }
 }
 
-/// The text as it is.
+/// Any text.
 pub fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A file's path; none where the text is empty.
+/// A file's path; none if the text is empty.
 pub fn path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok(Some(text).filter(|text| !text.is_empty()).map(PathBuf::from))
 }
 
-/// A number a second; none where it is 0.
+/// A rate per second; none if it is 0.
 pub fn rate(text: &str) -> Result<Option<NonZeroU32>, String> {
-    text.parse().map(NonZeroU32::new).map_err(|_| "write a whole number, or 0 for no bound".into())
+    text.parse().map(NonZeroU32::new).map_err(|_| "write a whole number, or 0 for no limit".into())
 }

@@ -3,30 +3,32 @@
 use std::time::Duration;
 
 use super::access::ServerAccess;
+use super::setting::Setting;
 use super::store::{STORE, StoreChoice};
 use super::telemetry::Telemetry;
-use super::{Resolve, Setting, Values, parse, store};
+use super::values::{Resolve, Values};
+use super::{parse, store};
 
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serve {
-    /// The address, and its protection.
+    /// The addresses, and their protection.
     pub access: ServerAccess,
     /// The location of the store.
     pub store: StoreChoice,
-    /// Whether a store is made where there is none.
+    /// Whether to create an embedded store that does not exist.
     pub create: bool,
-    /// Whether made-up users shall be there.
+    /// Whether to load made-up users.
     pub sample: bool,
     /// Memory for the embedded store's pages, in bytes.
     pub cache_bytes: usize,
-    /// Memory for hints of identities' owners, in bytes; 0 turns them off.
+    /// Memory for hints of identities' owners, in bytes; 0 for no hints.
     pub hint_bytes: usize,
     /// Whether mutations may share a sync.
     pub group_commit: bool,
     /// Whether look-ups may share reads of MongoDB.
     pub coalesce: bool,
-    /// Memory for the cache of look-ups of MongoDB, in bytes; 0 turns it off.
+    /// Memory for the cache of look-ups of MongoDB, in bytes; 0 for no cache.
     pub lookup_cache_bytes: usize,
     /// Items in one batch request.
     pub max_batch: usize,
@@ -38,21 +40,21 @@ pub struct Serve {
     pub max_holds: usize,
     /// Users that were merged into one.
     pub max_merged: usize,
-    /// Whether only admins make tenants other than the default one.
+    /// Whether only admins create tenants other than the default one.
     pub closed_tenants: bool,
-    /// Bytes of one user, all in all.
+    /// Total bytes of one user.
     pub max_user_bytes: usize,
-    /// The longest that a call may take.
+    /// The maximum time of a call.
     pub call_timeout: Duration,
-    /// Calls under way at once.
+    /// Concurrent calls.
     pub max_calls: usize,
-    /// Connections at once.
+    /// Concurrent connections.
     pub max_connections: usize,
     /// The age at which a connection is closed.
     pub connection_age: Duration,
     /// The time without calls after which a connection is closed.
     pub connection_idle: Duration,
-    /// The time that calls have to finish after the server was asked to stop.
+    /// The time for calls to finish after a stop was requested.
     pub drain: Duration,
     /// Threads that handle calls.
     pub threads: usize,
@@ -60,90 +62,83 @@ pub struct Serve {
     pub telemetry: Telemetry,
 }
 
-pub const fn setting(
-    name: &'static str,
-    value: &'static str,
-    default: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting { name, value, default, help }
-}
-
-const CREATE: Setting = setting(
+const CREATE: Setting = Setting::switch(
     "create",
-    "",
-    "false",
-    "Make an empty embedded store where there is none; --sample does so, too",
+    "Create the embedded store if it does not exist; implied by --sample",
 );
-const SAMPLE: Setting = setting(
+const SAMPLE: Setting = Setting::switch(
     "sample",
-    "",
-    "false",
-    "Load a few dozen made-up users; without --store, into a folder that goes at exit",
+    "Load a few dozen made-up users; without --store, into a temporary store",
 );
 const CACHE: Setting =
-    setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
-const HINTS: Setting = setting(
+    Setting::new("cache", "SIZE", "1GiB", "Maximum memory for cached pages of the embedded store");
+const HINTS: Setting = Setting::new(
     "hints",
     "SIZE",
     "64MiB",
-    "Most memory for remembering which user owned an identity: 20 bytes for each; 0 turns it off",
+    "Maximum memory for hints of identities' owners, 20 bytes for each; 0 for no hints",
 );
-const GROUP_COMMIT: Setting = setting(
+const GROUP_COMMIT: Setting = Setting::new(
     "group-commit",
     "on|off",
     "on",
-    "Let mutations that wait together share one sync to the disk",
+    "Let concurrent mutations share a sync to the disk",
 );
-const COALESCE: Setting = setting(
+const COALESCE: Setting = Setting::new(
     "coalesce",
     "on|off",
     "on",
-    "Let look-ups that wait together share reads of MongoDB; no other store needs it",
+    "Let concurrent look-ups share reads of MongoDB; other stores do not need it",
 );
-const LOOKUP_CACHE: Setting = setting(
+const LOOKUP_CACHE: Setting = Setting::new(
     "lookup-cache",
     "SIZE",
     "0",
-    "Most memory for answers to look-ups with max_staleness, on MongoDB; 0 turns it off",
+    "Maximum memory for cached look-ups with max_staleness, on MongoDB; 0 for no cache",
 );
-const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
-const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
-const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
+const MAX_BATCH: Setting =
+    Setting::new("max-batch", "N", "1000", "Maximum items of a batch request");
+const MAX_IDENTITIES: Setting =
+    Setting::new("max-identities", "N", "100", "Maximum identities of a user");
+const MAX_ATTRIBUTES: Setting =
+    Setting::new("max-attributes", "N", "200", "Maximum attributes of a user");
 const MAX_HOLDS: Setting =
-    setting("max-holds", "N", "100", "Identifiers that are held for one user");
-const MAX_MERGED: Setting = setting("max-merged", "N", "100", "Users that were merged into one");
-const TENANTS: Setting = setting(
+    Setting::new("max-holds", "N", "100", "Maximum identifiers held for a user");
+const MAX_MERGED: Setting = Setting::new("max-merged", "N", "100", "Maximum users merged into one");
+const TENANTS: Setting = Setting::new(
     "tenants",
     "closed|open",
     "closed",
-    "Whether only admins make tenants, or the first change in one, too",
+    "closed: only admins create tenants; open: the first change in a tenant creates it, too",
 );
 const MAX_USER_SIZE: Setting =
-    setting("max-user-size", "SIZE", "512KiB", "Bytes of one user, all in all; at most 2MiB");
-const CALL_TIMEOUT: Setting =
-    setting("call-timeout", "TIME", "10s", "The longest that a call may take");
-const MAX_CALLS: Setting = setting(
+    Setting::new("max-user-size", "SIZE", "512KiB", "Maximum total bytes of a user, up to 2MiB");
+const CALL_TIMEOUT: Setting = Setting::new("call-timeout", "TIME", "10s", "Maximum time of a call");
+const MAX_CALLS: Setting = Setting::new(
     "max-calls",
     "N",
     "1024",
-    "Look-ups under way at once, and as many mutations; more are refused",
+    "Maximum concurrent look-ups, and also mutations; more are rejected",
 );
-const MAX_CONNECTIONS: Setting =
-    setting("max-connections", "N", "10000", "Connections at once; more have to wait");
+const MAX_CONNECTIONS: Setting = Setting::new(
+    "max-connections",
+    "N",
+    "10000",
+    "Maximum concurrent connections; more have to wait",
+);
 const CONNECTION_AGE: Setting =
-    setting("connection-age", "TIME", "1h", "The age at which a connection is asked to reconnect");
-const CONNECTION_IDLE: Setting = setting(
+    Setting::new("connection-age", "TIME", "1h", "Age at which clients are asked to reconnect");
+const CONNECTION_IDLE: Setting = Setting::new(
     "connection-idle",
     "TIME",
     "5m",
-    "The time without calls after which a connection is asked to reconnect",
+    "Idle time after which clients are asked to reconnect",
 );
 const DRAIN: Setting =
-    setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
+    Setting::new("drain", "TIME", "10s", "Time for calls to finish after a stop was requested");
 const THREADS: Setting =
-    setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
-const MANY: usize = 1_000_000;
+    Setting::new("threads", "N", "", "Threads that handle calls; by default, one per core");
+const MAX_COUNT: usize = 1_000_000;
 
 impl Resolve for Serve {
     fn settings() -> Vec<&'static Setting> {
@@ -174,7 +169,7 @@ impl Resolve for Serve {
         ServerAccess::SETTINGS.into_iter().chain(own).chain(Telemetry::SETTINGS).collect()
     }
 
-    /// Each value is read before the first missing one ends it, so that no fault hides another.
+    /// Parses each value before returning at the first error, so that all errors are reported.
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let access = ServerAccess::resolve(values);
         let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
@@ -185,14 +180,14 @@ impl Resolve for Serve {
         let coalesce = values.get(&COALESCE, parse::switch);
         let lookup_cache_bytes = values.get(&LOOKUP_CACHE, parse::optional_cache_size);
         let [max_batch, max_identities] = [&MAX_BATCH, &MAX_IDENTITIES]
-            .map(|setting| values.get(setting, parse::count(1..=MANY)));
+            .map(|setting| values.get(setting, parse::count(1..=MAX_COUNT)));
         let [max_attributes, max_holds, max_merged] = [&MAX_ATTRIBUTES, &MAX_HOLDS, &MAX_MERGED]
-            .map(|setting| values.get(setting, parse::count(0..=MANY)));
+            .map(|setting| values.get(setting, parse::count(0..=MAX_COUNT)));
         let closed_tenants = values.get(&TENANTS, closed_tenants);
         let max_user_bytes = values.get(&MAX_USER_SIZE, parse::user_size);
         let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
         let [max_calls, max_connections] = [&MAX_CALLS, &MAX_CONNECTIONS]
-            .map(|setting| values.get(setting, parse::count(1..=MANY)));
+            .map(|setting| values.get(setting, parse::count(1..=MAX_COUNT)));
         let connection_age = values.get(&CONNECTION_AGE, parse::positive);
         let connection_idle = values.get(&CONNECTION_IDLE, parse::positive);
         let drain = values.get(&DRAIN, parse::duration);

@@ -1,4 +1,4 @@
-//! The location of the store, as `serve` and `store …` take it.
+//! The location of the store, for `serve` and `store …`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,45 +7,46 @@ use mongodb::error::ErrorKind;
 use mongodb::options::ConnectionString;
 
 use super::client::Output;
-use super::{Resolve, Setting, Values};
+use super::setting::Setting;
+use super::values::{Resolve, Values};
 
 /// The location of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreChoice {
     /// The embedded store in a folder.
     Embedded(PathBuf),
-    /// The embedded store in a folder that goes at exit.
+    /// The embedded store in a folder that is removed at exit.
     Temporary,
     /// A database of MongoDB.
     Mongo(MongoUri),
 }
 
-/// The address of a database of MongoDB. Shown, it has neither credentials nor options.
+/// The URI of a database of MongoDB. `Display` omits credentials and options.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MongoUri(String);
 
 /// The settings of `polynym store init`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// Which store is meant.
+    /// The store.
     pub store: StoreChoice,
 }
 
 /// The settings of `polynym store status` and `polynym store verify`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
-    /// Which store is meant.
+    /// The store.
     pub store: StoreChoice,
     /// The output settings.
     pub output: Output,
 }
 
-pub const STORE: Setting = Setting {
-    name: "store",
-    value: "STORE",
-    default: "embedded:./polynym-data",
-    help: "Where the users are kept: embedded:FOLDER or mongodb://HOST/DATABASE",
-};
+pub const STORE: Setting = Setting::new(
+    "store",
+    "STORE",
+    "embedded:./polynym-data",
+    "Location of the store: embedded:FOLDER or mongodb://HOST/DATABASE",
+);
 
 const FORMS: &str =
     "write embedded:FOLDER, as in embedded:./polynym-data, or mongodb://HOST[:PORT][,…]/DATABASE";
@@ -78,7 +79,7 @@ pub fn choice(text: &str) -> Result<StoreChoice, String> {
         Some(("embedded", folder)) if !folder.is_empty() => {
             Ok(StoreChoice::Embedded(folder.into()))
         }
-        Some(("mongodb" | "mongodb+srv", place)) if place.starts_with("//") => {
+        Some(("mongodb" | "mongodb+srv", rest)) if rest.starts_with("//") => {
             MongoUri::parse(text).map(StoreChoice::Mongo)
         }
         _ => Err(FORMS.to_owned()),
@@ -86,12 +87,11 @@ pub fn choice(text: &str) -> Result<StoreChoice, String> {
 }
 
 impl MongoUri {
-    /// The driver has the last word on what an address may look like, and repeats parts of a wrong
-    /// one: those may be parts of a password.
+    /// Parses with the driver, whose errors may contain parts of a password.
     fn parse(text: &str) -> Result<Self, String> {
         match ConnectionString::parse(text) {
             Ok(parsed) if parsed.default_database.is_some() => Ok(Self(text.to_owned())),
-            Ok(_) => Err(format!("the address names no database: {FORMS}")),
+            Ok(_) => Err(format!("the URI has no database: {FORMS}")),
             Err(_) if is_unescaped(credentials(text)) => Err(
                 "user and password must be percent-encoded: write %40 for @, %3A for :, %2F for /"
                     .to_owned(),
@@ -103,7 +103,7 @@ impl MongoUri {
         }
     }
 
-    /// The address with all there is in it, the password included: for the driver alone.
+    /// The complete URI, including the password, for the driver.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -112,9 +112,9 @@ impl MongoUri {
 impl fmt::Display for MongoUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
-        let (place, _) = rest.split_once('?').unwrap_or((rest, ""));
-        let (_, place) = place.rsplit_once('@').unwrap_or(("", place));
-        write!(f, "{scheme}://{place}")
+        let (authority_and_path, _) = rest.split_once('?').unwrap_or((rest, ""));
+        let (_, shown) = authority_and_path.rsplit_once('@').unwrap_or(("", authority_and_path));
+        write!(f, "{scheme}://{shown}")
     }
 }
 
@@ -124,8 +124,7 @@ impl fmt::Debug for MongoUri {
     }
 }
 
-/// The part before the last `@`, wherever that is: in a wrong address, it may be in the middle of a
-/// password.
+/// The part before the last `@`, which in an invalid URI may be inside the password.
 fn credentials(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
     rest.rsplit_once('@').map_or("", |(credentials, _)| credentials)
@@ -136,7 +135,7 @@ fn is_unescaped(credentials: &str) -> bool {
         || credentials.matches(':').count() > 1
 }
 
-/// The driver's words as far as they repeat nothing but names of options.
+/// The driver's message, unless it may contain values.
 fn without_values(message: &str) -> String {
     if message.contains("server address") {
         return format!("a server's name or port is malformed: {FORMS}");
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shown_without_what_is_secret() {
+    fn a_uri_is_shown_without_secrets() {
         for (uri, shown) in [
             ("mongodb://joe:s3cr%40t@a,b/db?authSource=s3cr@t", "mongodb://a,b/db"),
             ("mongodb+srv://joe:s3cret@a.example.com/db", "mongodb+srv://a.example.com/db"),
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_address_is_told_without_what_is_secret() {
+    fn errors_of_a_uri_have_no_secrets() {
         for (uri, part) in [
             ("mongodb://joe:s3cret@host", "no database"),
             ("mongodb://joe:s3cret@host/", "no database"),

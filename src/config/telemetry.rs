@@ -3,34 +3,35 @@
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::serve::setting;
-use super::{Setting, Values, parse};
+use super::parse;
+use super::setting::Setting;
+use super::values::Values;
 
 /// The log and the traces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Telemetry {
     /// The collector of traces, if they are exported.
     pub otlp: Option<String>,
-    /// The share of traces that begin here and are exported.
+    /// The share of traces starting at this server that are exported.
     pub otlp_sample: f64,
-    /// The calls that have a line in the log.
+    /// The calls to log.
     pub log_calls: LogCalls,
-    /// The form of the log.
+    /// The format of the log.
     pub log_format: LogFormat,
     /// The filter of log lines.
     pub log: String,
 }
 
-/// The form of the log.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
     Text,
-    /// For programs: one JSON object a line.
+    /// For programs: one JSON object per line.
     Json,
 }
 
-/// The calls that have a line in the log.
+/// The calls to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogCalls {
     /// None.
@@ -41,34 +42,38 @@ pub enum LogCalls {
     All,
 }
 
-const OTLP: Setting = setting(
+const OTLP: Setting = Setting::new(
     "otlp",
     "URL",
     "",
-    "The OpenTelemetry collector that gets a span of each call, such as http://127.0.0.1:4317",
+    "OpenTelemetry collector for a span of each call, such as http://127.0.0.1:4317",
 );
-const OTLP_SAMPLE: Setting = setting(
+const OTLP_SAMPLE: Setting = Setting::new(
     "otlp-sample",
     "SHARE",
     "0.01",
-    "The share, from 0 to 1, of traces to export that begin here; callers decide on theirs",
+    "Share of traces to export, from 0 to 1; traces of callers follow their sampling",
 );
-const LOG_CALLS: Setting = setting(
+const LOG_CALLS: Setting = Setting::new(
     "log-calls",
     "none|sampled|all",
     "none",
-    "Whether calls have lines in the log: none, one in a hundred, or all",
+    "Calls to log: none, one in a hundred, or all",
 );
 const LOG_FORMAT: Setting =
-    setting("log-format", "text|json", "text", "The form of the log, on standard error");
-const LOG: Setting =
-    setting("log", "FILTER", "info", "What is logged: a level, or polynym=debug,warn and the like");
+    Setting::new("log-format", "text|json", "text", "Format of the log on standard error");
+const LOG: Setting = Setting::new(
+    "log",
+    "FILTER",
+    "info",
+    "Filter of the log: a level, or levels of modules such as polynym=debug,warn",
+);
 
 impl Telemetry {
     /// The settings.
     pub const SETTINGS: [&Setting; 5] = [&OTLP, &OTLP_SAMPLE, &LOG_CALLS, &LOG_FORMAT, &LOG];
 
-    /// Reads and checks them.
+    /// Parses the settings.
     pub fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let (otlp, otlp_sample) = (values.get(&OTLP, otlp), values.get(&OTLP_SAMPLE, share));
         let log_calls = values.get(&LOG_CALLS, log_calls);
@@ -99,9 +104,7 @@ fn otlp(text: &str) -> Result<Option<String>, String> {
         Ok(uri) if uri.scheme_str() == Some("http") && uri.host().is_some() => {
             Ok(Some(text.to_owned()))
         }
-        _ => Err("write the URL of a collector on this machine or network, such as \
-            http://127.0.0.1:4317"
-            .to_owned()),
+        _ => Err("write the URL of a collector, such as http://127.0.0.1:4317".to_owned()),
     }
 }
 
@@ -110,16 +113,13 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "write a number from 0 to 1".to_owned())
 }
 
-/// A single word that is no level would pass as the name of a part of the program that does not
-/// exist.
+/// Parses a filter. The library accepts a misspelt level as the name of a module: reject that.
 fn filter(text: &str) -> Result<String, String> {
     let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
-    let sound = text.split(',').all(|part| is_level(part) || part.contains(['=', '[']));
+    let is_valid = text.split(',').all(|part| is_level(part) || part.contains(['=', '[']));
     match EnvFilter::try_new(text) {
-        Ok(_) if sound => Ok(text.to_owned()),
-        _ => Err(
-            "write a level, which is error, warn, info, debug, trace or off, or polynym=debug,warn"
-                .to_owned(),
-        ),
+        Ok(_) if is_valid => Ok(text.to_owned()),
+        _ => Err("write a level (error, warn, info, debug, trace or off), or polynym=debug,warn"
+            .to_owned()),
     }
 }

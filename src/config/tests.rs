@@ -1,10 +1,11 @@
-//! The search for values, their faults, and the reports of these.
+//! The search for values, and their errors.
 
 use std::io::Write;
 
 use clap::{Args, Command, FromArgMatches};
 
 use super::*;
+use std::fmt;
 
 fn load<C: Resolve>(flags: &[&str], environment: &[(&str, &str)]) -> Result<C, SettingErrors> {
     let command = Flags::<C>::augment_args(Command::new("test").no_binary_name(true));
@@ -22,7 +23,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-fn faults<C: Resolve + fmt::Debug>(
+fn errors<C: Resolve + fmt::Debug>(
     flags: &[&str],
     environment: &[(&str, &str)],
 ) -> Vec<(String, String)> {
@@ -30,12 +31,12 @@ fn faults<C: Resolve + fmt::Debug>(
         .unwrap_err()
         .0
         .into_iter()
-        .map(|fault| (fault.origin, fault.message))
+        .map(|error| (error.origin, error.message))
         .collect()
 }
 
 #[test]
-fn nothing_given_means_the_defaults() {
+fn absent_values_have_defaults() {
     let serve: Serve = load(&[], &[]).unwrap();
     assert_eq!(serve.access.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
@@ -63,25 +64,25 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
-fn an_empty_variable_is_not_there() {
+fn an_empty_variable_is_absent() {
     let serve: Serve = load(&[], &[("POLYNYM_MAX_CALLS", "")]).unwrap();
     assert_eq!(serve.max_calls, 1_024);
 }
 
 #[test]
-fn all_faults_are_told_each_with_its_origin() {
+fn all_errors_are_reported_with_their_origin() {
     let file = file("drain = [1]\nmax_cals = 5\nlog_format = \"xml\"\n");
     let path = file.path().to_str().unwrap();
     let environment = [("POLYNYM_CACHE", "lots"), ("POLYNYM_STORE", "mongodb://joe:secret@host")];
-    let found = faults::<Serve>(
+    let found = errors::<Serve>(
         &["--config", path, "--listen", "nowhere", "--max-batch", "0"],
         &environment,
     );
     let expected = [
-        (format!("file {path} key drain"), "a text, a number"),
+        (format!("file {path} key drain"), "a string, a number"),
         (format!("file {path} key max_cals"), "did you mean max_calls?"),
         ("flag --listen".to_owned(), "HOST:PORT"),
-        ("environment POLYNYM_STORE".to_owned(), "names no database"),
+        ("environment POLYNYM_STORE".to_owned(), "has no database"),
         ("environment POLYNYM_CACHE".to_owned(), "256MiB"),
         ("flag --max-batch".to_owned(), "from 1 to"),
         (format!("file {path} key log_format"), "text or json"),
@@ -95,26 +96,26 @@ fn all_faults_are_told_each_with_its_origin() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_a_fault_beside_others() {
-    let found = faults::<Serve>(&["--config", "/nowhere/polynym.toml", "--threads", "0"], &[]);
+fn an_unreadable_file_is_one_of_several_errors() {
+    let found = errors::<Serve>(&["--config", "/nowhere/polynym.toml", "--threads", "0"], &[]);
     let origins: Vec<_> = found.iter().map(|(origin, _)| origin.as_str()).collect();
     assert_eq!(origins, ["file /nowhere/polynym.toml", "flag --threads"]);
     let broken = file("listen = \n");
-    let found = faults::<Serve>(&["--config", broken.path().to_str().unwrap()], &[]);
+    let found = errors::<Serve>(&["--config", broken.path().to_str().unwrap()], &[]);
     assert!(found[0].1.contains("line 1"), "{found:?}");
 }
 
 #[test]
-fn a_key_may_have_hyphens_but_not_be_given_twice() {
+fn a_key_may_have_hyphens_but_not_occur_twice() {
     let file = file("max-calls = 1\nmax_calls = 2\n");
-    let found = faults::<Serve>(&["--config", file.path().to_str().unwrap()], &[]);
-    assert!(found[0].1.contains("too"), "{found:?}");
+    let found = errors::<Serve>(&["--config", file.path().to_str().unwrap()], &[]);
+    assert!(found[0].1.contains("also given"), "{found:?}");
 }
 
 #[test]
-fn other_machines_are_let_in_only_on_request() {
+fn other_machines_are_accepted_only_on_request() {
     for address in ["0.0.0.0:7171", "[::]:0", "192.0.2.1:80"] {
-        let found = faults::<Serve>(&["--listen", address], &[]);
+        let found = errors::<Serve>(&["--listen", address], &[]);
         assert_eq!(found[0].0, "flag --listen");
         assert!(
             found[0].1.contains("TLS and credentials are missing")
@@ -129,13 +130,13 @@ fn other_machines_are_let_in_only_on_request() {
 }
 
 #[test]
-fn other_machines_are_let_in_with_encryption_and_credentials() {
+fn other_machines_are_accepted_with_encryption_and_credentials() {
     let (tls, credentials) =
         (&["--tls-cert", "c", "--tls-key", "k"][..], &["--credentials", "f"][..]);
     let outside = &["--listen", "0.0.0.0:7171"][..];
     let proxy = &["--behind-proxy"][..];
-    for sound in [&[outside, tls, credentials][..], &[outside, credentials, proxy]] {
-        assert!(load::<Serve>(&sound.concat(), &[]).is_ok(), "{sound:?}");
+    for valid in [&[outside, tls, credentials][..], &[outside, credentials, proxy]] {
+        assert!(load::<Serve>(&valid.concat(), &[]).is_ok(), "{valid:?}");
     }
     for (wrong, part) in [
         (&[outside, tls][..], "credentials are missing"),
@@ -145,7 +146,7 @@ fn other_machines_are_let_in_with_encryption_and_credentials() {
         (&[tls, &["--tls-client-auth", "required"]], "add --tls-client-ca"),
         (&[&["--tls-key", "k"]], "add --tls-cert"),
     ] {
-        let found = faults::<Serve>(&wrong.concat(), &[]);
+        let found = errors::<Serve>(&wrong.concat(), &[]);
         assert!(found.len() == 1 && found[0].1.contains(part), "{wrong:?}: {found:?}");
     }
 }
@@ -153,13 +154,13 @@ fn other_machines_are_let_in_with_encryption_and_credentials() {
 #[test]
 fn a_sample_without_a_store_is_temporary() {
     assert_eq!(load::<Serve>(&["--sample"], &[]).unwrap().store, StoreChoice::Temporary);
-    let kept = load::<Serve>(&["--sample"], &[("POLYNYM_STORE", "embedded:x")]).unwrap();
-    assert_eq!(kept.store, StoreChoice::Embedded("x".into()));
+    let given = load::<Serve>(&["--sample"], &[("POLYNYM_STORE", "embedded:x")]).unwrap();
+    assert_eq!(given.store, StoreChoice::Embedded("x".into()));
 }
 
 #[test]
 fn servers_are_urls() {
-    let refused = [
+    let rejected = [
         ("https://example.com/x", "write https://example.com"),
         ("localhost:7171", "http://"),
         ("http://", "http://"),
@@ -167,8 +168,8 @@ fn servers_are_urls() {
         ("http://example.com:1/path", "write http://example.com:1"),
         ("http://example.com/?x", "no path"),
     ];
-    for (server, part) in refused {
-        let found = faults::<Client>(&["--server", server], &[]);
+    for (server, part) in rejected {
+        let found = errors::<Client>(&["--server", server], &[]);
         assert!(found[0].1.contains(part) && !found[0].1.contains("secret"), "{found:?}");
     }
     for server in [
@@ -182,22 +183,22 @@ fn servers_are_urls() {
 }
 
 #[test]
-fn a_key_is_suggested_only_where_it_is_near() {
+fn only_a_similar_key_is_suggested() {
     let message = |text: &str| {
         let file = file(text);
-        faults::<Serve>(&["--config", file.path().to_str().unwrap()], &[]).remove(0).1
+        errors::<Serve>(&["--config", file.path().to_str().unwrap()], &[]).remove(0).1
     };
-    assert_eq!(message("max_cals = 7"), "there is no such key; did you mean max_calls?");
-    assert!(message("x = 7").starts_with("there is no such key; there are "));
+    assert_eq!(message("max_cals = 7"), "unknown key; did you mean max_calls?");
+    assert!(message("x = 7").starts_with("unknown key; known keys are "));
 }
 
 #[test]
 fn a_log_filter_names_levels() {
-    for sound in ["info", "OFF", "polynym=debug,warn", "warn,polynym::grpc=trace"] {
-        assert_eq!(load::<Serve>(&["--log", sound], &[]).unwrap().telemetry.log, sound);
+    for valid in ["info", "OFF", "polynym=debug,warn", "warn,polynym::grpc=trace"] {
+        assert_eq!(load::<Serve>(&["--log", valid], &[]).unwrap().telemetry.log, valid);
     }
     for wrong in ["inof", "polynym", "polynym=loud"] {
-        assert_eq!(faults::<Serve>(&["--log", wrong], &[])[0].0, "flag --log", "{wrong}");
+        assert_eq!(errors::<Serve>(&["--log", wrong], &[])[0].0, "flag --log", "{wrong}");
     }
 }
 

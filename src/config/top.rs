@@ -4,44 +4,37 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::client::{CA, CERT, JSON, KEY, TIMEOUT, TOKEN_FILE, certificate};
-use super::{Resolve, Setting, Values, parse};
+use super::parse;
+use super::setting::Setting;
+use super::values::{Resolve, Values};
 
-/// Which server's metrics to watch, and how.
+/// The server to monitor, and the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Top {
-    /// The URL of the server's port for operators.
+    /// The URL of the server's operators' listener.
     pub metrics: http::Uri,
-    /// The pause between two looks.
+    /// The interval between two scrapes.
     pub interval: Duration,
-    /// The longest to wait for an answer.
+    /// The maximum time to wait for an answer.
     pub timeout: Duration,
-    /// The file of an admin's token, if one is needed.
+    /// The file of an admin's token, if required.
     pub token_file: Option<PathBuf>,
-    /// The file of the authorities that the server's certificate may be of, in place of the
-    /// system's.
+    /// The file of the server's certificate authorities, instead of the system's.
     pub ca: Option<PathBuf>,
-    /// The files of an admin's certificate and its key, if one is needed.
+    /// The files of an admin's certificate and its key, if required.
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// Whether to print one measurement and end.
     pub once: bool,
-    /// As JSON, for programs.
+    /// Whether to print JSON.
     pub json: bool,
 }
 
-const METRICS: Setting = Setting {
-    name: "metrics",
-    value: "URL",
-    default: "http://127.0.0.1:9464",
-    help: "The server's port for operators, its --admin-listen",
-};
+const METRICS: Setting =
+    Setting::new("metrics", "URL", "http://127.0.0.1:9464", "The server's --admin-listen address");
 const INTERVAL: Setting =
-    Setting { name: "interval", value: "TIME", default: "1s", help: "The pause between two looks" };
-const ONCE: Setting = Setting {
-    name: "once",
-    value: "",
-    default: "false",
-    help: "Print one measurement and end, as without a terminal",
-};
+    Setting::new("interval", "TIME", "1s", "Interval between two measurements");
+const ONCE: Setting =
+    Setting::switch("once", "Print one measurement and exit; the default without a terminal");
 
 impl Resolve for Top {
     fn settings() -> Vec<&'static Setting> {
@@ -70,8 +63,8 @@ impl Resolve for Top {
 }
 
 fn url(text: &str) -> Result<http::Uri, String> {
-    let uri = text.parse::<http::Uri>().ok();
-    let uri = uri
-        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
-    uri.ok_or_else(|| format!("{text:?} is no URL: write one such as http://127.0.0.1:9464"))
+    text.parse::<http::Uri>()
+        .ok()
+        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
+        .ok_or_else(|| format!("{text:?} is not a URL: write one such as http://127.0.0.1:9464"))
 }

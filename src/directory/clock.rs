@@ -2,8 +2,8 @@
 //! store's time: what cannot be undone does not rest on one clock alone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use crate::directory::model::timestamp::Timestamp;
 
@@ -13,11 +13,13 @@ pub const CLOCK_AHEAD: (&str, &str) = (
     "Seconds by which the server's clock is ahead of the store's; negative: behind",
 );
 
-/// A wall clock. Clones are the same clock.
+/// A wall clock and a monotonic one. Clones are the same clocks.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    /// Milliseconds by which it is ahead of the machine's clock.
+    /// Milliseconds by which the wall clock is ahead of the machine's.
     ahead: Arc<AtomicI64>,
+    /// Milliseconds by which the monotonic clock is ahead of the machine's.
+    skipped: Arc<AtomicU64>,
 }
 
 impl Clock {
@@ -31,6 +33,16 @@ impl Clock {
     pub fn set_ahead(&self, millis: i64) {
         self.ahead.store(millis, Relaxed);
     }
+
+    /// The present time of the monotonic clock.
+    pub fn instant(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.skipped.load(Relaxed))
+    }
+
+    /// Moves the monotonic clock ahead. Tests use it instead of waiting.
+    pub fn skip(&self, millis: u64) {
+        self.skipped.fetch_add(millis, Relaxed);
+    }
 }
 
 /// The present time as one operation takes it.
@@ -41,7 +53,7 @@ pub struct Now {
     pub time: Timestamp,
     /// Whether the clocks differ, or the store does not know the time yet. Then nothing counts as
     /// over.
-    pub in_doubt: bool,
+    pub clock_uncertain: bool,
     /// Milliseconds by which the wall clock is ahead of the store's; none where the store has no
     /// time.
     pub ahead: Option<i64>,
@@ -53,33 +65,35 @@ impl Now {
 
     /// A time that is certain.
     pub const fn certain(time: Timestamp) -> Self {
-        Self { time, in_doubt: false, ahead: Some(0) }
+        Self { time, clock_uncertain: false, ahead: Some(0) }
     }
 
     /// The time by two clocks.
     pub fn compare(wall: Timestamp, store: Option<Timestamp>) -> Self {
-        let Some(store) = store else { return Self { time: wall, in_doubt: true, ahead: None } };
+        let Some(store) = store else {
+            return Self { time: wall, clock_uncertain: true, ahead: None };
+        };
         let ahead = wall.millis_after(store);
-        let in_doubt = u128::from(ahead.unsigned_abs()) > Self::TOLERANCE.as_millis();
-        let time = if in_doubt { wall.max(store) } else { wall };
-        Self { time, in_doubt, ahead: Some(ahead) }
+        let clock_uncertain = u128::from(ahead.unsigned_abs()) > Self::TOLERANCE.as_millis();
+        let time = if clock_uncertain { wall.max(store) } else { wall };
+        Self { time, clock_uncertain, ahead: Some(ahead) }
     }
 
     /// The time by the earlier one of both clocks, if they differ: what is over age by this is so
     /// by both.
     pub fn earliest(&self) -> Timestamp {
-        let apart = self.ahead.filter(|_| self.in_doubt).unwrap_or_default();
+        let apart = self.ahead.filter(|_| self.clock_uncertain).unwrap_or_default();
         self.time.minus(Duration::from_millis(apart.unsigned_abs()))
     }
 
     /// Whether `deadline` is over for certain.
     pub fn is_past(&self, deadline: Timestamp) -> bool {
-        !self.in_doubt && deadline <= self.time
+        !self.clock_uncertain && deadline <= self.time
     }
 
     /// Whether `deadline` is over by one clock, and not for certain.
     pub fn may_be_past(&self, deadline: Timestamp) -> bool {
-        self.in_doubt && deadline <= self.time
+        self.clock_uncertain && deadline <= self.time
     }
 }
 
@@ -92,12 +106,12 @@ pub struct ClockLog {
 impl ClockLog {
     pub fn note(&self, now: &Now) {
         let Some(ahead) = now.ahead else { return };
-        if self.differs.swap(now.in_doubt, Relaxed) == now.in_doubt {
+        if self.differs.swap(now.clock_uncertain, Relaxed) == now.clock_uncertain {
             return;
         }
 
         let ahead_seconds = ahead / 1_000;
-        if now.in_doubt {
+        if now.clock_uncertain {
             tracing::warn!(
                 ahead_seconds,
                 "the clock differs from the store's time: nothing is purged and no hold ends until \
@@ -123,10 +137,13 @@ mod tests {
     fn clocks_agree_up_to_a_minute() {
         for ahead in [-60_000, -1, 0, 1, 60_000] {
             let now = compare(ahead);
-            assert_eq!((now.in_doubt, now.time.as_millis()), (false, STORE.as_millis() + ahead));
+            assert_eq!(
+                (now.clock_uncertain, now.time.as_millis()),
+                (false, STORE.as_millis() + ahead)
+            );
         }
         for ahead in [i64::MIN / 2, -86_400_000, -60_001, 60_001, 86_400_000] {
-            assert!(compare(ahead).in_doubt, "{ahead}");
+            assert!(compare(ahead).clock_uncertain, "{ahead}");
         }
     }
 

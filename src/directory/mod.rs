@@ -1,37 +1,29 @@
-//! Users, their identities, and the rules by which both change. The [`Store`] trait says what a
-//! store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
+//! Users, their identities, and the rules by which both change. The traits in [`stores`] say what
+//! a store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
 //! to this module, `store` keeps what it decides.
 
-pub(crate) mod claim_diff;
 pub(crate) mod clock;
 pub(crate) mod duplicates;
+pub(crate) mod encoded;
 pub(crate) mod error;
-pub mod feed;
-pub mod inbox;
-pub(crate) mod journal;
 pub(crate) mod model;
 pub(crate) mod mutation;
-pub(crate) mod read_set;
-pub(crate) mod redaction;
 pub(crate) mod replay;
-pub(crate) mod rule_notices;
-pub(crate) mod scanned;
 pub mod search;
 pub(crate) mod service;
-pub(crate) mod store;
-pub(crate) mod stored_rules;
-pub mod usage;
-pub(crate) mod user_scan;
+pub mod stores;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::wire::encode::{identifier_message, identity_message, user_message, value_message};
-pub use crate::wire::encoded_user::{EncodedUser, Found};
-pub use crate::wire::error::WireError;
-pub use crate::wire::exported_user::ExportedUser;
-pub use crate::wire::tenant::tenant_message;
-pub use crate::wire::unknown::Unknown;
+pub use crate::directory::encoded::encode::{
+    identifier_message, identity_message, user_message, value_message,
+};
+pub use crate::directory::encoded::encoded_user::{EncodedUser, Found};
+pub use crate::directory::encoded::error::WireError;
+pub use crate::directory::encoded::exported_user::ExportedUser;
+pub use crate::directory::encoded::tenant::tenant_message;
+pub use crate::directory::model::unknown::Unknown;
 pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use duplicates::evidence::{
     Evidence as DuplicateEvidence, Match as DuplicateMatch, Reason as DuplicateReason,
@@ -61,30 +53,29 @@ pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
 pub use model::timestamp::Timestamp;
 pub use model::user::{Identity, State, User, Verification};
-pub use mutation::update::Update;
-pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
-pub use read_set::{
+pub use mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
 };
+pub use mutation::update::Update;
+pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 pub use replay::check_history;
 pub use service::Directory;
-pub use service::admin::{Problem, Progress, Renormalization};
-pub use service::as_of::owners_at;
 pub use service::context::{MutationCall, RequestContext};
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
 };
-pub use service::history::{HistoryPage, HistoryRequest};
-pub use service::inbox::{NoticePage, NoticesRequest};
-pub use service::inbox_send::{SendRequest, SentNotice};
-pub use service::moving::move_all;
-pub use service::read::{Got, ResolveOptions, UserRef};
+pub use service::history::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
+pub use service::history::user_history::{HistoryPage, HistoryRequest};
+pub use service::inbox::list::{NoticePage, NoticesRequest};
+pub use service::inbox::send::{SendRequest, SentNotice};
+pub use service::lookup::as_of::owners_at;
+pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
+pub use service::mutate::write::{DISPLACED, RawIdentity};
+pub use service::renormalization::move_all::move_all;
 pub use service::search::{Page, Plan, SearchRequest};
-pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
+pub use service::tenants::admin::{Problem, Progress, Renormalization};
 pub use service::usage::{UsageReport, UsageRequest};
-pub use service::write::{DISPLACED, RawIdentity};
-pub use store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store, View,
+pub use stores::{
+    ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
+    ItemResult, LookUps, Mutations, Reads, Resolved, Search, StoreFile, StoredRules, Tenants, View,
 };
-pub use stored_rules::StoredRules;
-pub use user_scan::UserScan;

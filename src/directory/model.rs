@@ -18,4 +18,5 @@ pub mod tenant;
 pub mod tenant_event;
 pub mod tenant_record;
 pub mod timestamp;
+pub mod unknown;
 pub mod user;

@@ -1,12 +1,17 @@
 //! Mutations as pure functions: from what a store has read to what it is to write.
 
+pub mod claim_diff;
 mod decide;
 pub mod hold;
 pub mod import;
+pub mod journal;
 pub mod merge;
 pub mod purge;
+pub mod read_set;
+pub mod redaction;
 pub mod renormalize;
 pub mod request_hash;
+pub mod rule_notices;
 pub mod size;
 pub mod takeover;
 pub mod tenancy;
@@ -22,7 +27,6 @@ use locality_uuid::LocalityId;
 
 use super::clock::Now;
 use super::error::Error;
-use super::read_set::{DecideError, ReadSet};
 use crate::directory::model::event::Origin;
 use crate::directory::model::imported_user::ImportedUser;
 use crate::directory::model::limits::Limits;
@@ -34,6 +38,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::{DeletionStep, ImportedTenant};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, Verification};
+use crate::directory::mutation::read_set::{DecideError, ReadSet};
 use crate::identifier::{Identifier, IdentityKey, Rules};
 use update::Update;
 
@@ -51,7 +56,7 @@ pub struct Mutation {
     /// Now.
     pub time: Timestamp,
     /// Whether that is in doubt, so that nothing counts as over: see [`Now`].
-    pub in_doubt: bool,
+    pub clock_uncertain: bool,
     /// The limits of a user.
     pub limits: Limits,
     /// The tenant's rules.
@@ -186,7 +191,7 @@ impl Mutation {
             etag: None,
             request: None,
             time,
-            in_doubt: false,
+            clock_uncertain: false,
             limits: Limits::default(),
             policies: Arc::default(),
             rules: Rules::PRESENT,
@@ -221,7 +226,7 @@ impl Mutation {
 
     /// The present time of the mutation.
     pub const fn now(&self) -> Now {
-        Now { in_doubt: self.in_doubt, ..Now::certain(self.time) }
+        Now { clock_uncertain: self.clock_uncertain, ..Now::certain(self.time) }
     }
 
     /// Whether a deadline is over for certain.

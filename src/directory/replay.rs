@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::journal::recorded;
 use super::model::attribute::Value;
 use super::model::event::{ChangeSet, Event, EventKind, RecordedValue};
 use super::model::user::{Identity, State, User};
+use crate::directory::model::unknown::Unknown;
+use crate::directory::mutation::journal::recorded;
 use crate::identifier::Rules;
-use crate::wire::unknown::Unknown;
 
 /// Checks a user against its events, the newest first.
 ///

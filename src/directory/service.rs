@@ -1,35 +1,20 @@
 //! The operations of the API, and the background tasks of a server.
 
-pub mod admin;
-pub mod as_of;
 pub mod context;
-pub mod deletion;
 pub mod duplicates;
 pub mod expiry;
-pub mod exporting;
 pub mod history;
-mod history_changes;
-pub mod importing;
 pub mod inbox;
-mod inbox_merged;
-pub mod inbox_send;
-mod index_changes;
-pub mod life;
-pub mod merge_redirects;
-pub mod moving;
-mod mutation_line;
+pub mod lookup;
+pub mod mutate;
 mod page_token;
-pub mod read;
+pub mod renormalization;
 pub mod runs;
 pub mod search;
-pub mod tenant_cache;
-pub mod tenant_history;
-mod tenant_jobs;
-mod tenant_queue;
-mod tenants;
+pub mod tenants;
+pub mod transfer;
 pub mod usage;
 pub mod watch;
-pub mod write;
 
 use std::sync::Arc;
 
@@ -37,30 +22,21 @@ use locality_uuid::Generator;
 use tokio::sync::Semaphore;
 
 use self::context::RequestContext;
-use self::importing::Imports;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
-use super::feed::EventFeed;
-use super::inbox::InboxStore;
-use super::store::{Consistency, FileStore, Store};
-use super::stored_rules::StoredRules;
-use super::usage::UsageStore;
+use super::stores::{Backend, Consistency, StoredRules};
 use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
 use crate::identifier::Rules;
 use runs::Runs;
-use tenant_cache::Tenants;
-use tenant_queue::TenantQueue;
+use tenants::cache::Tenants;
+use tenants::queue::TenantQueue;
+use transfer::import::Imports;
 
-/// The user directory: takes what callers typed, applies the rules, and has a [`Store`] keep the
-/// result.
+/// The user directory: takes what callers typed, applies the rules, and has a [`Backend`] store
+/// the result.
 pub struct Directory {
-    store: Arc<dyn Store>,
-    /// The same store, where it is a file.
-    file_store: Option<Arc<dyn FileStore>>,
-    feed: Option<Arc<dyn EventFeed>>,
-    usage: Option<Arc<dyn UsageStore>>,
-    inboxes: Option<Arc<dyn InboxStore>>,
+    backend: Backend,
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
@@ -79,22 +55,18 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory over `store` that gives new users ids from `ids`.
-    pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
+    /// A directory over `backend` that gives new users ids from `ids`.
+    pub fn new(backend: Backend, ids: Generator, limits: Limits) -> Self {
         let (tenants, clock, clock_log) =
             (Tenants::default(), Clock::default(), ClockLog::default());
         Self {
-            store,
-            file_store: None,
-            feed: None,
-            usage: None,
-            inboxes: None,
+            backend,
             ids,
             limits,
             tenants,
-            deletions: TenantQueue::default(),
-            index_changes: TenantQueue::default(),
-            history_changes: TenantQueue::default(),
+            deletions: TenantQueue::new(clock.clone()),
+            index_changes: TenantQueue::new(clock.clone()),
+            history_changes: TenantQueue::new(clock.clone()),
             closed: false,
             rules: Rules::PRESENT,
             clock,
@@ -111,28 +83,22 @@ impl Directory {
         Self { closed: true, ..self }
     }
 
-    /// The same directory, whose store is this file.
-    #[must_use]
-    pub fn with_file_store(self, store: Arc<dyn FileStore>) -> Self {
-        Self { file_store: Some(store), ..self }
-    }
-
-    /// The same directory, whose events can be watched.
-    #[must_use]
-    pub fn with_feed(self, feed: Arc<dyn EventFeed>) -> Self {
-        Self { feed: Some(feed), ..self }
-    }
-
     /// The same directory, which knows later rules of normalisation than those of this build.
     #[must_use]
-    pub fn under(self, rules: Rules) -> Self {
+    pub fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
     }
 
     /// The same directory, with another wall clock than the machine's.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        Self { clock, ..self }
+        Self {
+            deletions: TenantQueue::new(clock.clone()),
+            index_changes: TenantQueue::new(clock.clone()),
+            history_changes: TenantQueue::new(clock.clone()),
+            clock,
+            ..self
+        }
     }
 
     /// The limits of requests and users.
@@ -140,8 +106,8 @@ impl Directory {
         self.limits
     }
 
-    /// Whether the first change in this tenant makes it.
-    fn makes(&self, tenant: &Tenant) -> bool {
+    /// Whether the first change in this tenant creates it.
+    fn auto_creates(&self, tenant: &Tenant) -> bool {
         !self.closed || *tenant == Tenant::DEFAULT
     }
 
@@ -151,7 +117,7 @@ impl Directory {
         &self,
         consistency: Consistency,
     ) -> Result<(Rules, Option<Rules>), Error> {
-        let StoredRules { version, next } = self.store.rules(consistency).await?;
+        let StoredRules { version, next } = self.backend.reads.rules(consistency).await?;
         Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
     }
 
@@ -175,13 +141,13 @@ impl Directory {
     /// # Errors
     /// [`Error::Unavailable`] where it does not.
     pub async fn check(&self) -> Result<(), Error> {
-        self.store.check().await
+        self.backend.reads.check().await
     }
 
     /// The present time. Logs where the clocks begin to differ, or agree again.
     pub(crate) fn now(&self) -> Now {
         let wall = self.clock.now();
-        let now = Now::compare(wall, self.store.time(wall));
+        let now = Now::compare(wall, self.backend.mutations.time(wall));
         self.clock_log.note(&now);
         now
     }

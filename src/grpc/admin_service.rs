@@ -1,53 +1,47 @@
 //! AdminService: purging, holds, new rules and tenants.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use futures_util::{Stream, stream};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::authorization::{permitted_tenant, with_caller};
-use super::registry_service::{call, with_dry_run};
+use super::api::Api;
+use super::authorization::{authorized, permitted_tenant};
+use super::convert;
 use super::status::{reason, status};
-use super::{backup, convert, duplicates, export, import, policies, usage};
+use super::stubs::admin_service_server::AdminService;
 use crate::access::Call;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::service::Directory;
-use crate::directory::service::admin::{Problem, Progress, Renormalization};
-use crate::proto::services::admin_service_server::AdminService;
+use crate::directory::service::tenants::admin::{Problem, Progress, Renormalization};
 use crate::proto::v1;
-use crate::wire::encode::identifier_message;
-use crate::wire::tenant::tenant_message;
-use crate::wire::tenant_event::tenant_event_message;
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::tenant::tenant_message;
+use crate::directory::encoded::tenant_event::tenant_event_message;
 use v1::renormalize_response::Problem as ProblemMessage;
 
-/// Tenants in a page by default, and at most (AIP-158).
-const PAGE: usize = 50;
-const LARGEST_PAGE: usize = 1_000;
+mod backup;
+mod duplicates;
+mod export;
+mod import;
+mod policies;
+mod usage;
 
-pub struct AdminApi(pub Arc<Directory>);
+/// The number of tenants in a page by default, and at most (AIP-158).
+const DEFAULT_PAGE_SIZE: usize = 50;
+const MAX_PAGE_SIZE: usize = 1_000;
 
 #[tonic::async_trait]
-impl AdminService for AdminApi {
+impl AdminService for Api {
     async fn purge_user(
         &self,
         request: Request<v1::PurgeUserRequest>,
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "PurgeUser",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let purged = self
-            .0
-            .purge(with_dry_run(call, request.validate_only), &request.user_id)
-            .await
-            .map_err(status)?;
+        let (call, request) = authorized(request)?;
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
+        let purged = self.directory.purge(mutation, &request.user_id).await.map_err(status)?;
         Ok(Response::new(v1::PurgeUserResponse {
             user_ids: purged.iter().map(ToString::to_string).collect(),
         }))
@@ -57,10 +51,10 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::ReleaseHoldRequest>,
     ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(&self.0, &caller, "ReleaseHold", &request.tenant, "", &request.request_id)?;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, "", &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let identifier = self.0.release_hold(call, raw).await.map_err(status)?;
+        let identifier = self.directory.release_hold(mutation, raw).await.map_err(status)?;
         Ok(Response::new(v1::ReleaseHoldResponse {
             identifier: Some(identifier_message(&identifier)),
         }))
@@ -73,10 +67,10 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::RenormalizeRequest>,
     ) -> Result<Response<Self::RenormalizeStream>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = permitted_tenant(&caller, &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let tenant = permitted_tenant(&call, &request.tenant)?;
         let run = self
-            .0
+            .directory
             .renormalize(tenant, &request.page_token, request.validate_only)
             .await
             .map_err(status)?;
@@ -92,9 +86,9 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::GetTenantRequest>,
     ) -> Result<Response<v1::GetTenantResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let name = permitted_tenant(&caller, &request.tenant)?;
-        let tenant = self.0.tenant(&name).await.map_err(status)?;
+        let (call, request) = authorized(request)?;
+        let name = permitted_tenant(&call, &request.tenant)?;
+        let tenant = self.directory.tenant(&name).await.map_err(status)?;
         Ok(Response::new(v1::GetTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
 
@@ -102,22 +96,13 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::UpdateTenantRequest>,
     ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "UpdateTenant",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
-        let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
-        let tenant = self
-            .0
-            .set_tenant(with_dry_run(call, request.validate_only), update)
-            .await
-            .map_err(status)?;
+        let (call, request) = authorized(request)?;
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
+        let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
+        let update = policies::update(request.policies.as_ref(), paths).map_err(status)?;
+        let tenant = self.directory.set_tenant(mutation, update).await.map_err(status)?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
 
@@ -125,17 +110,11 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::DeleteTenantRequest>,
     ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "DeleteTenant",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let deleted =
-            self.0.delete_tenant(with_dry_run(call, request.validate_only), request.force).await;
+        let (call, request) = authorized(request)?;
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
+        let deleted = self.directory.delete_tenant(mutation, request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
         Ok(Response::new(v1::DeleteTenantResponse { tenant }))
     }
@@ -146,8 +125,8 @@ impl AdminService for AdminApi {
         &self,
         request: Request<Streaming<v1::ImportUsersRequest>>,
     ) -> Result<Response<Self::ImportUsersStream>, Status> {
-        let (caller, requests) = with_caller(request)?;
-        Ok(Response::new(import::import(self.0.clone(), caller, requests)))
+        let (call, requests) = authorized(request)?;
+        Ok(Response::new(import::import(self.directory.clone(), call, requests)))
     }
 
     type ExportUsersStream = export::Responses;
@@ -156,9 +135,9 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::ExportUsersRequest>,
     ) -> Result<Response<Self::ExportUsersStream>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = permitted_tenant(&caller, &request.tenant)?;
-        Ok(Response::new(export::export(&self.0, tenant, &request).await?))
+        let (call, request) = authorized(request)?;
+        let tenant = permitted_tenant(&call, &request.tenant)?;
+        Ok(Response::new(export::export(&self.directory, tenant, &request).await?))
     }
 
     type FindDuplicatesStream = duplicates::Responses;
@@ -167,9 +146,9 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::FindDuplicatesRequest>,
     ) -> Result<Response<Self::FindDuplicatesStream>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = permitted_tenant(&caller, &request.tenant)?;
-        Ok(Response::new(duplicates::find(&self.0, tenant, &request).await?))
+        let (call, request) = authorized(request)?;
+        let tenant = permitted_tenant(&call, &request.tenant)?;
+        Ok(Response::new(duplicates::find(&self.directory, tenant, &request).await?))
     }
 
     type BackupStoreStream = backup::Responses;
@@ -178,40 +157,37 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::BackupStoreRequest>,
     ) -> Result<Response<Self::BackupStoreStream>, Status> {
-        let (caller, _) = with_caller(request)?;
-        Ok(Response::new(backup::backup(self.0.clone(), &caller)?))
+        let (call, _) = authorized(request)?;
+        Ok(Response::new(backup::backup(self.directory.clone(), &call)?))
     }
 
     async fn list_tenants(
         &self,
         request: Request<v1::ListTenantsRequest>,
     ) -> Result<Response<v1::ListTenantsResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
+        let (call, request) = authorized(request)?;
         let size = page_size(request.page_size).map_err(status)?;
-        // One more than asked for shows whether there is another page.
-        let listed = self.own_tenants(&caller, &request.tenant, &request.page_token, size + 1);
-        let mut tenants = listed.await.map_err(status)?;
-        let more = tenants.len() > size;
-        tenants.truncate(size);
-        let next_page_token = tenants
-            .last()
-            .filter(|_| more)
-            .map(|tenant| tenant.name.to_string())
-            .unwrap_or_default();
-        let tenants = tenants.iter().map(tenant_message).collect();
+        // One more than requested shows whether another page follows.
+        let listed = self.permitted_tenants(&call, &request.tenant, &request.page_token, size + 1);
+        let mut page = listed.await.map_err(status)?;
+        let has_more = page.len() > size;
+        page.truncate(size);
+        let last = page.last().filter(|_| has_more);
 
-        Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
+        Ok(Response::new(v1::ListTenantsResponse {
+            next_page_token: last.map(|tenant| tenant.name.to_string()).unwrap_or_default(),
+            tenants: page.iter().map(tenant_message).collect(),
+        }))
     }
 
     async fn list_tenant_history(
         &self,
         request: Request<v1::ListTenantHistoryRequest>,
     ) -> Result<Response<v1::ListTenantHistoryResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = permitted_tenant(&caller, &request.tenant)?;
-        let context = self.0.context(tenant, &caller.name, "ListTenantHistory", "");
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
         let history = convert::tenant_history(&request).map_err(status)?;
-        let page = self.0.tenant_history(&context, history).await.map_err(status)?;
+        let page = self.directory.tenant_history(&context, history).await.map_err(status)?;
         Ok(Response::new(v1::ListTenantHistoryResponse {
             events: page.events.iter().map(tenant_event_message).collect(),
             next_page_token: page.next_page_token,
@@ -222,74 +198,74 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::GetUsageRequest>,
     ) -> Result<Response<v1::GetUsageResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = permitted_tenant(&caller, &request.tenant)?;
-        let context = self.0.context(tenant, &caller.name, "GetUsage", "");
-        let wanted = usage::usage(&request).map_err(status)?;
-        let report = self.0.usage(&context, wanted).await.map_err(status)?;
-        Ok(Response::new(usage::usage_message(report)))
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let report_request = usage::usage_request(&request).map_err(status)?;
+        let report = self.directory.usage(&context, report_request).await.map_err(status)?;
+        Ok(Response::new(usage::usage_response(report)))
     }
 
     async fn list_attribute_names(
         &self,
         request: Request<v1::ListAttributeNamesRequest>,
     ) -> Result<Response<v1::ListAttributeNamesResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = permitted_tenant(&caller, &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let tenant = permitted_tenant(&call, &request.tenant)?;
         let size = page_size(request.page_size).map_err(status)?;
-        // One more than asked for shows whether there is another page.
-        let listed = self.0.attribute_names(&tenant, &request.page_token, size + 1).await;
+        // One more than requested shows whether another page follows.
+        let listed = self.directory.attribute_names(&tenant, &request.page_token, size + 1).await;
         let mut names = listed.map_err(status)?;
-        let more = names.len() > size;
+        let has_more = names.len() > size;
         names.truncate(size);
-        let next_page_token = names.last().filter(|_| more).cloned().unwrap_or_default();
+        let next_page_token = names.last().filter(|_| has_more).cloned().unwrap_or_default();
 
         Ok(Response::new(v1::ListAttributeNamesResponse { names, next_page_token }))
     }
 }
 
-impl AdminApi {
-    /// So many tenants that the caller may work in, after `token`. No token names another one.
-    async fn own_tenants(
+impl Api {
+    /// At most `count` tenants after `token` that the caller may work in. Tokens name no other
+    /// tenants.
+    async fn permitted_tenants(
         &self,
-        caller: &Call,
+        call: &Call,
         prefix: &str,
         token: &str,
         count: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
-        let (mut own, mut after) = (Vec::new(), token.to_owned());
+        let (mut permitted, mut after) = (Vec::new(), token.to_owned());
         loop {
-            let page = self.0.tenants(prefix, &after, count).await?;
+            let page = self.directory.tenants(prefix, &after, count).await?;
             let is_last = page.len() < count;
             after = page.last().map(|tenant| tenant.name.to_string()).unwrap_or_default();
-            own.extend(
-                page.into_iter().filter(|tenant| caller.tenants.contains(tenant.name.as_str())),
+            permitted.extend(
+                page.into_iter().filter(|tenant| call.tenants.contains(tenant.name.as_str())),
             );
-            if is_last || own.len() >= count {
-                own.truncate(count);
-                return Ok(own);
+            if is_last || permitted.len() >= count {
+                permitted.truncate(count);
+                return Ok(permitted);
             }
         }
     }
 }
 
 fn page_size(size: i32) -> Result<usize, Error> {
-    let size = usize::try_from(size)
+    let count = usize::try_from(size)
         .map_err(|_| Error::invalid(Invalid::Field, "page_size", "must not be negative"))?;
-    Ok(if size == 0 { PAGE } else { size.min(LARGEST_PAGE) })
+    Ok(if count == 0 { DEFAULT_PAGE_SIZE } else { count.min(MAX_PAGE_SIZE) })
 }
 
-/// One step, and what is left to do after it.
+/// Executes one step. Returns its progress, and the run unless it has ended.
 ///
-/// Yields first: messages that are ready at once would be sent together, so that the caller saw
-/// no progress, and a run would go on although nobody reads it.
+/// Yields first: messages that are ready at once would be sent together, hiding the progress, and a
+/// run would continue without a reader.
 async fn step(
     mut run: Renormalization,
 ) -> Result<(v1::RenormalizeResponse, Option<Renormalization>), Error> {
     tokio::task::yield_now().await;
     let progress = run.step().await?;
-    let (message, more) = (progress_message(progress), progress.last.is_some());
-    Ok((message, more.then_some(run)))
+    let (message, has_more) = (progress_message(progress), progress.last.is_some());
+    Ok((message, has_more.then_some(run)))
 }
 
 fn progress_message(progress: &Progress) -> v1::RenormalizeResponse {

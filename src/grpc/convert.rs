@@ -1,10 +1,14 @@
-//! Between the API's messages and the directory's types.
+//! Converts between the API's messages and the directory's types.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
+use crate::directory::encoded::encode::{
+    identifier_message, identity_message, user_message, value_message,
+};
+use crate::directory::encoded::event::read_event_type;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::event::EventKind;
@@ -12,18 +16,16 @@ use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestore
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::search::Lead;
-use crate::directory::service::history::HistoryRequest;
-use crate::directory::service::read::UserRef;
+use crate::directory::service::history::tenant_history::TenantHistoryRequest;
+use crate::directory::service::history::user_history::HistoryRequest;
+use crate::directory::service::lookup::read::UserRef;
+use crate::directory::service::mutate::write::RawIdentity;
 use crate::directory::service::search::Plan;
-use crate::directory::service::tenant_history::TenantHistoryRequest;
 use crate::directory::service::watch::WatchRequest;
-use crate::directory::service::write::RawIdentity;
-use crate::directory::store::Consistency;
+use crate::directory::stores::Consistency;
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
 use crate::proto::v1;
 use crate::proto::v1::{attribute_value, identifier, normalize_identity_response};
-use crate::wire::encode::{identifier_message, identity_message, user_message, value_message};
-use crate::wire::event::read_event_type;
 
 /// The identifier of a request, if it has one.
 pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {
@@ -40,25 +42,20 @@ pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {
     })
 }
 
-/// The identities of a user who is to be created.
+/// The identities of a user to create.
 pub fn raw_identities(messages: &[v1::Identity]) -> Result<Vec<RawIdentity<'_>>, Error> {
     messages.iter().enumerate().map(|(n, message)| raw_identity(n, message)).collect()
 }
 
 fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawIdentity<'_>, Error> {
     let field = |name| format!("user.identities[{n}].{name}");
-    let time = message
-        .verify_time
-        .as_ref()
-        .map(|time| timestamp(&field("verify_time"), time))
-        .transpose()?;
+    let time = optional_timestamp(&field("verify_time"), message.verify_time.as_ref())?;
     if time.is_none() && !message.verified_by.is_empty() {
         return Err(Error::invalid(Invalid::Field, field("verified_by"), "needs a verify_time"));
     }
 
     let identifier = raw(message.identifier.as_ref());
-    // A user that was read may be registered elsewhere: of other kinds, the display is what was
-    // typed.
+    // A user copied from another server may have displays. Only social accounts keep them.
     let is_account = matches!(identifier, Some(RawIdentifier::Social { .. }));
     Ok(RawIdentity {
         identifier,
@@ -75,18 +72,19 @@ pub fn attributes(
     attributes_of("user.attributes", messages)
 }
 
-/// The attributes in this field of a request.
+/// The attributes in a field of a request.
 pub fn attributes_of(
     field: &str,
     messages: &BTreeMap<String, v1::AttributeValue>,
 ) -> Result<BTreeMap<String, Value>, Error> {
-    let convert =
-        |(n, (name, message)): (usize, (&String, _))| Ok((name.clone(), value(field, n, message)?));
-    messages.iter().enumerate().map(convert).collect()
+    messages
+        .iter()
+        .enumerate()
+        .map(|(n, (name, message))| Ok((name.clone(), value(field, n, message)?)))
+        .collect()
 }
 
-/// The value of the attribute that is the `n`th by name: names are not checked yet, and so not
-/// repeated to a caller.
+/// The value of the `n`th attribute by name. Errors do not repeat the unchecked name.
 fn value(field: &str, n: usize, message: &v1::AttributeValue) -> Result<Value, Error> {
     use attribute_value::Kind;
     let field = || format!("{field} (name {n} in order)");
@@ -101,7 +99,7 @@ fn value(field: &str, n: usize, message: &v1::AttributeValue) -> Result<Value, E
     })
 }
 
-/// The time of a field that may be absent.
+/// The time of an optional field.
 pub fn optional_timestamp(
     field: &str,
     message: Option<&ProtoTimestamp>,
@@ -114,31 +112,29 @@ pub fn timestamp(field: &str, message: &ProtoTimestamp) -> Result<Timestamp, Err
         .seconds
         .checked_mul(1_000)
         .and_then(|ms| ms.checked_add(i64::from(message.nanos) / 1_000_000));
-    let time =
-        millis.map(Timestamp::from_millis).filter(|_| (0..1_000_000_000).contains(&message.nanos));
-
-    time.filter(|time| (Timestamp::MIN..=Timestamp::MAX).contains(time)).ok_or_else(|| {
-        Error::invalid(
-            Invalid::Field,
-            field,
-            "a time lies in the years 1 to 9999, with nanos below 10^9",
-        )
-    })
+    millis
+        .map(Timestamp::from_millis)
+        .filter(|_| (0..1_000_000_000).contains(&message.nanos))
+        .filter(|time| (Timestamp::MIN..=Timestamp::MAX).contains(time))
+        .ok_or_else(|| {
+            let message = "must be a time in the years 1 to 9999, with nanos below 10^9";
+            Error::invalid(Invalid::Field, field, message)
+        })
 }
 
-/// An instant in RFC 3339.
+/// A time in RFC 3339.
 pub fn time_text(time: Timestamp) -> String {
     time_message(time).to_string()
 }
 
-/// An instant as a message.
+/// The message for a time.
 pub fn time_message(time: Timestamp) -> ProtoTimestamp {
     let millis = time.as_millis();
     let (seconds, nanos) = (millis.div_euclid(1_000), millis.rem_euclid(1_000) as i32 * 1_000_000);
     ProtoTimestamp { seconds, nanos }
 }
 
-/// Whose value stays in a merge.
+/// The conflict policy of a merge.
 pub fn conflict_policy(number: i32) -> Result<ConflictPolicy, Error> {
     match v1::ConflictPolicy::try_from(number) {
         Ok(v1::ConflictPolicy::Unspecified | v1::ConflictPolicy::PrimaryWins) => {
@@ -146,9 +142,7 @@ pub fn conflict_policy(number: i32) -> Result<ConflictPolicy, Error> {
         }
         Ok(v1::ConflictPolicy::SecondaryWins) => Ok(ConflictPolicy::SecondaryWins),
         Ok(v1::ConflictPolicy::Fail) => Ok(ConflictPolicy::Fail),
-        Err(_) => {
-            Err(Error::invalid(Invalid::Field, "conflict_policy", "is none of the known policies"))
-        }
+        Err(_) => Err(Error::invalid(Invalid::Field, "conflict_policy", "is unknown")),
     }
 }
 
@@ -167,8 +161,8 @@ pub fn preview(preview: &Preview) -> v1::MergePreview {
 }
 
 /// The message for a part that could not be restored.
-pub fn not_restored(what: &NotRestored) -> v1::unmerge_users_response::NotRestored {
-    let (field, identifier) = match what {
+pub fn not_restored(part: &NotRestored) -> v1::unmerge_users_response::NotRestored {
+    let (field, identifier) = match part {
         NotRestored::Identity(identifier) => {
             ("identities".to_owned(), Some(identifier_message(identifier)))
         }
@@ -184,14 +178,14 @@ pub fn verified_by(verified: bool, by: &str) -> Result<Option<String>, Error> {
         return Err(Error::invalid(
             Invalid::Field,
             "verified_by",
-            "must be empty where verified is false",
+            "must be empty if verified is false",
         ));
     }
     Ok(verified.then(|| by.to_owned()))
 }
 
-/// Whether this is a duration as protocol buffers define it, and not negative.
-fn is_span(duration: &prost_types::Duration) -> bool {
+/// Whether a duration is valid and not negative.
+fn is_valid_duration(duration: &prost_types::Duration) -> bool {
     (0..=315_576_000_000).contains(&duration.seconds)
         && (0..1_000_000_000).contains(&duration.nanos)
 }
@@ -252,18 +246,20 @@ pub fn watch(request: &v1::WatchRequest) -> Result<WatchRequest<'_>, Error> {
 
 fn kinds(numbers: &[i32]) -> Result<Vec<EventKind>, Error> {
     let kind = |number: &i32| {
-        let kind = v1::EventType::try_from(*number).ok().and_then(read_event_type);
-        kind.ok_or_else(|| Error::invalid(Invalid::Field, "types", "has one that is not known"))
+        v1::EventType::try_from(*number)
+            .ok()
+            .and_then(read_event_type)
+            .ok_or_else(|| Error::invalid(Invalid::Field, "types", "has an unknown type"))
     };
     numbers.iter().map(kind).collect()
 }
 
-/// The greatest age of an answer; zero if the request has none.
+/// The maximum age of an answer; zero if it is absent.
 pub fn max_staleness(message: Option<&prost_types::Duration>) -> Result<Duration, Error> {
     let Some(age) = message else { return Ok(Duration::ZERO) };
-    if !is_span(age) {
+    if !is_valid_duration(age) {
         let message =
-            "must not be negative, nor have more than 315,576,000,000 seconds or 999,999,999 nanos";
+            "must not be negative, or exceed 315,576,000,000 seconds or 999,999,999 nanos";
         return Err(Error::invalid(Invalid::Field, "max_staleness", message));
     }
     Ok(Duration::new(age.seconds.unsigned_abs(), age.nanos.unsigned_abs()))
@@ -275,9 +271,7 @@ pub fn consistency(number: i32) -> Result<Consistency, Error> {
         Ok(v1::Consistency::Unspecified | v1::Consistency::Latest) => Ok(Consistency::Latest),
         Ok(v1::Consistency::Linearizable) => Ok(Consistency::Linearizable),
         Ok(v1::Consistency::Eventual) => Ok(Consistency::Eventual),
-        Err(_) => {
-            Err(Error::invalid(Invalid::Field, "consistency", "is none of the known consistencies"))
-        }
+        Err(_) => Err(Error::invalid(Invalid::Field, "consistency", "is unknown")),
     }
 }
 

@@ -1,109 +1,55 @@
 //! DirectoryService: look-ups.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use metrics::{Histogram, histogram};
 use prost_types::Timestamp as ProtoTimestamp;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tonic::{Request, Response, Status};
 
-use super::authorization::{permitted_tenant, role_too_low, with_caller};
-use super::batch::fill;
-use super::read_mask::ReadMask;
+use super::api::{Api, count_misses, look_up_tenant};
+use super::authorization::{authorized, role_too_low};
 use super::status::{reason, status};
+use super::stubs::directory_service_server::DirectoryService;
 use super::{convert, raw_response};
 use crate::access::{Call, Metric, Role};
 use crate::directory::error::Error;
-use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::service::Directory;
-use crate::directory::service::context::RequestContext;
-use crate::directory::service::read::ResolveOptions;
+use crate::directory::service::lookup::read::ResolveOptions;
 use crate::directory::service::search::SearchRequest;
 use crate::identifier::RawIdentifier;
-use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
-use crate::transport::protocol;
-use crate::transport::rich_status::internal;
-use crate::wire::encode::identifier_message;
-use crate::wire::event::event_message;
-use crate::wire::fields;
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::event::event_message;
+use crate::directory::model::unknown;
 
-/// Concurrent batches: each may hold a full answer in memory until it is sent.
-const BATCHES: usize = 64;
+mod batch;
+mod read_mask;
+pub mod watch;
 
-pub struct DirectoryApi {
-    directory: Arc<Directory>,
-    batches: Semaphore,
-    /// Whether the server is about to stop.
-    stopping: watch::Receiver<bool>,
-}
+use batch::fill;
+use read_mask::ReadMask;
 
-impl DirectoryApi {
-    pub fn new(directory: Arc<Directory>, stopping: watch::Receiver<bool>) -> Self {
-        super::watch::show_metrics();
-        Self { directory, batches: Semaphore::new(BATCHES), stopping }
-    }
+/// The tag of a batch's items in both messages.
+const ITEMS_TAG: u32 = 2;
 
-    /// Waits for a batch's turn.
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, Status> {
-        self.batches.acquire().await.map_err(|_| internal())
-    }
-}
-
-/// The number of a batch's items in its message, which is not decoded for that. In both messages
-/// they have this tag.
-const ITEMS: u32 = 2;
-
-/// Refuses a batch of too many items before they are decoded: an empty one takes two bytes, and
-/// many times that decoded.
+/// Rejects a batch of too many items before decoding: an empty item has two bytes, and many times
+/// that once decoded.
 pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Status> {
     if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
         return Ok(());
     }
-    let count = fields::fields(message).filter(|field| field.tag == ITEMS).count();
+    let count = unknown::fields(message).filter(|field| field.tag == ITEMS_TAG).count();
     if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
 }
 
-impl DirectoryApi {
-    fn context<'a>(
-        &self,
-        caller: &'a Call,
-        method: &'static str,
-        tenant: &str,
-    ) -> Result<RequestContext<'a>, Status> {
-        let tenant = permitted_tenant(caller, tenant)?;
-        Ok(self.directory.context(tenant, &caller.name, method, ""))
-    }
-
-    /// The tenant of a look-up. A caller that has missed too often gets none, whatever it looks
-    /// for.
-    fn look_up_tenant(caller: &Call, tenant: &str) -> Result<Tenant, Status> {
-        let tenant = permitted_tenant(caller, tenant)?;
-        caller.check_misses().map_err(protocol::misses_spent)?;
-        Ok(tenant)
-    }
-
-    /// The context of a look-up. See [`DirectoryApi::look_up_tenant`].
-    fn look_up<'a>(
-        &self,
-        caller: &'a Call,
-        method: &'static str,
-        tenant: &str,
-    ) -> Result<RequestContext<'a>, Status> {
-        let tenant = Self::look_up_tenant(caller, tenant)?;
-        Ok(self.directory.context(tenant, &caller.name, method, ""))
-    }
-}
-
 #[tonic::async_trait]
-impl DirectoryService for DirectoryApi {
+impl DirectoryService for Api {
     async fn resolve_identity(
         &self,
         request: Request<v1::ResolveIdentityRequest>,
     ) -> Result<Response<raw_response::Resolved>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = Self::look_up_tenant(&caller, &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let tenant = look_up_tenant(&call, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let options = ResolveOptions {
             max_staleness: convert::max_staleness(request.max_staleness.as_ref())
@@ -113,15 +59,15 @@ impl DirectoryService for DirectoryApi {
             view: mask.view(),
         };
         let raw = convert::raw(request.identifier.as_ref());
-        let resolved = match as_of(&caller, request.as_of.as_ref())? {
+        let resolved = match as_of(&call, request.as_of.as_ref())? {
             None => self.directory.resolve(&tenant, raw, options).await,
             Some(time) => {
-                let context = self.directory.context(tenant, &caller.name, "ResolveIdentity", "");
+                let context = self.directory.context(tenant, &call.name, call.method(), "");
                 self.directory.resolve_as_of(&context, raw, time, options.view).await
             }
         };
-        count_misses(&caller, [&resolved]);
-        count_resolves(&caller, [(&raw, &resolved)]);
+        count_misses(&call, [&resolved]);
+        count_resolves(&call, [(&raw, &resolved)]);
         let (found, reads) = resolved.map_err(status)?;
         resolve_reads().record(reads);
         Ok(with_reads(mask.apply_to_found(found).into(), reads))
@@ -131,8 +77,8 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::BatchResolveIdentitiesRequest>,
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let tenant = Self::look_up_tenant(&caller, &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let tenant = look_up_tenant(&call, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let options = ResolveOptions {
             max_staleness: convert::max_staleness(request.max_staleness.as_ref())
@@ -143,32 +89,31 @@ impl DirectoryService for DirectoryApi {
         };
         let raw: Vec<_> =
             request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
-        let _turn = self.turn().await?;
-        let resolved = match as_of(&caller, request.as_of.as_ref())? {
+        let _permit = self.batch_permit().await?;
+        let resolved = match as_of(&call, request.as_of.as_ref())? {
             None => self.directory.batch_resolve(&tenant, &raw, options).await,
             Some(time) => {
-                let method = "BatchResolveIdentities";
-                let context = self.directory.context(tenant, &caller.name, method, "");
+                let context = self.directory.context(tenant, &call.name, call.method(), "");
                 self.directory.batch_resolve_as_of(&context, &raw, time, options.view).await
             }
         };
         let (outcomes, reads) = resolved.map_err(status)?;
-        count_misses(&caller, &outcomes);
-        count_resolves(&caller, raw.iter().zip(&outcomes));
-        let masked = |outcome: Result<_, _>| outcome.map(|found| mask.apply_to_found(found));
-        let outcomes = outcomes.into_iter().map(masked).collect();
-        Ok(with_reads(raw_response::BatchResolved { results: fill(outcomes) }, reads))
+        count_misses(&call, &outcomes);
+        count_resolves(&call, raw.iter().zip(&outcomes));
+        let masked =
+            outcomes.into_iter().map(|outcome| outcome.map(|found| mask.apply_to_found(found)));
+        Ok(with_reads(raw_response::BatchResolved { results: fill(masked.collect()) }, reads))
     }
 
     async fn get_user(
         &self,
         request: Request<v1::GetUserRequest>,
     ) -> Result<Response<raw_response::Got>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.look_up(&caller, "GetUser", &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let context = self.look_up(&call, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let got = self.directory.get(&context, &request.user_id, mask.view()).await;
-        count_misses(&caller, [&got]);
+        count_misses(&call, [&got]);
         Ok(Response::new(mask.apply_to_got(got.map_err(status)?).into()))
     }
 
@@ -176,27 +121,26 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::BatchGetUsersRequest>,
     ) -> Result<Response<raw_response::BatchGot>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.look_up(&caller, "BatchGetUsers", &request.tenant)?;
-        let _turn = self.turn().await?;
+        let (call, request) = authorized(request)?;
+        let context = self.look_up(&call, &request.tenant)?;
+        let _permit = self.batch_permit().await?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let got = self.directory.batch_get(&context, &request.user_ids, mask.view()).await;
         let outcomes = got.map_err(status)?;
-        count_misses(&caller, &outcomes);
-        let masked = |outcome: Result<_, _>| outcome.map(|got| mask.apply_to_got(got));
-        let outcomes = outcomes.into_iter().map(masked).collect();
-        Ok(Response::new(raw_response::BatchGot { results: fill(outcomes) }))
+        count_misses(&call, &outcomes);
+        let masked = outcomes.into_iter().map(|outcome| outcome.map(|got| mask.apply_to_got(got)));
+        Ok(Response::new(raw_response::BatchGot { results: fill(masked.collect()) }))
     }
 
     async fn normalize_identity(
         &self,
         request: Request<v1::NormalizeIdentityRequest>,
     ) -> Result<Response<v1::NormalizeIdentityResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "NormalizeIdentity", &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
         let raw = convert::raw(request.identifier.as_ref());
-        let normalized = self.directory.normalize(&context, raw).await.map_err(status)?;
-        let (normalization, rules_version, key) = normalized;
+        let (normalization, rules_version, key) =
+            self.directory.normalize(&context, raw).await.map_err(status)?;
         Ok(Response::new(convert::normalization(normalization, rules_version, key)))
     }
 
@@ -204,16 +148,16 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::CheckIdentityRequest>,
     ) -> Result<Response<v1::CheckIdentityResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.look_up(&caller, "CheckIdentity", &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let context = self.look_up(&call, &request.tenant)?;
         let raw = convert::raw(request.identifier.as_ref());
-        // Either answer says whether somebody has the identifier.
-        caller.missed(1);
+        // Either answer reveals whether the identifier is taken.
+        call.record_misses(1);
         let (identifier, refusal) =
             self.directory.check_identity(&context, &request.user_id, raw).await.map_err(status)?;
         let held_until = match &refusal {
-            // Its time says when somebody gave the identifier up.
-            Some(Error::IdentityHeld { until, .. }) if caller.role > Role::Resolver => {
+            // Its time reveals when the identifier was released.
+            Some(Error::IdentityHeld { until, .. }) if call.role > Role::Resolver => {
                 Some(convert::time_message(*until))
             }
             _ => None,
@@ -231,13 +175,13 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::SearchUsersRequest>,
     ) -> Result<Response<raw_response::Searched>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "SearchUsers", &request.tenant)?;
-        if request.explain && caller.role < Role::Admin {
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        if request.explain && call.role < Role::Admin {
             return Err(role_too_low("explain", Role::Admin));
         }
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
-        let _turn = self.turn().await?;
+        let _permit = self.batch_permit().await?;
         let search = SearchRequest {
             filter: &request.filter,
             order_by: &request.order_by,
@@ -260,8 +204,8 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::ListHistoryRequest>,
     ) -> Result<Response<v1::ListHistoryResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "ListHistory", &request.tenant)?;
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
         let history = convert::history(&request).map_err(status)?;
         let page = self.directory.history(&context, history).await.map_err(status)?;
         Ok(Response::new(v1::ListHistoryResponse {
@@ -270,23 +214,23 @@ impl DirectoryService for DirectoryApi {
         }))
     }
 
-    type WatchStream = super::watch::Responses;
+    type WatchStream = watch::Responses;
 
     async fn watch(
         &self,
         request: Request<v1::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "Watch", &request.tenant)?;
-        let wanted = convert::watch(&request).map_err(status)?;
-        let watch = self.directory.watch(&context, wanted).await.map_err(status)?;
-        Ok(Response::new(super::watch::responses(watch, self.stopping.clone())))
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let watch_request = convert::watch(&request).map_err(status)?;
+        let watch = self.directory.watch(&context, watch_request).await.map_err(status)?;
+        Ok(Response::new(watch::responses(watch, self.stopping.clone())))
     }
 }
 
-/// The time of which a look-up asks. Resolvers may ask for the present alone.
-fn as_of(caller: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
-    if time.is_some() && caller.role < Role::Registrar {
+/// The time at which a look-up reads. Resolvers may read the present only.
+fn as_of(call: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
+    if time.is_some() && call.role < Role::Registrar {
         return Err(role_too_low("as_of", Role::Registrar));
     }
     convert::optional_timestamp("as_of", time).map_err(status)
@@ -301,37 +245,26 @@ fn resolve_reads() -> &'static Histogram {
     HISTOGRAM.get_or_init(|| histogram!(RESOLVE_READS.0))
 }
 
-/// Counts the look-ups that found nobody.
-pub fn count_misses<'a, T: 'a>(
-    caller: &Call,
-    outcomes: impl IntoIterator<Item = &'a Result<T, Error>>,
-) {
-    let is_miss = |outcome: &&Result<T, Error>| {
-        matches!(outcome, Err(Error::IdentityNotFound | Error::UserNotFound))
-    };
-    caller.missed(outcomes.into_iter().filter(is_miss).count());
-}
-
-/// Counts look-ups by the kinds of their identifiers.
+/// Counts look-ups by kind of identifier.
 fn count_resolves<'a, T: 'a>(
-    caller: &Call,
-    looked_up: impl IntoIterator<Item = (&'a Option<RawIdentifier<'a>>, &'a Result<T, Error>)>,
+    call: &Call,
+    look_ups: impl IntoIterator<Item = (&'a Option<RawIdentifier<'a>>, &'a Result<T, Error>)>,
 ) {
-    for (raw, outcome) in looked_up {
+    for (raw, outcome) in look_ups {
         let found = match outcome {
             Ok(_) => true,
             Err(Error::IdentityNotFound) => false,
             Err(_) => continue,
         };
         if let Some(raw) = raw {
-            caller.count(Metric::Resolve { kind: raw.kind().as_str(), found }, 1);
+            call.count(Metric::Resolve { kind: raw.kind().as_str(), found }, 1);
         }
     }
 }
 
-/// Answers with the number of reads that were sent for a call.
-fn with_reads<T>(response: T, reads: u32) -> Response<T> {
-    let mut response = Response::new(response);
+/// Adds the number of reads that a call sent to its response.
+fn with_reads<T>(message: T, reads: u32) -> Response<T> {
+    let mut response = Response::new(message);
     response.metadata_mut().insert("polynym-reads", reads.into());
     response
 }
@@ -342,7 +275,7 @@ mod tests {
 
     use super::check_batch;
 
-    /// Items that cannot be decoded: they are counted all the same.
+    /// Counts items that cannot be decoded, too.
     #[test]
     fn items_are_counted_before_they_are_decoded() {
         let items = |count: usize| [0x12, 1, 0xff].repeat(count);

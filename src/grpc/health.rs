@@ -1,4 +1,4 @@
-//! Health: SERVING while the store answers, and not while the server drains.
+//! Health: SERVING while the store answers, NOT_SERVING while the server drains.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -11,42 +11,43 @@ use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
 use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 
+use super::stubs::admin_service_server::SERVICE_NAME as ADMIN;
+use super::stubs::directory_service_server::SERVICE_NAME as DIRECTORY;
+use super::stubs::inbox_service_server::SERVICE_NAME as INBOX;
+use super::stubs::registry_service_server::SERVICE_NAME as REGISTRY;
 use crate::directory::service::Directory;
-use crate::proto::services::admin_service_server::SERVICE_NAME as ADMIN;
-use crate::proto::services::directory_service_server::SERVICE_NAME as DIRECTORY;
-use crate::proto::services::inbox_service_server::SERVICE_NAME as INBOX;
-use crate::proto::services::registry_service_server::SERVICE_NAME as REGISTRY;
 use crate::transport::protocol;
 
-/// The services whose health is reported; the empty name is the server as a whole.
+/// The services whose health is reported. The empty name means the whole server.
 const SERVICES: [&str; 5] = ["", DIRECTORY, REGISTRY, INBOX, ADMIN];
 
-/// The pause between two checks of the store.
-const PERIOD: Duration = Duration::from_millis(500);
+/// The interval between two checks of the store.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Starts to report health. A store that answers within a [`PERIOD`] is SERVING from the first call
-/// on.
+/// Starts to report health. A store that answers within [`CHECK_INTERVAL`] is SERVING from the
+/// first call on.
 pub async fn reporter(directory: &Directory) -> HealthReporter {
     let reporter = HealthReporter::new();
-    let status = timeout(PERIOD, ask(directory)).await.unwrap_or(ServingStatus::NotServing);
+    let status =
+        timeout(CHECK_INTERVAL, check(directory)).await.unwrap_or(ServingStatus::NotServing);
     set_status(&reporter, status).await;
     reporter
 }
 
-/// Polls the store's health and reports it.
+/// Polls and reports the store's health.
 pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
-    let mut before = None;
+    let mut previous = None;
     loop {
-        let status = ask(directory).await;
-        if before.replace(status) != Some(status) {
+        let status = check(directory).await;
+        if previous.replace(status) != Some(status) {
             tracing::info!(?status, "health");
             set_status(reporter, status).await;
         }
-        tokio::time::sleep(PERIOD).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 
-/// Reports that the server is about to stop, and ends the streams that watch.
+/// Reports that the server is stopping, and ends the watches of its health.
 pub async fn drain(mut reporter: HealthReporter) {
     set_status(&reporter, ServingStatus::NotServing).await;
     tokio::task::yield_now().await;
@@ -55,7 +56,7 @@ pub async fn drain(mut reporter: HealthReporter) {
     }
 }
 
-async fn ask(directory: &Directory) -> ServingStatus {
+async fn check(directory: &Directory) -> ServingStatus {
     match directory.check().await {
         Ok(()) => ServingStatus::Serving,
         Err(_) => ServingStatus::NotServing,
@@ -68,7 +69,7 @@ async fn set_status(reporter: &HealthReporter, status: ServingStatus) {
     }
 }
 
-/// `grpc.health.v1.Health`, with the behaviour for unknown services that its definition asks for.
+/// `grpc.health.v1.Health`, with the specified answers for unknown services.
 pub struct HealthApi(HealthService);
 
 impl HealthApi {
@@ -77,7 +78,7 @@ impl HealthApi {
     }
 }
 
-/// The one answer to who watches a service that is not served: it may be served some day.
+/// The only answer of a watch of an unknown service, which might be served one day.
 fn unknown() -> HealthCheckResponse {
     HealthCheckResponse { status: health_check_response::ServingStatus::ServiceUnknown.into() }
 }

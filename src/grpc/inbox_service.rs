@@ -1,55 +1,35 @@
 //! InboxService: notices to users.
 
-use std::sync::Arc;
-
 use tonic::{Request, Response, Status};
 
-use super::authorization::{permitted_tenant, with_caller};
+use super::api::{Api, count_misses};
+use super::authorization::authorized;
 use super::convert;
-use super::directory_service::count_misses;
 use super::raw_response::status_message;
 use super::status::status;
-use crate::access::Call;
+use super::stubs::inbox_service_server::InboxService;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::service::Directory;
-use crate::directory::service::context::RequestContext;
-use crate::directory::service::inbox::NoticesRequest;
-use crate::directory::service::inbox_send::SendRequest;
-use crate::directory::service::read::UserRef;
-use crate::proto::services::inbox_service_server::InboxService;
+use crate::directory::service::inbox::list::NoticesRequest;
+use crate::directory::service::inbox::send::SendRequest;
+use crate::directory::service::lookup::read::UserRef;
 use crate::proto::v1;
 use crate::transport::protocol;
-use crate::wire::notice::entry_message;
+use crate::directory::encoded::notice::entry_message;
 use v1::notice_result::Result as Outcome;
 use v1::recipient::Recipient;
 
-pub struct InboxApi(pub Arc<Directory>);
-
-impl InboxApi {
-    fn context<'a>(
-        &self,
-        caller: &'a Call,
-        method: &'static str,
-        tenant: &str,
-        request_id: &'a str,
-    ) -> Result<RequestContext<'a>, Status> {
-        let tenant = permitted_tenant(caller, tenant)?;
-        Ok(self.0.context(tenant, &caller.name, method, request_id))
-    }
-}
-
 #[tonic::async_trait]
-impl InboxService for InboxApi {
+impl InboxService for Api {
     async fn send_notice(
         &self,
         request: Request<v1::SendNoticeRequest>,
     ) -> Result<Response<v1::SendNoticeResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "SendNotice", &request.tenant, &request.request_id)?;
-        caller.check_misses().map_err(protocol::misses_spent)?;
-        let sent = self.0.send_notice(&context, send_request(&request).map_err(status)?).await;
-        let sent = sent.map_err(status)?;
-        count_misses(&caller, &sent.results);
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, &request.request_id)?;
+        call.check_miss_limit().map_err(protocol::misses_limited)?;
+        let notice = send_request(&request).map_err(status)?;
+        let sent = self.directory.send_notice(&context, notice).await.map_err(status)?;
+        count_misses(&call, &sent.results);
         let results = sent.results.into_iter().map(|result| {
             let outcome = match result {
                 Ok(user) => Outcome::UserId(user.to_string()),
@@ -57,23 +37,25 @@ impl InboxService for InboxApi {
             };
             v1::NoticeResult { result: Some(outcome) }
         });
-        let (notice_id, results) = (sent.id.to_string(), results.collect());
-        Ok(Response::new(v1::SendNoticeResponse { notice_id, results }))
+        Ok(Response::new(v1::SendNoticeResponse {
+            notice_id: sent.id.to_string(),
+            results: results.collect(),
+        }))
     }
 
     async fn list_notices(
         &self,
         request: Request<v1::ListNoticesRequest>,
     ) -> Result<Response<v1::ListNoticesResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "ListNotices", &request.tenant, "")?;
-        let wanted = NoticesRequest {
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let page_request = NoticesRequest {
             user_id: &request.user_id,
             unread_only: request.unread_only,
             page_size: request.page_size,
             page_token: &request.page_token,
         };
-        let page = self.0.notices(&context, wanted).await.map_err(status)?;
+        let page = self.directory.notices(&context, page_request).await.map_err(status)?;
         let notices = page.entries.into_iter().filter_map(entry_message).collect();
         let next_page_token = page.next_page_token;
         Ok(Response::new(v1::ListNoticesResponse { notices, next_page_token }))
@@ -83,12 +65,14 @@ impl InboxService for InboxApi {
         &self,
         request: Request<v1::MarkReadRequest>,
     ) -> Result<Response<v1::MarkReadResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "MarkRead", &request.tenant, "")?;
-        let up_to = convert::optional_timestamp("up_to_time", request.up_to_time.as_ref());
-        let (up_to, user) = (up_to.map_err(status)?, &request.user_id);
-        let marked = self.0.mark_read(&context, user, &request.notice_ids, up_to).await;
-        marked.map_err(status)?;
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let up_to = convert::optional_timestamp("up_to_time", request.up_to_time.as_ref())
+            .map_err(status)?;
+        self.directory
+            .mark_read(&context, &request.user_id, &request.notice_ids, up_to)
+            .await
+            .map_err(status)?;
         Ok(Response::new(v1::MarkReadResponse {}))
     }
 
@@ -96,9 +80,10 @@ impl InboxService for InboxApi {
         &self,
         request: Request<v1::DeleteNoticeRequest>,
     ) -> Result<Response<v1::DeleteNoticeResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "DeleteNotice", &request.tenant, "")?;
-        let deleted = self.0.delete_notice(&context, &request.user_id, &request.notice_id).await;
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let deleted =
+            self.directory.delete_notice(&context, &request.user_id, &request.notice_id).await;
         deleted.map_err(status)?;
         Ok(Response::new(v1::DeleteNoticeResponse {}))
     }
@@ -107,9 +92,10 @@ impl InboxService for InboxApi {
         &self,
         request: Request<v1::CountUnreadRequest>,
     ) -> Result<Response<v1::CountUnreadResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "CountUnread", &request.tenant, "")?;
-        let unread = self.0.count_unread(&context, &request.user_id).await.map_err(status)?;
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let unread =
+            self.directory.count_unread(&context, &request.user_id).await.map_err(status)?;
         Ok(Response::new(v1::CountUnreadResponse { unread: unread as i32 }))
     }
 }

@@ -1,17 +1,17 @@
-//! The methods that are served, each with the least role that may call it. A method that is not
-//! listed cannot be called.
+//! The methods that are served, with the roles that they require. Only listed methods can be
+//! called.
 
 use crate::access::Role;
-use crate::transport::routes::{self, Permits};
+use crate::transport::routes::{self, PermitKind};
 
-/// The largest request of DirectoryService and InboxService: room for a full batch.
-const DIRECTORY_BYTES: usize = 1 << 20;
-/// The largest request of RegistryService and AdminService: room for a full user.
-pub const REGISTRY_BYTES: usize = 64 << 10;
-/// The largest message of a stream to AdminService: room for a user with what undoes its merge.
-pub const STREAM_BYTES: usize = 1 << 20;
-/// The largest request of the services that take next to nothing.
-pub const SMALL_BYTES: usize = 4 << 10;
+/// The maximum request of DirectoryService and InboxService: a full batch.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+/// The maximum request of RegistryService and AdminService: a full user.
+const MAX_USER_BYTES: usize = 64 << 10;
+/// The maximum message of a stream to AdminService: a user with the undo record of its merge.
+pub const MAX_STREAM_BYTES: usize = 1 << 20;
+/// The maximum request of health and reflection.
+pub const MAX_SMALL_BYTES: usize = 4 << 10;
 
 /// A service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +23,17 @@ pub enum Service {
     Health,
     Reflection,
     ReflectionAlpha,
-    /// One that is not served.
+    /// A service that is not served.
     Unknown,
 }
 
-/// The rights that a method needs.
+/// The credential that a method requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum Requirement {
     Role(Role),
     /// A credential of any role.
     Credential,
-    Nothing,
+    None,
 }
 
 /// A method.
@@ -41,48 +41,48 @@ pub enum Needs {
 pub struct Method {
     path: &'static str,
     pub service: Service,
-    pub needs: Needs,
-    /// The permits of which a call takes one.
-    permits: Option<Permits>,
+    pub requirement: Requirement,
+    /// The kind of permit that a call takes.
+    permit: Option<PermitKind>,
     is_stream: bool,
 }
 
-const fn method(path: &'static str, service: Service, role: Role, permits: Permits) -> Method {
-    let (needs, permits) = (Needs::Role(role), Some(permits));
-    Method { path, service, needs, permits, is_stream: false }
+const fn method(path: &'static str, service: Service, role: Role, permit: PermitKind) -> Method {
+    let (requirement, permit) = (Requirement::Role(role), Some(permit));
+    Method { path, service, requirement, permit, is_stream: false }
 }
 
 const fn look_up(path: &'static str) -> Method {
-    method(path, Service::Directory, Role::Resolver, Permits::Reads)
+    method(path, Service::Directory, Role::Resolver, PermitKind::Read)
 }
 
 const fn mutation(path: &'static str) -> Method {
-    method(path, Service::Registry, Role::Registrar, Permits::Mutations)
+    method(path, Service::Registry, Role::Registrar, PermitKind::Mutation)
 }
 
 const fn admin(path: &'static str) -> Method {
-    method(path, Service::Admin, Role::Admin, Permits::Mutations)
+    method(path, Service::Admin, Role::Admin, PermitKind::Mutation)
 }
 
-const fn inbox(path: &'static str, permits: Permits) -> Method {
-    method(path, Service::Inbox, Role::Registrar, permits)
+const fn inbox(path: &'static str, permit: PermitKind) -> Method {
+    method(path, Service::Inbox, Role::Registrar, permit)
 }
 
 const fn health(path: &'static str) -> Method {
-    let (service, needs) = (Service::Health, Needs::Nothing);
-    Method { path, service, needs, permits: None, is_stream: false }
+    let (service, requirement) = (Service::Health, Requirement::None);
+    Method { path, service, requirement, permit: None, is_stream: false }
 }
 
 const fn reflection(path: &'static str, service: Service) -> Method {
-    Method { path, service, needs: Needs::Credential, permits: None, is_stream: true }
+    Method { path, service, requirement: Requirement::Credential, permit: None, is_stream: true }
 }
 
 const fn stream(method: Method) -> Method {
-    Method { is_stream: true, permits: None, ..method }
+    Method { is_stream: true, permit: None, ..method }
 }
 
-const fn at_least(role: Role, method: Method) -> Method {
-    Method { needs: Needs::Role(role), ..method }
+const fn with_role(role: Role, method: Method) -> Method {
+    Method { requirement: Requirement::Role(role), ..method }
 }
 
 static METHODS: [Method; 47] = [
@@ -92,10 +92,10 @@ static METHODS: [Method; 47] = [
     look_up("/polynym.v1.DirectoryService/BatchGetUsers"),
     look_up("/polynym.v1.DirectoryService/NormalizeIdentity"),
     look_up("/polynym.v1.DirectoryService/CheckIdentity"),
-    // Shows all users to whoever may call it.
-    at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
-    at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory")),
-    stream(at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
+    // Exposes all users.
+    with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
+    with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory")),
+    stream(with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -109,11 +109,11 @@ static METHODS: [Method; 47] = [
     mutation("/polynym.v1.RegistryService/UndeleteUser"),
     mutation("/polynym.v1.RegistryService/MergeUsers"),
     mutation("/polynym.v1.RegistryService/UnmergeUsers"),
-    inbox("/polynym.v1.InboxService/SendNotice", Permits::Mutations),
-    inbox("/polynym.v1.InboxService/ListNotices", Permits::Reads),
-    inbox("/polynym.v1.InboxService/MarkRead", Permits::Mutations),
-    inbox("/polynym.v1.InboxService/DeleteNotice", Permits::Mutations),
-    inbox("/polynym.v1.InboxService/CountUnread", Permits::Reads),
+    inbox("/polynym.v1.InboxService/SendNotice", PermitKind::Mutation),
+    inbox("/polynym.v1.InboxService/ListNotices", PermitKind::Read),
+    inbox("/polynym.v1.InboxService/MarkRead", PermitKind::Mutation),
+    inbox("/polynym.v1.InboxService/DeleteNotice", PermitKind::Mutation),
+    inbox("/polynym.v1.InboxService/CountUnread", PermitKind::Read),
     admin("/polynym.v1.AdminService/PurgeUser"),
     admin("/polynym.v1.AdminService/ReleaseHold"),
     // Moves a tenant to new rules and reports progress.
@@ -144,12 +144,12 @@ static METHODS: [Method; 47] = [
 const UNKNOWN: Method = Method {
     path: "/unknown",
     service: Service::Unknown,
-    needs: Needs::Credential,
-    permits: None,
+    requirement: Requirement::Credential,
+    permit: None,
     is_stream: false,
 };
 
-/// The target of a call: a method that is served, or none.
+/// The target of a call: a method of the table, the last of which is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target(usize);
 
@@ -167,7 +167,7 @@ impl Target {
 }
 
 impl routes::Target for Target {
-    fn of(path: &str) -> Self {
+    fn from_path(path: &str) -> Self {
         let unknown = METHODS.len() - 1;
         Self(METHODS.iter().position(|method| method.path == path).unwrap_or(unknown))
     }
@@ -185,17 +185,17 @@ impl routes::Target for Target {
         self.method().is_stream
     }
 
-    fn message_bytes(self) -> usize {
+    fn max_message_bytes(self) -> usize {
         match self.method().service {
-            Service::Directory | Service::Inbox => DIRECTORY_BYTES,
-            Service::Admin if self.is_stream() => STREAM_BYTES,
-            Service::Registry | Service::Admin => REGISTRY_BYTES,
-            _ => SMALL_BYTES,
+            Service::Directory | Service::Inbox => MAX_BATCH_BYTES,
+            Service::Admin if self.is_stream() => MAX_STREAM_BYTES,
+            Service::Registry | Service::Admin => MAX_USER_BYTES,
+            _ => MAX_SMALL_BYTES,
         }
     }
 
-    fn permits(self) -> Option<Permits> {
-        self.method().permits
+    fn permit_kind(self) -> Option<PermitKind> {
+        self.method().permit
     }
 }
 
@@ -224,8 +224,8 @@ mod tests {
                     "SearchUsers" | "ListHistory" | "Watch" => Role::Registrar,
                     _ => expected,
                 };
-                let target = Target::of(&path);
-                assert_eq!(target.method().needs, Needs::Role(expected), "{path}");
+                let target = Target::from_path(&path);
+                assert_eq!(target.method().requirement, Requirement::Role(expected), "{path}");
                 assert_eq!(target.is_stream(), method.is_server_streaming(), "{path}");
                 assert_eq!(target.name(), method.name());
                 counts[expected as usize] += 1;
@@ -235,10 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn others_are_unknown() {
+    fn other_methods_are_unknown() {
         for path in ["/polynym.v1.AdminService/Nothing", "/polynym.v1.AdminService/", "/x/GetUser"]
         {
-            assert_eq!(Target::of(path).method().service, Service::Unknown, "{path}");
+            assert_eq!(Target::from_path(path).method().service, Service::Unknown, "{path}");
             assert_eq!(Target::is_of_known_service(path), !path.starts_with("/x/"), "{path}");
         }
     }

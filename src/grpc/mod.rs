@@ -1,30 +1,22 @@
-//! The API over gRPC: decode, ask the directory, encode. No rule of the directory is decided here.
+//! The API over gRPC: decodes requests, calls the directory and encodes responses. No rule of the
+//! directory is decided here.
 
 mod admin_service;
+mod api;
 mod authorization;
-mod backup;
-mod batch;
 mod convert;
 mod directory_service;
-mod duplicates;
-mod export;
 mod health;
-mod import;
-mod import_batch;
-mod import_line;
 mod inbox_service;
 mod methods;
-mod policies;
 pub(crate) mod raw_response;
-mod read_mask;
 mod registry_service;
 mod router;
 mod server;
 mod status;
-mod usage;
+mod stubs;
 mod usage_writer;
-mod watch;
 
 pub use directory_service::RESOLVE_READS;
+pub use directory_service::watch::{EVENTS as WATCH_EVENTS, WATCHES};
 pub use server::serve;
-pub use watch::{EVENTS as WATCH_EVENTS, WATCHES};

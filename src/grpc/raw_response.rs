@@ -1,16 +1,16 @@
-//! The answers that carry users, with each user as the bytes that were stored. On the wire a
-//! message and a field of bytes are the same, so these are the messages of the API; only the types
-//! differ.
+//! Responses that carry users as their stored bytes. On the wire a message field and a bytes field
+//! are the same, so these have the form of the API's messages.
 
 use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use crate::directory::service::read::Got as GotUser;
+use crate::directory::service::lookup::read::UserById;
+use crate::proto::google::rpc;
 use crate::proto::v1::export_users_response::{End, Start};
 use crate::proto::v1::{OwnerlessHold, SearchPlan, Tenant};
-use crate::wire::encoded_user::Found;
-use crate::wire::exported_user::ExportedUser;
+use crate::directory::encoded::encoded_user::Found;
+use crate::directory::encoded::exported_user::ExportedUser;
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]
@@ -30,13 +30,13 @@ pub struct BatchResolved {
     pub results: Vec<ResolvedItem>,
 }
 
-/// `polynym.v1.BatchResolveIdentitiesResponse.Result`: one of the two is set.
+/// `polynym.v1.BatchResolveIdentitiesResponse.Result`: exactly one field is set.
 #[derive(Clone, PartialEq, Message)]
 pub struct ResolvedItem {
     #[prost(message, optional, tag = "1")]
     found: Option<Resolved>,
     #[prost(message, optional, tag = "2")]
-    error: Option<tonic_types::Status>,
+    error: Option<rpc::Status>,
 }
 
 /// `polynym.v1.GetUserResponse`, and `BatchGetUsersResponse.Found`.
@@ -56,13 +56,13 @@ pub struct BatchGot {
     pub results: Vec<GotItem>,
 }
 
-/// `polynym.v1.BatchGetUsersResponse.Result`: one of the two is set.
+/// `polynym.v1.BatchGetUsersResponse.Result`: exactly one field is set.
 #[derive(Clone, PartialEq, Message)]
 pub struct GotItem {
     #[prost(message, optional, tag = "1")]
     found: Option<Got>,
     #[prost(message, optional, tag = "2")]
-    error: Option<tonic_types::Status>,
+    error: Option<rpc::Status>,
 }
 
 /// `polynym.v1.SearchUsersResponse`.
@@ -121,8 +121,8 @@ impl From<Found> for Resolved {
     }
 }
 
-impl From<GotUser> for Got {
-    fn from(got: GotUser) -> Self {
+impl From<UserById> for Got {
+    fn from(got: UserById) -> Self {
         let merged_from = got.merged_from.map(|id| id.to_string()).unwrap_or_default();
         Self { user: got.user.into_bytes(), merged_from }
     }
@@ -137,8 +137,8 @@ impl From<Result<Found, Status>> for ResolvedItem {
     }
 }
 
-impl From<Result<GotUser, Status>> for GotItem {
-    fn from(outcome: Result<GotUser, Status>) -> Self {
+impl From<Result<UserById, Status>> for GotItem {
+    fn from(outcome: Result<UserById, Status>) -> Self {
         match outcome {
             Ok(user) => Self { found: Some(user.into()), error: None },
             Err(status) => Self { found: None, error: Some(status_message(&status)) },
@@ -146,12 +146,12 @@ impl From<Result<GotUser, Status>> for GotItem {
     }
 }
 
-/// A status as the message that stands in a batch's answer.
-pub fn status_message(status: &Status) -> tonic_types::Status {
-    let bare = || tonic_types::Status {
+/// The message for a status, for the answer to a batch.
+pub fn status_message(status: &Status) -> rpc::Status {
+    let bare = || rpc::Status {
         code: status.code().into(),
         message: status.message().to_owned(),
         details: Vec::new(),
     };
-    tonic_types::Status::decode(status.details()).unwrap_or_else(|_| bare())
+    rpc::Status::decode(status.details()).unwrap_or_else(|_| bare())
 }

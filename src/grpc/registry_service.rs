@@ -1,42 +1,17 @@
 //! RegistryService: mutations.
 
-use std::sync::Arc;
-
 use tonic::{Request, Response, Status};
 
-use super::authorization::{permitted_tenant, with_caller};
+use super::api::Api;
+use super::authorization::authorized;
 use super::convert;
 use super::status::status;
-use crate::access::Call;
+use super::stubs::registry_service_server::RegistryService;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::user::User;
 use crate::directory::mutation::UserChange;
-use crate::directory::service::Directory;
-use crate::directory::service::context::MutationCall;
-use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
-use crate::wire::encode::user_message;
-
-pub struct RegistryApi(pub Arc<Directory>);
-
-/// A call of this method.
-pub fn call<'a>(
-    directory: &Directory,
-    caller: &'a Call,
-    method: &'static str,
-    tenant: &str,
-    etag: &'a str,
-    request_id: &'a str,
-) -> Result<MutationCall<'a>, Status> {
-    let tenant = permitted_tenant(caller, tenant)?;
-    let context = directory.context(tenant, &caller.name, method, request_id);
-    Ok(MutationCall { etag, ..context.into() })
-}
-
-/// The same call, which writes nothing if `validate_only` is set.
-pub fn with_dry_run(call: MutationCall<'_>, validate_only: bool) -> MutationCall<'_> {
-    MutationCall { dry_run: validate_only, ..call }
-}
+use crate::directory::encoded::encode::user_message;
 
 fn user_response(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
     Ok(Some(user_message(&outcome.map_err(status)?)))
@@ -47,17 +22,20 @@ fn required_user(user: &Option<v1::User>) -> Result<&v1::User, Status> {
 }
 
 #[tonic::async_trait]
-impl RegistryService for RegistryApi {
+impl RegistryService for Api {
     async fn create_user(
         &self,
         request: Request<v1::CreateUserRequest>,
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(&self.0, &caller, "CreateUser", &request.tenant, "", &request.request_id)?;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, "", &request.request_id)?;
         let user = required_user(&request.user)?;
         let identities = convert::raw_identities(&user.identities).map_err(status)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
-        let created = self.0.create(call, user.display_name.clone(), &identities, attributes).await;
+        let created = self
+            .directory
+            .create(mutation, user.display_name.clone(), &identities, attributes)
+            .await;
         Ok(Response::new(v1::CreateUserResponse { user: user_response(created)? }))
     }
 
@@ -65,14 +43,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::UpdateUserRequest>,
     ) -> Result<Response<v1::UpdateUserResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
+        let (call, request) = authorized(request)?;
         let user = required_user(&request.user)?;
-        let call =
-            call(&self.0, &caller, "UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
+        let mutation = self.mutation(&call, &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
-        let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
-        let updated =
-            self.0.update(call, &user.user_id, mask, user.display_name.clone(), attributes).await;
+        let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
+        let updated = self
+            .directory
+            .update(mutation, &user.user_id, paths, user.display_name.clone(), attributes)
+            .await;
         Ok(Response::new(v1::UpdateUserResponse { user: user_response(updated)? }))
     }
 
@@ -80,20 +59,14 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::LinkIdentityRequest>,
     ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "LinkIdentity",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
-        let linked =
-            self.0.link(call, &request.user_id, raw, &request.display, by, request.primary);
-        let linked = linked.await;
+        let linked = self
+            .directory
+            .link(mutation, &request.user_id, raw, &request.display, by, request.primary)
+            .await;
         Ok(Response::new(v1::LinkIdentityResponse { user: user_response(linked)? }))
     }
 
@@ -101,17 +74,10 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::UnlinkIdentityRequest>,
     ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "UnlinkIdentity",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let unlinked = self.0.unlink(call, &request.user_id, raw).await;
+        let unlinked = self.directory.unlink(mutation, &request.user_id, raw).await;
         Ok(Response::new(v1::UnlinkIdentityResponse { user: user_response(unlinked)? }))
     }
 
@@ -119,18 +85,11 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::ReplaceIdentityRequest>,
     ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "ReplaceIdentity",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
         let old = convert::raw(request.old_identifier.as_ref());
         let new = convert::raw(request.new_identifier.as_ref());
-        let replaced = self.0.replace(call, &request.user_id, old, new).await;
+        let replaced = self.directory.replace(mutation, &request.user_id, old, new).await;
         Ok(Response::new(v1::ReplaceIdentityResponse { user: user_response(replaced)? }))
     }
 
@@ -138,19 +97,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::MoveIdentityRequest>,
     ) -> Result<Response<v1::MoveIdentityResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "MoveIdentity",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let call = with_dry_run(call, request.validate_only);
+        let (call, request) = authorized(request)?;
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
         let raw = convert::raw(request.identifier.as_ref());
-        let moved =
-            self.0.move_identity(call, &request.from_user_id, &request.to_user_id, raw).await;
+        let moved = self
+            .directory
+            .move_identity(mutation, &request.from_user_id, &request.to_user_id, raw)
+            .await;
         Ok(Response::new(v1::MoveIdentityResponse { user: user_response(moved)? }))
     }
 
@@ -158,18 +113,11 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::VerifyIdentityRequest>,
     ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "VerifyIdentity",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
-        let verified = self.0.verify(call, &request.user_id, raw, by).await;
+        let verified = self.directory.verify(mutation, &request.user_id, raw, by).await;
         Ok(Response::new(v1::VerifyIdentityResponse { user: user_response(verified)? }))
     }
 
@@ -177,16 +125,10 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::DisableUserRequest>,
     ) -> Result<Response<v1::DisableUserResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "DisableUser",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let changed = self.0.change_state(call, &request.user_id, UserChange::Disable).await;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let changed =
+            self.directory.change_state(mutation, &request.user_id, UserChange::Disable).await;
         Ok(Response::new(v1::DisableUserResponse { user: user_response(changed)? }))
     }
 
@@ -194,16 +136,10 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::EnableUserRequest>,
     ) -> Result<Response<v1::EnableUserResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "EnableUser",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let changed = self.0.change_state(call, &request.user_id, UserChange::Enable).await;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let changed =
+            self.directory.change_state(mutation, &request.user_id, UserChange::Enable).await;
         Ok(Response::new(v1::EnableUserResponse { user: user_response(changed)? }))
     }
 
@@ -211,16 +147,10 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::DeleteUserRequest>,
     ) -> Result<Response<v1::DeleteUserResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "DeleteUser",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let changed = self.0.change_state(call, &request.user_id, UserChange::Delete).await;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let changed =
+            self.directory.change_state(mutation, &request.user_id, UserChange::Delete).await;
         Ok(Response::new(v1::DeleteUserResponse { user: user_response(changed)? }))
     }
 
@@ -228,16 +158,10 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::UndeleteUserRequest>,
     ) -> Result<Response<v1::UndeleteUserResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "UndeleteUser",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let changed = self.0.change_state(call, &request.user_id, UserChange::Undelete).await;
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let changed =
+            self.directory.change_state(mutation, &request.user_id, UserChange::Undelete).await;
         Ok(Response::new(v1::UndeleteUserResponse { user: user_response(changed)? }))
     }
 
@@ -245,46 +169,38 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::MergeUsersRequest>,
     ) -> Result<Response<v1::MergeUsersResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "MergeUsers",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
+        let (call, request) = authorized(request)?;
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
-        let call = with_dry_run(call, request.validate_only);
-        let merged =
-            self.0.merge(call, &request.primary_user_id, &request.secondary_user_id, policy).await;
+        let merged = self
+            .directory
+            .merge(mutation, &request.primary_user_id, &request.secondary_user_id, policy)
+            .await;
         let (user, preview) = merged.map_err(status)?;
-        let preview = preview.as_ref().map(convert::preview);
-        Ok(Response::new(v1::MergeUsersResponse { user: Some(user_message(&user)), preview }))
+        Ok(Response::new(v1::MergeUsersResponse {
+            user: Some(user_message(&user)),
+            preview: preview.as_ref().map(convert::preview),
+        }))
     }
 
     async fn unmerge_users(
         &self,
         request: Request<v1::UnmergeUsersRequest>,
     ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
-        let (caller, request) = with_caller(request)?;
-        let call = call(
-            &self.0,
-            &caller,
-            "UnmergeUsers",
-            &request.tenant,
-            &request.etag,
-            &request.request_id,
-        )?;
-        let call = with_dry_run(call, request.validate_only);
-        let unmerged =
-            self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
+        let (call, request) = authorized(request)?;
+        let mut mutation =
+            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        mutation.dry_run = request.validate_only;
+        let unmerged = self
+            .directory
+            .unmerge(mutation, &request.primary_user_id, &request.secondary_user_id)
+            .await;
         let (user, not_restored) = unmerged.map_err(status)?;
-        let not_restored = not_restored.iter().map(convert::not_restored).collect();
-
         Ok(Response::new(v1::UnmergeUsersResponse {
             user: Some(user_message(&user)),
-            not_restored,
+            not_restored: not_restored.iter().map(convert::not_restored).collect(),
         }))
     }
 }

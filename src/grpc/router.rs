@@ -1,4 +1,4 @@
-//! Which service answers which call.
+//! Routes calls to services.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,42 +12,35 @@ use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Builder as Reflection;
 use tower::util::BoxCloneSyncService;
 
-use super::admin_service::AdminApi;
+use super::api::Api;
 use super::authorization;
-use super::directory_service::{DirectoryApi, check_batch};
+use super::directory_service::check_batch;
 use super::health::HealthApi;
-use super::inbox_service::InboxApi;
-use super::methods::{SMALL_BYTES, STREAM_BYTES, Service, Target};
-use super::registry_service::RegistryApi;
+use super::methods::{MAX_SMALL_BYTES, MAX_STREAM_BYTES, Service, Target};
+use super::stubs::admin_service_server::AdminServiceServer;
+use super::stubs::directory_service_server::DirectoryServiceServer;
+use super::stubs::inbox_service_server::InboxServiceServer;
+use super::stubs::registry_service_server::RegistryServiceServer;
 use crate::access::{Access, Call, Caller};
 use crate::directory::service::Directory;
 use crate::proto::DESCRIPTORS;
-use crate::proto::services::admin_service_server::AdminServiceServer;
-use crate::proto::services::directory_service_server::DirectoryServiceServer;
-use crate::proto::services::inbox_service_server::InboxServiceServer;
-use crate::proto::services::registry_service_server::RegistryServiceServer;
 use crate::transport::protocol;
 use crate::transport::request_body::{PREFIX, RequestBody};
 use crate::transport::routes::{Refusal, Routes};
 
-pub type Directories = DirectoryServiceServer<DirectoryApi>;
-pub type Registries = RegistryServiceServer<RegistryApi>;
-pub type Inboxes = InboxServiceServer<InboxApi>;
-pub type Admins = AdminServiceServer<AdminApi>;
-pub type Healths = HealthServer<HealthApi>;
-type Boxed = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
+type BoxedService = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
 
 pub struct Router {
-    /// The items that a batch may have.
-    batch: usize,
+    /// The maximum number of items of a batch.
+    max_batch_items: usize,
     access: Arc<Access>,
-    directory: Directories,
-    registry: Registries,
-    inbox: Inboxes,
-    admin: Admins,
-    health: Healths,
-    reflection: Boxed,
-    reflection_alpha: Boxed,
+    directory: DirectoryServiceServer<Api>,
+    registry: RegistryServiceServer<Api>,
+    inbox: InboxServiceServer<Api>,
+    admin: AdminServiceServer<Api>,
+    health: HealthServer<HealthApi>,
+    reflection: BoxedService,
+    reflection_alpha: BoxedService,
 }
 
 impl Router {
@@ -57,17 +50,20 @@ impl Router {
         health: &HealthReporter,
         stopping: watch::Receiver<bool>,
     ) -> Result<Self, tonic_reflection::server::Error> {
-        let alpha = reflection().build_v1alpha()?.max_decoding_message_size(SMALL_BYTES);
+        let v1 = reflection().build_v1()?.max_decoding_message_size(MAX_SMALL_BYTES);
+        let v1alpha = reflection().build_v1alpha()?.max_decoding_message_size(MAX_SMALL_BYTES);
+        let api = Arc::new(Api::new(directory.clone(), stopping));
         Ok(Self {
-            batch: directory.limits().batch,
+            max_batch_items: directory.limits().batch,
             access,
-            directory: Directories::new(DirectoryApi::new(directory.clone(), stopping)),
-            registry: Registries::new(RegistryApi(directory.clone())),
-            inbox: Inboxes::new(InboxApi(directory.clone())),
-            admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(STREAM_BYTES),
-            health: Healths::new(HealthApi::new(health)).max_decoding_message_size(SMALL_BYTES),
-            reflection: Boxed::new(reflection().build_v1()?.max_decoding_message_size(SMALL_BYTES)),
-            reflection_alpha: Boxed::new(alpha),
+            directory: DirectoryServiceServer::from_arc(api.clone()),
+            registry: RegistryServiceServer::from_arc(api.clone()),
+            inbox: InboxServiceServer::from_arc(api.clone()),
+            admin: AdminServiceServer::from_arc(api).max_decoding_message_size(MAX_STREAM_BYTES),
+            health: HealthServer::new(HealthApi::new(health))
+                .max_decoding_message_size(MAX_SMALL_BYTES),
+            reflection: BoxedService::new(v1),
+            reflection_alpha: BoxedService::new(v1alpha),
         })
     }
 }
@@ -76,10 +72,10 @@ impl Routes for Router {
     type Target = Target;
 
     fn needs_credentials(&self) -> bool {
-        self.access.is_closed()
+        self.access.requires_credentials()
     }
 
-    fn certified(&self, names: &[String]) -> Option<Arc<Caller>> {
+    fn certified_caller(&self, names: &[String]) -> Option<Arc<Caller>> {
         self.access.caller(&HeaderMap::new(), names)
     }
 
@@ -93,11 +89,11 @@ impl Routes for Router {
 
     async fn call(&self, target: Target, request: Request<RequestBody>) -> Response<Body> {
         let service = target.method().service;
-        if let (Service::Directory, RequestBody::Whole(bytes)) = (service, request.body())
+        if let (Service::Directory, RequestBody::Complete(bytes)) = (service, request.body())
             && let Err(refusal) = check_batch(
                 request.uri().path(),
                 bytes.get(PREFIX..).unwrap_or_default(),
-                self.batch,
+                self.max_batch_items,
             )
         {
             return refusal.into_http();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use locality_uuid::LocalityId;
 use tokio::sync::watch;
 
+use super::directory_service::watch::show_metrics;
 use super::health;
 use super::router::Router;
 use super::usage_writer::UsageWriter;
@@ -15,7 +16,7 @@ use crate::transport;
 use crate::transport::{Listener, Options};
 
 /// Serves the API on `listener` to the callers of `access` until `shutdown` completes. Then health
-/// reports NOT_SERVING, new calls are refused, and calls under way may finish within
+/// reports NOT_SERVING, new calls are refused, and calls in flight may finish within
 /// [`Options::drain`].
 ///
 /// # Errors
@@ -29,9 +30,10 @@ pub async fn serve(
 ) -> io::Result<()> {
     let mut usage = UsageWriter::new(access.clone(), directory.clone(), run_id()?);
     let reporter = health::reporter(&directory).await;
+    show_metrics();
     let (stop_watches, stopping) = watch::channel(false);
-    let router = Router::new(&directory, access.clone(), &reporter, stopping);
-    let router = router.map_err(io::Error::other)?;
+    let router =
+        Router::new(&directory, access.clone(), &reporter, stopping).map_err(io::Error::other)?;
     let stop = async {
         tokio::select! {
             () = health::watch(&reporter, &directory) => {}
@@ -49,7 +51,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// The id of a run of a server.
+/// The random id of a run of the server.
 fn run_id() -> io::Result<LocalityId> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;

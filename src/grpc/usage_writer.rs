@@ -1,4 +1,4 @@
-//! The way of counters of calls from the callers into the store.
+//! Writes the counts of calls to the store.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -13,84 +13,91 @@ use crate::directory::clock::Now;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
-use crate::directory::usage::{Resolution, UsageBatch, UsageCount};
+use crate::directory::stores::{Resolution, UsageBatch, UsageCount};
 
-/// The time between two writes. Minutes begin at such times, so that all that was counted since the
-/// last write is of one minute.
-const PERIOD: Duration = Duration::from_secs(10);
-/// The longest that one batch waits for the store.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest that a server that stops tries to write the last counts.
-const PARTING: Duration = Duration::from_secs(5);
-/// The pause before it tries again.
-const PAUSE: Duration = Duration::from_millis(200);
-/// The counts that may wait for the store. After that the oldest are lost.
-const MOST_WAITING: usize = 200_000;
+/// The interval between two writes. It divides a minute, so that the counts since the last write
+/// belong to one minute.
+const WRITE_INTERVAL: Duration = Duration::from_secs(10);
+/// The timeout of writing a batch.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout of writing the last counts when the server stops.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
+/// The delay before a retry when the server stops.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+/// The maximum number of unwritten counts. Beyond it the oldest are lost.
+const MAX_UNWRITTEN: usize = 200_000;
 
-/// Takes the counts of a server's callers, and adds them to the counters in the store.
+/// Takes the counts of callers, and adds them to the counters in the store.
 pub struct UsageWriter {
     access: Arc<Access>,
     directory: Arc<Directory>,
     server: LocalityId,
-    /// Since when the callers' counts have been taken last.
-    since: Now,
+    /// The time at which counts were last taken.
+    last_taken: Now,
     /// The number of the last batch.
     number: u64,
-    /// Batches that the store has not confirmed yet. It may have the first of them.
-    waiting: VecDeque<UsageBatch>,
+    /// Batches that the store has not confirmed. It may have the first one.
+    unconfirmed: VecDeque<UsageBatch>,
     has_failed: bool,
 }
 
 impl UsageWriter {
     pub fn new(access: Arc<Access>, directory: Arc<Directory>, server: LocalityId) -> Self {
-        let since = directory.now();
-        let (waiting, number, has_failed) = (VecDeque::new(), 0, false);
-        Self { access, directory, server, since, number, waiting, has_failed }
+        Self {
+            last_taken: directory.now(),
+            access,
+            directory,
+            server,
+            number: 0,
+            unconfirmed: VecDeque::new(),
+            has_failed: false,
+        }
     }
 
-    /// Writes again and again.
+    /// Writes in a loop.
     pub async fn run(&mut self) -> Infallible {
         loop {
-            let period = PERIOD.as_millis() as u64;
-            let into = self.directory.now().time.as_millis().unsigned_abs() % period;
-            sleep(Duration::from_millis(period - into)).await;
+            let interval = WRITE_INTERVAL.as_millis() as u64;
+            let elapsed = self.directory.now().time.as_millis().unsigned_abs() % interval;
+            sleep(Duration::from_millis(interval - elapsed)).await;
             self.write().await;
         }
     }
 
     /// Writes the last counts when the server stops.
     pub async fn finish(&mut self) {
-        let all = async {
+        let write_all = async {
             loop {
                 self.write().await;
-                if self.waiting.is_empty() {
+                if self.unconfirmed.is_empty() {
                     return;
                 }
-                sleep(PAUSE).await;
+                sleep(RETRY_DELAY).await;
             }
         };
-        let _ = timeout(PARTING, all).await;
+        let _ = timeout(FINISH_TIMEOUT, write_all).await;
     }
 
     async fn write(&mut self) {
         self.take();
-        while let Some(batch) = self.waiting.front() {
-            let late = |_| Err(Error::Unavailable("it did not answer in time".into()));
-            let added = timeout(PATIENCE, self.directory.add_usage(batch)).await;
-            if let Err(error) = added.unwrap_or_else(late) {
+        while let Some(batch) = self.unconfirmed.front() {
+            let added = timeout(WRITE_TIMEOUT, self.directory.add_usage(batch))
+                .await
+                .unwrap_or_else(|_| Err(Error::Unavailable("the store timed out".into())));
+            if let Err(error) = added {
                 if !std::mem::replace(&mut self.has_failed, true) {
-                    let error = error.with_causes();
-                    tracing::warn!(%error, "usage cannot be stored: it is kept and tried again");
+                    tracing::warn!(error = %error.with_causes(), "cannot store usage: retrying");
                 }
                 return;
             }
-            self.waiting.pop_front();
-            if self.directory.now().time.millis_after(self.since.time) >= PERIOD.as_millis() as i64
+            self.unconfirmed.pop_front();
+            if self.directory.now().time.millis_after(self.last_taken.time)
+                >= WRITE_INTERVAL.as_millis() as i64
             {
                 self.take();
             }
             if std::mem::take(&mut self.has_failed) {
-                tracing::info!("usage is stored again");
+                tracing::info!("storing usage again");
             }
         }
     }
@@ -109,40 +116,42 @@ impl UsageWriter {
                 }));
             }
         }
-        let Now { time, in_doubt, .. } = std::mem::replace(&mut self.since, self.directory.now());
-        let (time, in_doubt) = (Resolution::Minute.floor(time), in_doubt || self.since.in_doubt);
+        let since = std::mem::replace(&mut self.last_taken, self.directory.now());
+        let time = Resolution::Minute.floor(since.time);
+        let clock_uncertain = since.clock_uncertain || self.last_taken.clock_uncertain;
         if counts.is_empty() {
             return;
         }
-        // The first may be in the store already: nothing can be added to it.
-        let is_first = self.waiting.len() == 1;
-        match self.waiting.back_mut() {
+        // The store may have the first batch already: it must not change.
+        let is_first = self.unconfirmed.len() == 1;
+        match self.unconfirmed.back_mut() {
             Some(last) if last.time == time && !is_first => {
-                last.in_doubt |= in_doubt;
-                last.counts = merged(std::mem::take(&mut last.counts), counts);
+                last.clock_uncertain |= clock_uncertain;
+                last.counts = added(std::mem::take(&mut last.counts), counts);
             }
             _ => {
                 self.number += 1;
                 let (server, number) = (self.server, self.number);
-                self.waiting.push_back(UsageBatch { server, number, time, in_doubt, counts });
+                self.unconfirmed.push_back(UsageBatch { server, number, time, clock_uncertain, counts });
             }
         }
-        while self.waiting.len() > 1 && self.counts_waiting() > MOST_WAITING {
-            self.waiting.pop_front();
+        while self.unconfirmed.len() > 1 && self.unwritten_counts() > MAX_UNWRITTEN {
+            self.unconfirmed.pop_front();
         }
     }
 
-    fn counts_waiting(&self) -> usize {
-        self.waiting.iter().map(|batch| batch.counts.len()).sum()
+    fn unwritten_counts(&self) -> usize {
+        self.unconfirmed.iter().map(|batch| batch.counts.len()).sum()
     }
 }
 
-/// The sums of counts.
-fn merged(one: Vec<UsageCount>, other: Vec<UsageCount>) -> Vec<UsageCount> {
+/// Adds up counts.
+fn added(one: Vec<UsageCount>, other: Vec<UsageCount>) -> Vec<UsageCount> {
     let mut sums = BTreeMap::new();
     for UsageCount { tenant, caller, metric, count } in one.into_iter().chain(other) {
         *sums.entry((tenant, caller, metric)).or_insert(0) += count;
     }
-    let count = |((tenant, caller, metric), count)| UsageCount { tenant, caller, metric, count };
-    sums.into_iter().map(count).collect()
+    sums.into_iter()
+        .map(|((tenant, caller, metric), count)| UsageCount { tenant, caller, metric, count })
+        .collect()
 }

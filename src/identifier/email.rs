@@ -1,5 +1,5 @@
 //! Email addresses: addr-spec of RFC 5321 and RFC 6531, without quoting, comments and address
-//! literals. Nothing here knows how a provider treats dots or plus tags.
+//! literals. Dots and plus tags stay, as providers differ in their treatment.
 
 use super::domain::{ends_in_a_number, is_too_long};
 use super::rejection::{BrokenRule, Rule};
@@ -11,8 +11,8 @@ const MAX_TOTAL: usize = 254;
 const MAX_DOMAIN: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// The canonical form of an ordinary ASCII address, the same as [`canonical`] gives; `None` for
-/// every other input, whether valid or not.
+/// The fast path of [`canonical`] for ordinary ASCII addresses; `None` for all other input, valid
+/// or not.
 pub(super) fn quick(typed: &str) -> Option<String> {
     let bytes = typed.as_bytes();
     let at = bytes.iter().take(MAX_LOCAL + 1).position(|&b| b == b'@')?;
@@ -25,9 +25,9 @@ fn is_plain_local(local: &[u8]) -> bool {
     local.split(|&b| b == b'.').all(|atom| !atom.is_empty() && atom.iter().all(|&b| is_atext(b)))
 }
 
-/// Whether UTS 46 with STD3, hyphen and length rules accepts the domain and only lower-cases it:
-/// a hyphen pair in places three and four would make a label an A-label or a reserved one. A last
-/// label that begins with a digit may be a number.
+/// Whether UTS 46 with STD3, hyphen and length rules accepts the domain and only lower-cases it. A
+/// hyphen pair at positions three and four marks an A-label or a reserved label. A last label that
+/// begins with a digit may be a number.
 fn is_plain_domain(domain: &[u8]) -> bool {
     let mut labels = domain.rsplit(|&b| b == b'.');
     let is_named = |last: &[u8]| is_plain_label(last) && !last[0].is_ascii_digit();
@@ -42,7 +42,7 @@ fn is_plain_label(label: &[u8]) -> bool {
         && label.get(2..4) != Some(b"--")
 }
 
-/// RFC 5322 section 3.2.3.
+/// Whether a byte is `atext` (RFC 5322, section 3.2.3).
 const fn is_atext(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9'
         | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'/'
@@ -60,18 +60,19 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, B
     }
 }
 
-/// The canonical form by the first version of the rules: a domain may be an IPv4 address.
+/// The canonical form by the first version of the rules, which accepts IPv4 addresses as domains.
 pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let (local, domain) = split(typed)?;
     check_local(local)?;
     let domain_start = local.chars().count() + 1;
-    let local = map_local(local, trace)?;
-    let domain = map_domain(domain, trace).ok_or_else(|| Rule::EmailDomain.at(domain_start))?;
-    if local.len() > MAX_LOCAL {
+    let mapped_local = map_local(local, trace)?;
+    let ascii_domain =
+        map_domain(domain, trace).ok_or_else(|| Rule::EmailDomain.at(domain_start))?;
+    if mapped_local.len() > MAX_LOCAL {
         return Err(Rule::EmailLocalLength.into());
     }
 
-    let canonical = format!("{local}@{domain}");
+    let canonical = format!("{mapped_local}@{ascii_domain}");
     if canonical.len() > MAX_TOTAL {
         return Err(Rule::EmailLength.into());
     }
@@ -122,15 +123,15 @@ fn check_local(local: &str) -> Result<(), BrokenRule> {
     Ok(())
 }
 
-/// The rule that a character breaks: `atext` as RFC 6531 section 3.3 extends it, without invisible
-/// and unassigned characters.
+/// The rule that a character breaks, if any. Allowed is `atext` as extended by RFC 6531, section
+/// 3.3, except invisible and unassigned characters.
 fn broken_by(c: char) -> Option<Rule> {
-    let is_fit = match u8::try_from(c) {
+    let is_allowed = match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => is_atext(byte),
         _ => !c.is_control() && !c.is_whitespace(),
     };
     match character_issue(c) {
-        _ if !is_fit => Some(Rule::EmailCharacter),
+        _ if !is_allowed => Some(Rule::EmailCharacter),
         Some(CharacterIssue::Invisible) => Some(Rule::EmailInvisible),
         Some(CharacterIssue::Unassigned) => Some(Rule::EmailUnassigned),
         None => None,
@@ -144,7 +145,7 @@ fn map_local(local: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> 
     trace.step("lower-case", &composed, &lower);
     let mapped = nfc(&lower);
     trace.step("nfc", &lower, &mapped);
-    // U+037E composes to a semicolon: what came out must pass as what went in.
+    // U+037E composes to a semicolon, so the result needs a check of its own.
     check_local(&mapped).map_err(|_| Rule::EmailCharacter)?;
     Ok(mapped.into_owned())
 }

@@ -1,5 +1,5 @@
-//! Handles: RFC 8265's UsernameCaseMapped, and what keeps a handle from being taken for an email
-//! address, a phone number or a name in another script.
+//! Handles: RFC 8265's UsernameCaseMapped, and rules that keep handles distinct from email
+//! addresses, phone numbers and names in other scripts.
 
 use precis_profiles::UsernameCaseMapped;
 use precis_profiles::precis_core::Error;
@@ -13,12 +13,12 @@ use super::trace::Trace;
 
 const MAX_CODE_POINTS: usize = 64;
 
-/// An `@`, and 64 characters that each decompose to at most four. What is longer cannot shrink
-/// to a valid handle.
+/// An `@`, and 64 characters that each decompose to at most four. Longer input cannot shrink to a
+/// valid handle.
 const MAX_TYPED_CODE_POINTS: usize = 1 + 4 * MAX_CODE_POINTS;
 
-/// The canonical form of an ordinary ASCII handle, the same as [`canonical`] gives; `None` for
-/// every other input, whether valid or not.
+/// The fast path of [`canonical`] for ordinary ASCII handles; `None` for all other input, valid or
+/// not.
 pub(super) fn quick(typed: &str) -> Option<String> {
     let name = typed.strip_prefix('@').unwrap_or(typed);
     let bytes = name.as_bytes();
@@ -43,16 +43,16 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, B
     Ok(stable)
 }
 
-/// Whether the canonical form would be too long, found out in linear time: PRECIS's rules that look
-/// at a character's neighbours (RFC 5892, appendix A) look at all of them, for each such character.
+/// Whether the canonical form would be too long, in linear time. PRECIS's contextual rules (RFC
+/// 5892, appendix A) scan all neighbours of each such character.
 fn is_too_long(typed: &str) -> bool {
     let mut composed = typed.nfkc().flat_map(char::to_lowercase).nfkc();
     typed.chars().nth(MAX_TYPED_CODE_POINTS).is_some()
         || composed.nth(1 + MAX_CODE_POINTS).is_some()
 }
 
-/// The mappings of RFC 8265 section 3.3.3 up to normalization. The directionality rule comes
-/// after the `@` is dropped: it would refuse an `@` in front of a right-to-left name.
+/// The mappings of RFC 8265, section 3.3.3, up to normalization. The directionality rule applies
+/// once the `@` is removed: it rejects an `@` in front of a right-to-left name.
 fn map(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     if typed.is_empty() {
         return Err(Rule::HandleLength.into());
@@ -67,7 +67,7 @@ fn map(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     Ok(composed.into_owned())
 }
 
-/// Applies the whole profile again until nothing changes, as RFC 8264 section 7 wants it.
+/// Applies the whole profile until nothing changes (RFC 8264, section 7).
 fn stable_form(name: &str) -> Result<String, BrokenRule> {
     if name.is_empty() {
         return Err(Rule::HandleLength.into());
@@ -80,7 +80,7 @@ fn stable_form(name: &str) -> Result<String, BrokenRule> {
 
 fn bad_character(error: Error) -> BrokenRule {
     match error {
-        // Width mapping is one to one, so this is also the place in what was typed.
+        // Width mapping is one to one, so the position in the typed text is the same.
         Error::BadCodepoint(info) => Rule::HandleCharacter.at(info.position),
         Error::Invalid | Error::Unexpected(_) => Rule::HandleCharacter.into(),
     }
@@ -104,8 +104,8 @@ fn check(name: &str) -> Result<(), BrokenRule> {
     Err(broken.into())
 }
 
-/// General_Category L, for a character of PRECIS's IdentifierClass. Beside letters, the
-/// Alphabetic property holds letter-like numbers, marks and symbols; the class has no symbols.
+/// Whether a character of PRECIS's IdentifierClass has General_Category L. The Alphabetic property
+/// also includes letter-like numbers, marks and symbols; the class has no symbols.
 pub(super) fn is_letter(c: char) -> bool {
     c.is_alphabetic() && !c.is_numeric() && !is_combining_mark(c)
 }

@@ -1,17 +1,24 @@
-//! Identity keys: tenant, kind and canonical form as one string, the same in every store.
+//! Identity keys: tenant, kind and canonical form in one string.
 
 use std::fmt;
 
-use super::Identifier;
+use super::canonical::Identifier;
 use super::lookalike::Guard;
 
-/// Sorts below every character that a tenant or a kind word may have, so that keys order by
-/// tenant, then kind, then value. Neither has one, so the first two bound tenant and kind
-/// whatever is in the value.
+/// Sorts below every character of tenants and kind words, so that keys order by tenant, kind and
+/// value. Tenants and kind words cannot contain it, so the first two separate them from any value.
 const SEPARATOR: char = ',';
 
-/// The key under which a store keeps who owns an identifier, as `default,email,joe@example.com`.
-/// No two different triples of tenant, kind and value have the same key.
+/// The unique key of an identifier in a tenant, such as `default,email,joe@example.com`.
+///
+/// ```
+/// use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
+///
+/// let joe = Identifier::parse(RawIdentifier::Handle("@Joe"))?;
+/// let key = IdentityKey::new("default", &joe);
+/// assert_eq!(key.as_str(), "default,handle,joe");
+/// # Ok::<(), polynym::identifier::Rejection>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentityKey(String);
 
@@ -21,18 +28,18 @@ impl IdentityKey {
         IdentityKey::join(tenant, identifier.kind().as_str(), identifier.canonical())
     }
 
-    /// The key that a guard reserves. The tenant must have been validated.
+    /// The key of a guard. The tenant must have been validated.
     pub fn of_guard(tenant: &str, guard: &Guard) -> Self {
         IdentityKey::join(tenant, guard.kind_word(), guard.skeleton())
     }
 
-    /// A key that was read back from a store; `None` where it cannot be one.
+    /// Wraps a stored key; `None` if it lacks a part.
     pub fn from_stored(key: String) -> Option<Self> {
         (key.matches(SEPARATOR).nth(1).is_some()).then_some(IdentityKey(key))
     }
 
     fn join(tenant: &str, kind: &str, value: &str) -> Self {
-        debug_assert!(!tenant.contains(SEPARATOR), "a tenant that was not validated");
+        debug_assert!(!tenant.contains(SEPARATOR), "the tenant was not validated");
         let mut key = String::with_capacity(tenant.len() + kind.len() + value.len() + 2);
         key.push_str(tenant);
         key.push(SEPARATOR);
@@ -42,11 +49,10 @@ impl IdentityKey {
         IdentityKey(key)
     }
 
-    /// The bounds between which the keys of a tenant lie: the first may be one, the second is none.
+    /// The range of the keys of a tenant: the inclusive start and the exclusive end.
     pub fn range(tenant: &str) -> [String; 2] {
-        // The character after the separator.
-        let next = char::from(SEPARATOR as u8 + 1);
-        [format!("{tenant}{SEPARATOR}"), format!("{tenant}{next}")]
+        let after_separator = char::from(SEPARATOR as u8 + 1);
+        [format!("{tenant}{SEPARATOR}"), format!("{tenant}{after_separator}")]
     }
 
     /// The key as text.
@@ -54,12 +60,12 @@ impl IdentityKey {
         &self.0
     }
 
-    /// The key as text, taken out.
+    /// Converts the key to its text.
     pub fn into_string(self) -> String {
         self.0
     }
 
-    /// Tenant, kind word and value. The kind word is that of a [`Kind`](super::Kind), or
+    /// Tenant, kind word and value. The kind word is a [`Kind`](super::Kind)'s or
     /// [`Guard::LOOKALIKE`].
     pub fn parts(&self) -> (&str, &str, &str) {
         let (tenant, rest) = self.0.split_once(SEPARATOR).unwrap_or_default();
@@ -72,20 +78,20 @@ impl IdentityKey {
         self.parts().0
     }
 
-    /// Whether this is the key that `guard` reserves, in whichever tenant.
+    /// Whether this is the key of `guard`, in any tenant.
     pub fn is_of_guard(&self, guard: &Guard) -> bool {
         let (_, kind, value) = self.parts();
         kind == guard.kind_word() && value == guard.skeleton()
     }
 
-    /// Whether this is the key of `identifier`, in whichever tenant.
+    /// Whether this is the key of `identifier`, in any tenant.
     pub fn is_of(&self, identifier: &Identifier) -> bool {
         let (_, kind, value) = self.parts();
         kind == identifier.kind().as_str() && value == identifier.canonical()
     }
 }
 
-/// Shows tenant and kind word alone: values are personal data.
+/// Shows only tenant and kind word: values are personal data.
 impl fmt::Debug for IdentityKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (tenant, kind, _) = self.parts();

@@ -1,5 +1,5 @@
-//! Telephone numbers: any usual notation, read into E.164. Which numbers a country has is in
-//! `numbering`.
+//! Telephone numbers: parses any usual notation into E.164. The numbering plans are in
+//! `phone_metadata`.
 
 use std::str::FromStr;
 
@@ -9,10 +9,10 @@ use super::phone_parse;
 use super::rejection::{BrokenRule, Rule};
 use super::trace::Trace;
 
-/// E.164's fifteen, with room for an international prefix and a carrier code.
+/// The maximum digits: E.164's fifteen, an international prefix and a carrier code.
 const MAX_DIGITS: usize = 32;
 
-/// Fewer digits are no whole number, and cannot be followed by an extension.
+/// The minimum digits of a number before an extension.
 const MIN_DIGITS: usize = 4;
 
 /// The zeros of the decimal digits that people type numbers with: ASCII, Arabic-Indic, extended
@@ -26,16 +26,16 @@ pub(super) fn canonical(
     region: &str,
     trace: &mut impl Trace,
 ) -> Result<String, BrokenRule> {
-    let region = known_region(region)?;
-    let dialled = dialled(number)?;
-    trace.step("digits", number, &dialled);
-    let e164 = match (dialled.strip_prefix('+'), region) {
-        (Some(digits), _) => phone_parse::international(digits),
-        (None, Some(region)) => phone_parse::national(&dialled, region),
+    let country = known_region(region)?;
+    let digits = dialled_digits(number)?;
+    trace.step("digits", number, &digits);
+    let e164 = match (digits.strip_prefix('+'), country) {
+        (Some(international), _) => phone_parse::international(international),
+        (None, Some(id)) => phone_parse::national(&digits, id),
         (None, None) => return Err(Rule::PhoneRegionMissing.into()),
-    };
-    let e164 = e164.ok_or(Rule::PhoneNumber)?;
-    trace.step("e164", &dialled, &e164);
+    }
+    .ok_or(Rule::PhoneNumber)?;
+    trace.step("e164", &digits, &e164);
     Ok(e164)
 }
 
@@ -50,8 +50,8 @@ fn known_region(region: &str) -> Result<Option<Id>, BrokenRule> {
         .ok_or_else(|| Rule::PhoneRegion.into())
 }
 
-/// The digits in ASCII, after a plus where there is one in front.
-fn dialled(number: &str) -> Result<String, BrokenRule> {
+/// The digits in ASCII, after a leading plus, if any.
+fn dialled_digits(number: &str) -> Result<String, BrokenRule> {
     let mut dialled = String::with_capacity(number.len().min(MAX_DIGITS + 1));
     for (position, c) in number.chars().enumerate() {
         if let Some(digit) = decimal_digit(c) {
@@ -62,7 +62,7 @@ fn dialled(number: &str) -> Result<String, BrokenRule> {
             }
             dialled.push('+');
         } else if !is_separator(c) {
-            return Err(foreign(c, dialled.len()).at(position));
+            return Err(invalid_character(c, dialled.len()).at(position));
         }
         if dialled.len() > MAX_DIGITS {
             return Err(Rule::PhoneNumber.into());
@@ -79,8 +79,8 @@ fn decimal_digit(c: char) -> Option<char> {
     })
 }
 
-/// The characters that libphonenumber treats as punctuation, and the marks of direction that
-/// copying from an address book leaves behind.
+/// Whether libphonenumber treats a character as punctuation, or it is a direction mark, as copied
+/// from address books.
 const fn is_separator(c: char) -> bool {
     matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '[' | ']' | '~' | '\t'
         | '\u{a0}' | '\u{ad}' | '\u{2000}'..='\u{2015}' | '\u{202a}'..='\u{202f}' | '\u{2053}'
@@ -88,8 +88,8 @@ const fn is_separator(c: char) -> bool {
         | '\u{ff08}' | '\u{ff09}' | '\u{ff0d}'..='\u{ff0f}' | '\u{ff3b}' | '\u{ff3d}' | '\u{ff5e}')
 }
 
-/// The rule that a character breaks which belongs in no number.
-fn foreign(c: char, digits_before: usize) -> Rule {
+/// The rule that an invalid character breaks.
+fn invalid_character(c: char, digits_before: usize) -> Rule {
     let extends = matches!(c, '#' | ';' | ',' | 'x' | 'X' | 'e' | 'E' | 'ｘ' | '＃');
     if extends && digits_before >= MIN_DIGITS {
         Rule::PhoneExtension

@@ -1,7 +1,7 @@
 //! One country calling code's numbering plan, compiled from the metadata of libphonenumber.
 //!
-//! `phonenumber` can match that metadata itself, but behind one lock, compiling patterns anew
-//! when many countries are in use, and it takes a match of a number's front for one of the whole.
+//! `phonenumber` itself matches that metadata behind one lock, recompiles patterns when many
+//! countries are in use, and accepts a match of a number's start.
 
 use phonenumber::Metadata;
 use phonenumber::metadata::{DATABASE, Descriptor, Descriptors};
@@ -18,7 +18,7 @@ impl Plan {
         Plan { regions: regions.into_iter().filter_map(Region::load).collect() }
     }
 
-    /// The region of that name, or the main one.
+    /// The region with this id, or the main one.
     pub(super) fn region(&self, id: Option<&str>) -> Option<&Region> {
         match id {
             Some(id) => self.regions.iter().find(|region| region.id == id),
@@ -26,7 +26,7 @@ impl Plan {
         }
     }
 
-    /// As libphonenumber's `isValidNumber`: a number must be valid in the region it belongs to.
+    /// Whether a number is valid in its region, as in libphonenumber's `isValidNumber`.
     pub(super) fn has(&self, national: &str) -> bool {
         match self.regions.as_slice() {
             [only] => only.has(national),
@@ -52,14 +52,15 @@ pub(super) struct Region {
 impl Region {
     fn load(metadata: &Metadata) -> Option<Self> {
         let descriptors = metadata.descriptors();
-        let front = |pattern: Option<&str>| pattern.and_then(|p| compile(&format!("^(?:{p})")));
+        let prefix_regex =
+            |pattern: Option<&str>| pattern.and_then(|p| compile(&format!("^(?:{p})")));
         let prefix = metadata.national_prefix_for_parsing().map(|p| p.as_str());
         Some(Region {
             id: metadata.id().to_owned(),
-            international_prefix: front(metadata.international_prefix().map(|p| p.as_str())),
-            national_prefix: front(prefix.or(metadata.national_prefix())),
+            international_prefix: prefix_regex(metadata.international_prefix().map(|p| p.as_str())),
+            national_prefix: prefix_regex(prefix.or(metadata.national_prefix())),
             transform: metadata.national_prefix_transform_rule().map(braced),
-            leading_digits: front(metadata.leading_digits().map(|p| p.as_str())),
+            leading_digits: prefix_regex(metadata.leading_digits().map(|p| p.as_str())),
             general: Pattern::load(descriptors.general())?,
             types: number_types(descriptors)
                 .into_iter()
@@ -69,20 +70,20 @@ impl Region {
         })
     }
 
-    /// The digits after the prefix with which this region dials abroad. No calling code starts with
-    /// 0, so a 0 after the prefix means that it was none.
+    /// The digits after this region's international prefix. Calling codes do not start with 0, so a
+    /// following 0 means that it was no prefix.
     pub(super) fn abroad<'a>(&self, digits: &'a str) -> Option<&'a str> {
         let prefix = self.international_prefix.as_ref()?.find(digits)?;
         let rest = &digits[prefix.end()..];
         (!rest.starts_with('0')).then_some(rest)
     }
 
-    /// The number without the prefix for calls within the country, and without a carrier code.
+    /// The number without the national prefix and a carrier code.
     pub(super) fn without_prefix(&self, digits: &str) -> Option<String> {
         let found = self.national_prefix.as_ref()?.captures(digits)?;
         let rest = &digits[found.get_match().end()..];
         let mut stripped = String::new();
-        // libphonenumber: the rule applies only where the last group of the prefix took part.
+        // As in libphonenumber, the rule applies only if the last group of the prefix matched.
         if let (Some(rule), Some(_)) = (&self.transform, found.get(found.len() - 1)) {
             found.expand(rule, &mut stripped);
         }
@@ -102,7 +103,7 @@ impl Region {
     }
 }
 
-/// The types of number that libphonenumber distinguishes, the usual ones first.
+/// The number types of libphonenumber, the usual ones first.
 fn number_types(of: &Descriptors) -> [Option<&Descriptor>; 10] {
     [
         of.mobile(),
@@ -138,12 +139,12 @@ impl Pattern {
     }
 }
 
-/// The patterns are broken over lines, and are only matched with ASCII.
+/// Compiles a pattern of the metadata, which has line breaks and matches ASCII only.
 fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).ignore_whitespace(true).unicode(false).build().ok()
 }
 
-/// Java's `9$15` is group 1 and a 5, `regex`'s is group 15: braces say which.
+/// Adds braces to groups: Java's `9$15` is group 1 and a 5, `regex`'s is group 15.
 fn braced(rule: &str) -> String {
     ('1'..='9').fold(rule.to_owned(), |rule, group| {
         rule.replace(&format!("${group}"), &format!("${{{group}}}"))

@@ -1,52 +1,50 @@
-//! Profile pages of well-known services. Each service shows a profile under several addresses,
-//! which are one identity here.
+//! Profile pages of well-known services. The several addresses of a profile are one identity.
 //!
-//! This table is a part of the rules' version: a service that is added needs another version.
+//! This table is part of the version of the rules: a new service needs a new version.
 
 use url::Url;
 
-/// A service whose profile pages are known.
+/// A service with known profile pages.
 struct Service {
-    /// The host under which it shows profiles.
+    /// The canonical host of profiles.
     host: &'static str,
-    /// Other hosts that lead to the same pages.
-    others: &'static [&'static str],
-    /// Whether each country has such a host, as `de.linkedin.com`.
-    countries: bool,
-    /// The path in front of a name.
+    /// Other hosts of the same pages.
+    aliases: &'static [&'static str],
+    /// Whether countries have hosts, such as `de.linkedin.com`.
+    has_country_hosts: bool,
+    /// The path before a name.
     prefix: &'static str,
-    /// Whether dots in a name count.
-    dots: bool,
+    /// Whether dots in a name are significant.
+    has_significant_dots: bool,
 }
 
-/// Names differ in nothing but case for none of them. Sources, read in November 2026:
+/// The names of all these services are case-insensitive. Sources, read in November 2026:
 ///
 /// - LinkedIn, help page 87 "Customize your public profile URL": the part that a member chooses
 ///   "is case insensitive".
 /// - GitHub, documentation "Username considerations for external authentication": a login is
-///   unique whatever its case.
-/// - Facebook, help page 105399436216001 on user names: dots and capitals do not count.
-/// - X, help page "Using X": the same account whatever the case of its name; `twitter.com` leads
-///   to `x.com`.
-/// - Instagram, help page 583107688369069 on user names: names are kept in small letters.
+///   unique regardless of case.
+/// - Facebook, help page 105399436216001 on user names: dots and capitals are not significant.
+/// - X, help page "Using X": names are case-insensitive; `twitter.com` redirects to `x.com`.
+/// - Instagram, help page 583107688369069 on user names: names are stored in lower case.
 const SERVICES: [Service; 5] = [
     Service {
         host: "www.linkedin.com",
-        others: &["linkedin.com", "m.linkedin.com"],
-        countries: true,
+        aliases: &["linkedin.com", "m.linkedin.com"],
+        has_country_hosts: true,
         prefix: "/in/",
-        dots: true,
+        has_significant_dots: true,
     },
     Service {
         host: "github.com",
-        others: &["www.github.com"],
-        countries: false,
+        aliases: &["www.github.com"],
+        has_country_hosts: false,
         prefix: "/",
-        dots: true,
+        has_significant_dots: true,
     },
     Service {
         host: "www.facebook.com",
-        others: &[
+        aliases: &[
             "facebook.com",
             "m.facebook.com",
             "mbasic.facebook.com",
@@ -55,13 +53,13 @@ const SERVICES: [Service; 5] = [
             "fb.com",
             "www.fb.com",
         ],
-        countries: false,
+        has_country_hosts: false,
         prefix: "/",
-        dots: false,
+        has_significant_dots: false,
     },
     Service {
         host: "x.com",
-        others: &[
+        aliases: &[
             "www.x.com",
             "mobile.x.com",
             "twitter.com",
@@ -69,54 +67,54 @@ const SERVICES: [Service; 5] = [
             "mobile.twitter.com",
             "m.twitter.com",
         ],
-        countries: false,
+        has_country_hosts: false,
         prefix: "/",
-        dots: true,
+        has_significant_dots: true,
     },
     Service {
         host: "www.instagram.com",
-        others: &["instagram.com", "m.instagram.com"],
-        countries: false,
+        aliases: &["instagram.com", "m.instagram.com"],
+        has_country_hosts: false,
         prefix: "/",
-        dots: true,
+        has_significant_dots: true,
     },
 ];
 
-/// Facebook's page of a profile that has no name.
-const BY_NUMBER: &str = "/profile.php";
+/// Facebook's page of a profile without a name.
+const NUMBERED_PROFILE: &str = "/profile.php";
 
-/// The one address of the profile that a URL shows; none where it shows none, or the service is
-/// not known. `host` and `path` are those of `url`, in canonical form.
+/// The canonical address of the profile at a URL; none if it is no profile of a known service.
+/// `host` and `path` are those of `url`, in canonical form.
 pub(super) fn address(url: &Url, host: &str, path: &str) -> Option<String> {
-    let service = SERVICES.iter().find(|service| service.is_at(host))?;
-    let front = path.get(..service.prefix.len())?;
-    let name = &path[front.len()..];
-    if !front.eq_ignore_ascii_case(service.prefix) || name.is_empty() || name.contains('/') {
+    let service = SERVICES.iter().find(|service| service.has_host(host))?;
+    let (prefix, typed_name) = path.split_at_checked(service.prefix.len())?;
+    let is_name = !typed_name.is_empty() && !typed_name.contains('/');
+    if !prefix.eq_ignore_ascii_case(service.prefix) || !is_name {
         return None;
     }
 
-    let name = match path.eq_ignore_ascii_case(BY_NUMBER) {
-        true if !service.dots => number(url)?,
-        _ => service.name(name),
+    let name = match path.eq_ignore_ascii_case(NUMBERED_PROFILE) {
+        true if !service.has_significant_dots => profile_number(url)?,
+        _ => service.canonical_name(typed_name),
     };
     Some(format!("https://{}{}{name}", service.host, service.prefix))
 }
 
 impl Service {
-    fn is_at(&self, host: &str) -> bool {
+    fn has_host(&self, host: &str) -> bool {
         host == self.host
-            || self.others.contains(&host)
-            || self.countries && self.is_country(host).unwrap_or(false)
+            || self.aliases.contains(&host)
+            || self.has_country_hosts && self.is_country_host(host).unwrap_or(false)
     }
 
-    fn is_country(&self, host: &str) -> Option<bool> {
+    fn is_country_host(&self, host: &str) -> Option<bool> {
         let domain = self.host.strip_prefix("www")?;
         let country = host.strip_suffix(domain)?;
         Some(country.len() == 2 && country.bytes().all(|b| b.is_ascii_lowercase()))
     }
 
-    /// A name as it is compared. Escapes stay in capitals.
-    fn name(&self, typed: &str) -> String {
+    /// A name in lower case, except escapes, and without insignificant dots.
+    fn canonical_name(&self, typed: &str) -> String {
         let mut escape = 0;
         let lower = |c: char| {
             escape = if c == '%' { 3 } else { escape };
@@ -125,13 +123,13 @@ impl Service {
             if is_escaped { c } else { c.to_ascii_lowercase() }
         };
         let name: String = typed.chars().map(lower).collect();
-        let without = name.replace('.', "");
-        if self.dots || without.is_empty() { name } else { without }
+        let without_dots = name.replace('.', "");
+        if self.has_significant_dots || without_dots.is_empty() { name } else { without_dots }
     }
 }
 
-/// The number of a profile without a name, under which Facebook shows it, too.
-fn number(url: &Url) -> Option<String> {
+/// The number of a profile without a name, which Facebook accepts in place of a name.
+fn profile_number(url: &Url) -> Option<String> {
     let (_, id) = url.query_pairs().find(|(key, _)| key == "id")?;
     (!id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())).then(|| id.into_owned())
 }

@@ -1,34 +1,34 @@
-//! Why a value was refused: the rule, where in the value, and how to mend it.
+//! Rejections of values: the broken rule, its position, and advice.
 //!
-//! A rejection never carries the value itself, since values are personal data.
+//! A rejection never contains the value, which is personal data.
 
 use std::fmt;
 
-use super::Kind;
+use super::kind::Kind;
 
 /// A rule that a value can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// The input is longer than [`MAX_INPUT_BYTES`](super::MAX_INPUT_BYTES).
     TooLong,
-    /// An email has exactly one `@`; this has none.
+    /// The email has no `@`.
     EmailAtMissing,
-    /// An email has exactly one `@`; this has more.
+    /// The email has several `@`.
     EmailAtRepeated,
     /// Comments (RFC 5322 section 3.2.2) are not part of an address.
     EmailComment,
     /// Quoted local parts (RFC 5321 section 4.1.2) are not accepted.
     EmailQuoted,
-    /// Address literals (RFC 5321 section 4.1.3), and domains that are read as an IPv4 address, are
-    /// not accepted.
+    /// Address literals (RFC 5321 section 4.1.3) and domains that parse as IPv4 addresses are not
+    /// accepted.
     EmailLiteral,
     /// A character that an unquoted local part cannot hold (RFC 5321, RFC 6531).
     EmailCharacter,
     /// An invisible character.
     EmailInvisible,
-    /// A character for private use, or one that is none (Unicode's General_Category Co and Cn).
+    /// A character for private use or an unassigned one (Unicode's General_Category Co and Cn).
     EmailUnassigned,
-    /// A combining mark at the start, where there is nothing to combine it with.
+    /// A combining mark at the start.
     EmailMark,
     /// A dot at the start or end of the local part, or two together.
     EmailDot,
@@ -42,7 +42,7 @@ pub enum Rule {
     HandleCharacter,
     /// The Bidi rule of RFC 5893.
     HandleDirection,
-    /// Applying RFC 8265 again gives something else, or refuses it.
+    /// RFC 8265 changes or rejects its own result.
     HandleUnstable,
     /// Fewer than 1 or more than 64 code points.
     HandleLength,
@@ -54,24 +54,24 @@ pub enum Rule {
     HandleLetter,
     /// Scripts mixed beyond the highly restrictive level of UTS 39.
     HandleScripts,
-    /// The region is not one that has telephone numbers.
+    /// The region has no telephone numbers.
     PhoneRegion,
-    /// A number in national form came without a region.
+    /// A number in national form lacks a region.
     PhoneRegionMissing,
     /// A letter.
     PhoneLetter,
     /// An extension, or digits to dial after the call is answered.
     PhoneExtension,
-    /// Some other character that no telephone number has.
+    /// Another character that telephone numbers do not have.
     PhoneCharacter,
-    /// A plus sign that is not in front of the first digit.
+    /// A plus sign that is not before the first digit.
     PhonePlus,
-    /// Not a number that the numbering plan of its country has.
+    /// The numbering plan of the country does not have the number.
     PhoneNumber,
-    /// The provider is not `[a-z0-9][a-z0-9._-]{0,63}`, and no URL.
+    /// The provider is neither `[a-z0-9][a-z0-9._-]{0,63}` nor a URL.
     SocialProvider,
-    /// The provider is a URL that no issuer has (OpenID Connect Core 1.0, section 2), or one of
-    /// more than 255 bytes.
+    /// The provider is a URL that is not a valid issuer (OpenID Connect Core 1.0, section 2), or
+    /// exceeds 255 bytes.
     SocialIssuer,
     /// The subject is empty or longer than 255 bytes.
     SocialSubjectLength,
@@ -96,7 +96,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The rule's word, for programs.
+    /// The name of the rule, for programs.
     pub const fn as_str(self) -> &'static str {
         self.words().0
     }
@@ -106,7 +106,7 @@ impl Rule {
         self.words().1
     }
 
-    /// A fault at a place in what was typed.
+    /// The rule, broken at a position of the typed text.
     pub(super) fn at(self, position: usize) -> BrokenRule {
         BrokenRule { rule: self, position: Some(position) }
     }
@@ -121,12 +121,8 @@ impl Rule {
             Rule::EmailQuoted => ("email-quoted", "use a name that needs no quotes"),
             Rule::EmailLiteral => ("email-literal", "give a domain name instead of an address"),
             Rule::EmailCharacter => ("email-character", "remove the character from the name"),
-            Rule::EmailInvisible => {
-                ("email-invisible", "remove the character, which nobody can see")
-            }
-            Rule::EmailUnassigned => {
-                ("email-unassigned", "use characters that mean the same to everyone")
-            }
+            Rule::EmailInvisible => ("email-invisible", "remove the invisible character"),
+            Rule::EmailUnassigned => ("email-unassigned", "use assigned characters only"),
             Rule::EmailMark => ("email-mark", "put a letter in front of the combining mark"),
             Rule::EmailDot => ("email-dot", "put dots only singly between other characters"),
             Rule::EmailLocalLength => ("email-local-length", "put 1 to 64 bytes before the @"),
@@ -137,13 +133,15 @@ impl Rule {
                 "handle-direction",
                 "start and end a right-to-left handle with right-to-left letters",
             ),
-            Rule::HandleUnstable => ("handle-unstable", "use the small letters of the script"),
+            Rule::HandleUnstable => ("handle-unstable", "use the lower-case letters of the script"),
             Rule::HandleLength => ("handle-length", "use 1 to 64 characters"),
-            Rule::HandleAt => ("handle-at", "use no @ but one in front"),
+            Rule::HandleAt => ("handle-at", "use @ only as the first character"),
             Rule::HandlePlus => ("handle-plus", "start with something other than +"),
             Rule::HandleLetter => ("handle-letter", "use at least one letter"),
             Rule::HandleScripts => ("handle-scripts", "keep to the letters of one script"),
-            Rule::PhoneRegion => ("phone-region", "give the country as ISO 3166 alpha-2, as US"),
+            Rule::PhoneRegion => {
+                ("phone-region", "give the country in ISO 3166 alpha-2, such as US")
+            }
             Rule::PhoneRegionMissing => {
                 ("phone-region-missing", "start with + and the country code, or give a region")
             }
@@ -161,16 +159,16 @@ impl Rule {
             ),
             Rule::SocialIssuer => (
                 "social-issuer",
-                "use the issuer's URL as its tokens have it: https://, no query, at most 255 bytes",
+                "use the issuer's URL exactly as in its tokens: https://, no query, at most 255 bytes",
             ),
             Rule::SocialSubjectLength => ("social-subject-length", "use 1 to 255 bytes"),
             Rule::SocialSubjectControl => {
                 ("social-subject-control", "remove the control character")
             }
             Rule::SocialSubjectInvisible => {
-                ("social-subject-invisible", "remove the character, which nobody can see")
+                ("social-subject-invisible", "remove the invisible character")
             }
-            Rule::UrlSyntax => ("url-syntax", "give the whole address, as https://host/path"),
+            Rule::UrlSyntax => ("url-syntax", "give the whole address, such as https://host/path"),
             Rule::UrlScheme => ("url-scheme", "start with https://"),
             Rule::UrlUserInfo => ("url-user-info", "leave out the part before the @"),
             Rule::UrlPort => ("url-port", "leave out the port"),
@@ -187,7 +185,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A broken rule, before it is known which kind it was for.
+/// A broken rule of some kind.
 #[derive(Debug)]
 pub(super) struct BrokenRule {
     rule: Rule,
@@ -195,7 +193,7 @@ pub(super) struct BrokenRule {
 }
 
 impl BrokenRule {
-    /// The same fault as a rejection.
+    /// The rejection of a value of this kind.
     pub(super) fn of(self, kind: Kind) -> Rejection {
         Rejection { kind, rule: self.rule, position: self.position }
     }
@@ -207,7 +205,7 @@ impl From<Rule> for BrokenRule {
     }
 }
 
-/// A value that is no identifier of its kind, and why. Never holds the value.
+/// Why a value is not a valid identifier of its kind. Never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Rejection {
     kind: Kind,
@@ -216,18 +214,18 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// The kind that was asked for.
+    /// The kind of the value.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The rule that was broken.
+    /// The broken rule.
     pub const fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// The position of the fault in the typed text, in code points from 0, if it is at one place.
-    /// Of a social identifier it counts in the part that the rule names, of a phone in its number.
+    /// The position in the typed text, in code points from 0, if known. For a social identifier it
+    /// counts in the part that the rule names, for a phone in its number.
     pub const fn position(&self) -> Option<usize> {
         self.position
     }

@@ -1,9 +1,14 @@
-//! Versions of the rules: each parses what a caller typed in its own way.
+//! Versions of the rules.
 
 use std::fmt;
 
+use super::canonical::{Identifier, Normalization};
+use super::raw::RawIdentifier;
 use super::rejection::Rejection;
-use super::{Identifier, Normalization, RULES_VERSION, RawIdentifier};
+
+/// The current version of the rules. Stores keep it with each identifier, not in its key, to find
+/// identifiers of older versions.
+pub const RULES_VERSION: u32 = 2;
 
 /// One version of the rules.
 #[derive(Clone, Copy)]
@@ -16,53 +21,52 @@ pub struct Rules {
 /// The parser of a version.
 pub type Parse = fn(RawIdentifier<'_>) -> Result<Identifier, Rejection>;
 
-/// The parser of a version that also reports its changes.
+/// The parser of a version that also reports changes.
 pub type Normalize = fn(RawIdentifier<'_>) -> Result<Normalization, Rejection>;
 
 impl Rules {
-    /// The version of a stored identity that names none. This number never changes: stores are full
-    /// of such identities.
+    /// The version of stored identities that name none. It must never change.
     pub const UNNAMED: u32 = 1;
 
-    /// The first rules. A store that has them is served by them until it is upgraded.
+    /// The first version. Older stores use it until they are upgraded.
     pub const FIRST: Self = Self::new(1, Identifier::parse_first, Identifier::normalize_first);
 
-    /// The rules that this build applies.
+    /// The current version.
     pub const PRESENT: Self = Self::new(RULES_VERSION, Identifier::parse, Identifier::normalize);
 
-    /// The rules of a version; none where this build does not know it.
+    /// The rules of a version; none if this build does not know it.
     pub fn known(version: u32) -> Option<Self> {
         [Self::FIRST, Self::PRESENT].into_iter().find(|rules| rules.version == version)
     }
 
-    /// A version and how it parses.
+    /// A version with its parsers.
     pub const fn new(version: u32, parse: Parse, normalize: Normalize) -> Self {
         Self { version, parse, normalize }
     }
 
-    /// The number that is kept beside each identifier.
+    /// The version number, which is stored with each identifier.
     pub const fn version(self) -> u32 {
         self.version
     }
 
-    /// Parses what a caller typed into its canonical form under this version.
+    /// Parses typed text into its canonical form.
     ///
     /// # Errors
-    /// A [`Rejection`] that names the rule that was broken.
+    /// The text breaks a rule.
     pub fn parse(self, raw: RawIdentifier<'_>) -> Result<Identifier, Rejection> {
         (self.parse)(raw)
     }
 
-    /// Parses like [`Rules::parse`] and reports what each rule changed.
+    /// Parses like [`Rules::parse`], and reports the changes of each rule.
     ///
     /// # Errors
-    /// The same as those of [`Rules::parse`].
+    /// The text breaks a rule.
     pub fn normalize(self, raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         (self.normalize)(raw)
     }
 }
 
-/// Two versions are the same where their numbers are.
+/// Versions are equal if their numbers are.
 impl PartialEq for Rules {
     fn eq(&self, other: &Self) -> bool {
         self.version == other.version

@@ -1,5 +1,5 @@
-//! Accounts at other providers: the provider, by a short name or by the URL of its issuer, and the
-//! subject that it gave the account.
+//! Accounts at other providers: the provider, as a short name or an issuer's URL, and the subject
+//! that it assigned to the account.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ const MAX_ISSUER: usize = 255;
 const MAX_SUBJECT: usize = 255;
 /// The scheme of an issuer (OpenID Connect Core 1.0, section 1.2).
 const SCHEME: &str = "https://";
-/// The escaped characters of an issuer: all but the unreserved characters of RFC 3986.
+/// The escaped characters of an issuer: all except the unreserved characters of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) fn canonical(
@@ -23,14 +23,14 @@ pub(super) fn canonical(
     subject: &str,
     trace: &mut impl Trace,
 ) -> Result<String, BrokenRule> {
-    let provider = match issuer(provider)? {
+    let encoded = match issuer(provider)? {
         Some(issuer) => encode(&issuer).into_owned(),
         None => short_name(provider, trace)?,
     };
     check_subject(subject)?;
     match subject.chars().position(|c| character_issue(c) == Some(CharacterIssue::Invisible)) {
         Some(position) => Err(Rule::SocialSubjectInvisible.at(position)),
-        None => Ok(format!("{provider}/{subject}")),
+        None => Ok(format!("{encoded}/{subject}")),
     }
 }
 
@@ -41,13 +41,13 @@ pub(super) fn first(
     subject: &str,
     trace: &mut impl Trace,
 ) -> Result<String, BrokenRule> {
-    let provider = short_name(provider, trace)?;
+    let name = short_name(provider, trace)?;
     check_subject(subject)?;
-    Ok(format!("{provider}/{subject}"))
+    Ok(format!("{name}/{subject}"))
 }
 
-/// A provider as it stands in a canonical form: an issuer is percent-encoded, so that the first
-/// slash ends it.
+/// Encodes a provider for the canonical form: an issuer is percent-encoded, so that the first slash
+/// ends it.
 pub(super) fn encode(provider: &str) -> Cow<'_, str> {
     match provider.contains('/') {
         true => utf8_percent_encode(provider, ESCAPED).into(),
@@ -55,12 +55,12 @@ pub(super) fn encode(provider: &str) -> Cow<'_, str> {
     }
 }
 
-/// The provider that stands in a canonical form. No short name has a percent sign.
+/// Decodes the provider of a canonical form. Short names have no percent signs.
 pub(super) fn decode(encoded: &str) -> Cow<'_, str> {
     percent_decode_str(encoded).decode_utf8_lossy()
 }
 
-/// The issuer that a provider is, as it is or percent-encoded; none where it is a short name.
+/// The issuer of a provider that is a URL, plain or percent-encoded; none for a short name.
 fn issuer(provider: &str) -> Result<Option<Cow<'_, str>>, BrokenRule> {
     let issuer = match provider {
         raw if raw.contains("://") => Cow::Borrowed(raw),
@@ -71,19 +71,19 @@ fn issuer(provider: &str) -> Result<Option<Cow<'_, str>>, BrokenRule> {
     Ok(Some(issuer))
 }
 
-/// As OpenID Connect Core 1.0 has it, section 2, `iss`: an https URL without query and fragment.
-/// It is compared as it is, so nothing is normalised.
+/// Checks an issuer (OpenID Connect Core 1.0, section 2, `iss`): an https URL without query and
+/// fragment. Issuers are compared exactly, so nothing is normalised.
 fn check_issuer(issuer: &str) -> Result<(), BrokenRule> {
-    let is_url = |url: &Url| url.username().is_empty() && url.password().is_none();
     let is_issuer = issuer.len() <= MAX_ISSUER
         && issuer.starts_with(SCHEME)
         && !issuer[SCHEME.len()..].starts_with('/')
         && issuer.bytes().all(is_url_byte)
-        && Url::parse(issuer).is_ok_and(|url| is_url(&url));
+        && Url::parse(issuer)
+            .is_ok_and(|url| url.username().is_empty() && url.password().is_none());
     if is_issuer { Ok(()) } else { Err(Rule::SocialIssuer.into()) }
 }
 
-/// The characters of RFC 3986, section 2, but for those that begin a query or a fragment.
+/// Whether a byte is allowed by RFC 3986, section 2, except `?` and `#`.
 const fn is_url_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%')

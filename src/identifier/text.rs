@@ -1,34 +1,45 @@
-//! The text form: kind, colon, value. For the command line, and for logs that show values on
-//! purpose.
+//! The text form: kind, colon, value. For command lines, and for logs that show values on purpose.
 
 use std::fmt;
+use std::str::FromStr;
 
-use super::{Identifier, Kind, RawIdentifier, social};
+use super::canonical::Identifier;
+use super::kind::Kind;
+use super::raw::RawIdentifier;
+use super::social;
 
-/// Text that does not say which kind of identifier it is, or lacks a part of it.
+/// Text without a kind of identifier, or without a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// No colon after the kind.
     #[error("write an identifier as kind:value, for example email:joe@example.com")]
     NoKind,
-    /// The word before the colon is no kind.
-    #[error("the kind of an identifier is one of email, handle, phone, social and url")]
+    /// The word before the colon is not a kind.
+    #[error("the kind of an identifier must be email, handle, phone, social or url")]
     UnknownKind,
     /// A social identifier without a slash.
     #[error("write a social identifier as social:provider/subject")]
     NoSubject,
-    /// An issuer's URL that is not percent-encoded, so that its own slashes end it.
+    /// An issuer's URL that is not percent-encoded.
     #[error("write an issuer percent-encoded: social:https%3A%2F%2Faccounts.google.com/42")]
     PlainIssuer,
 }
 
+impl FromStr for Kind {
+    type Err = TextError;
+
+    fn from_str(word: &str) -> Result<Self, TextError> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(TextError::UnknownKind)
+    }
+}
+
 impl<'a> RawIdentifier<'a> {
-    /// Reads the text form: the kind ends at the first colon and a provider at the first slash,
-    /// so a value may have both; an issuer's URL is percent-encoded. A phone number in national
+    /// Parses the text form. The kind ends at the first colon and a provider at the first slash, so
+    /// a value may contain both; an issuer's URL is percent-encoded. A phone number in national
     /// form has its region after the kind.
     ///
     /// # Errors
-    /// [`TextError`] where a part is missing. The value is not looked at.
+    /// A part is missing. The value is not checked.
     ///
     /// ```
     /// use polynym::identifier::{Identifier, RawIdentifier};
@@ -69,7 +80,7 @@ impl fmt::Display for Identifier {
     }
 }
 
-/// The text form of what was typed, with the region of a phone number where there is one.
+/// The text form as typed, with the region of a phone number, if any.
 impl fmt::Display for RawIdentifier<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

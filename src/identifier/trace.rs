@@ -1,25 +1,25 @@
-//! The record that a dry run keeps of what each rule changed.
+//! Records the changes of each rule.
 //!
-//! The rules run once, over a `Trace`: `()` for a parse, where it costs nothing, and a list of
-//! changes for the dry run.
+//! The rules report to a `Trace`: `()` when parsing, which costs nothing, or a list of changes in a
+//! dry run.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// One rule and what it changed. The rules' words are listed in `docs/identifiers.md`.
+/// A rule and its change.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The rule's word.
+    /// The name of the rule.
     pub rule: &'static str,
-    /// The part of the value that the rule looked at.
+    /// The part of the value before the rule.
     pub before: String,
-    /// The value after the rule.
+    /// The part after the rule.
     pub after: String,
 }
 
-/// Shows the rule alone: values are personal data.
+/// Shows only the rule: values are personal data.
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Change({}, …)", self.rule)
@@ -28,7 +28,7 @@ impl fmt::Debug for Change {
 
 /// Receives each step of the rules.
 pub(super) trait Trace {
-    /// A rule made `after` of `before`; they may be equal.
+    /// A rule turned `before` into `after`; they may be equal.
     fn step(&mut self, rule: &'static str, before: &str, after: &str);
 }
 

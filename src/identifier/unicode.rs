@@ -1,15 +1,13 @@
-//! Characters that a reader cannot see, or that mean nothing to one. Two names must not differ in
-//! them alone.
+//! Invisible and unassigned characters. Names must not differ only in these.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// Why a character is not accepted: it is invisible or has no meaning.
+/// Why a character is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CharacterIssue {
-    /// It shows nothing, or only changes how others are shown.
+    /// It is not displayed, or only changes the display of others.
     Invisible,
-    /// It is for private use, or is none: what it stands for, if anything, differs from place to
-    /// place.
+    /// It is for private use or unassigned: it has no common meaning.
     Unassigned,
 }
 
@@ -28,7 +26,7 @@ pub fn character_issue(c: char) -> Option<CharacterIssue> {
     }
 }
 
-/// Whether a character belongs to the one before it.
+/// Whether a character is a combining mark.
 pub fn is_mark(c: char) -> bool {
     let category = c.general_category();
     matches!(
@@ -39,8 +37,8 @@ pub fn is_mark(c: char) -> bool {
     )
 }
 
-/// Default_Ignorable_Code_Point (UAX 44) where the category does not say so, and signs that are
-/// drawn empty: the blank of braille, the note without a head, the stand-in for an object.
+/// Whether a character has Default_Ignorable_Code_Point (UAX 44) beyond its category, or an empty
+/// glyph: the braille blank, the null notehead, the object replacement character.
 const fn is_blank(c: char) -> bool {
     matches!(
         c,
@@ -64,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_and_signs_of_all_scripts_can_be_seen() {
+    fn letters_and_signs_of_all_scripts_are_visible() {
         for c in "aZ9é用ёשلক๛ö\u{301}€½→♥🤖\u{1f1e6}々ー".chars() {
             assert_eq!(character_issue(c), None, "{c:?}");
         }
@@ -72,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen() {
+    fn invisible_and_unassigned_characters_have_an_issue() {
         let invisible = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{202a}\u{202e}\u{2060}\u{2066}\
                          \u{feff}\u{3164}\u{115f}\u{ffa0}\u{34f}\u{fe0f}\u{e0041}\u{e0100}\
                          \u{180e}\u{2800}";

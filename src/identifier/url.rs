@@ -1,4 +1,4 @@
-//! Profile URLs: parsed by WHATWG's URL standard, then reduced to the parts that name a page.
+//! Profile URLs: parsed by WHATWG's URL standard, then reduced to the parts that identify a page.
 
 use url::Url;
 
@@ -10,7 +10,7 @@ use super::trace::Trace;
 const MAX_BYTES: usize = 2048;
 
 pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let (url, path) = page(typed, trace)?;
+    let (url, path) = parse(typed, trace)?;
     let page = address(&url, &path)?;
     match profile::address(&url, host(&url), &path) {
         Some(address) => {
@@ -21,14 +21,14 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, B
     }
 }
 
-/// The canonical form by the first version of the rules, which know of no profiles.
+/// The canonical form by the first version of the rules, without known profiles.
 pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let (url, path) = page(typed, trace)?;
+    let (url, path) = parse(typed, trace)?;
     address(&url, &path)
 }
 
-/// A URL, and the path that names its page.
-fn page(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), BrokenRule> {
+/// Parses a URL. Returns it with its canonical path.
+fn parse(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), BrokenRule> {
     if is_too_long(authority(typed)) {
         return Err(Rule::UrlHost.into());
     }
@@ -41,7 +41,7 @@ fn page(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), BrokenRule
         return Err(Rule::UrlHost.into());
     }
 
-    drop_tail(&url, trace);
+    trace_dropped_parts(&url, trace);
     let path = path(url.path(), trace).ok_or_else(|| escape_fault(typed))?;
     Ok((url, path))
 }
@@ -56,12 +56,14 @@ fn host(url: &Url) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// The text that may name a host in an unparsed URL: the text between the first slashes, of either
-/// kind, and the next of `/`, `\\`, `?` and `#`.
+/// The authority of an unparsed URL: the text from the first slashes, of either kind, to the next
+/// of `/`, `\\`, `?` and `#`.
 fn authority(typed: &str) -> &str {
     let (_, rest) = typed.split_once(':').unwrap_or_default();
-    let rest = rest.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
-    rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
+    rest.trim_start_matches(['/', '\\', '\t', '\n', '\r'])
+        .split(['/', '\\', '?', '#'])
+        .next()
+        .unwrap_or_default()
 }
 
 fn check_authority(url: &Url) -> Result<(), BrokenRule> {
@@ -72,14 +74,14 @@ fn check_authority(url: &Url) -> Result<(), BrokenRule> {
         return Err(Rule::UrlUserInfo.into());
     }
 
-    // The parser has dropped the scheme's own port.
+    // The parser has removed the default port.
     match url.port() {
         Some(_) => Err(Rule::UrlPort.into()),
         None => Ok(()),
     }
 }
 
-fn drop_tail(url: &Url, trace: &mut impl Trace) {
+fn trace_dropped_parts(url: &Url, trace: &mut impl Trace) {
     trace.step("query", url.query().unwrap_or_default(), "");
     trace.step("fragment", url.fragment().unwrap_or_default(), "");
 }
@@ -87,14 +89,14 @@ fn drop_tail(url: &Url, trace: &mut impl Trace) {
 fn path(path: &str, trace: &mut impl Trace) -> Option<String> {
     let mut normalized = normalize_escapes(path)?;
     trace.step("escapes", path, &normalized);
-    let kept = normalized.trim_end_matches('/').len();
-    trace.step("trailing-slashes", &normalized, &normalized[..kept]);
-    normalized.truncate(kept);
+    let trimmed_len = normalized.trim_end_matches('/').len();
+    trace.step("trailing-slashes", &normalized, &normalized[..trimmed_len]);
+    normalized.truncate(trimmed_len);
     Some(normalized)
 }
 
-/// RFC 3986 section 6.2.2: escapes of unreserved characters decoded, the others in capitals.
-/// `None` where one is malformed.
+/// Normalises escapes (RFC 3986, section 6.2.2): unreserved characters are decoded, other escapes
+/// capitalised. `None` if one is malformed.
 fn normalize_escapes(path: &str) -> Option<String> {
     let mut normalized = String::with_capacity(path.len());
     let mut rest = path;

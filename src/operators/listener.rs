@@ -1,4 +1,4 @@
-//! Connections of operators: few, and each for a short time.
+//! Connections of operators, with limits on their number and age.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,35 +11,35 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::pages::Pages;
-use crate::transport::{Listener, Strangers, Tls};
+use crate::transport::{Listener, Tls, UnauthenticatedConnections};
 
-/// Connections at once. One more closes the oldest, so that nobody can keep others out.
-const CONNECTIONS: usize = 64;
-/// The time for a TLS handshake, and for the headers of a request.
-const HEADERS: Duration = Duration::from_secs(10);
-/// The age at which a connection is closed.
-const AGE: Duration = Duration::from_secs(300);
-/// The bytes of a request's headers, and of an answer that waits.
-const BUFFER: usize = 16 << 10;
+/// The maximum connections. A further one closes the oldest, so that no client can lock out others.
+const MAX_CONNECTIONS: usize = 64;
+/// The timeout of a TLS handshake, and of the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum age of a connection.
+const MAX_CONNECTION_AGE: Duration = Duration::from_secs(300);
+/// The maximum bytes of a request's headers, and of a buffered response.
+const MAX_BUFFER_BYTES: usize = 16 << 10;
 
-/// Serves the pages until it is dropped.
+/// Serves the pages until the future is dropped.
 pub async fn serve(listener: Listener, pages: Pages) {
-    let places = Strangers::new(CONNECTIONS);
+    let permits = UnauthenticatedConnections::new(MAX_CONNECTIONS);
     tokio::select! {
-        () = accept(&listener, &places, &pages) => {}
+        () = accept(&listener, &permits, &pages) => {}
         never = listener.reload() => match never {},
     }
 }
 
-async fn accept(listener: &Listener, places: &Arc<Strangers>, pages: &Pages) {
+async fn accept(listener: &Listener, permits: &Arc<UnauthenticatedConnections>, pages: &Pages) {
     loop {
         let stream = listener.next().await;
-        let (place, pages, tls) = (places.enter(), pages.clone(), listener.tls.clone());
+        let (permit, pages, tls) = (permits.add(), pages.clone(), listener.tls.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = connection(stream, tls, pages) => {}
-                () = place.evicted() => {}
-                () = tokio::time::sleep(AGE) => {}
+                () = permit.evicted() => {}
+                () = tokio::time::sleep(MAX_CONNECTION_AGE) => {}
             }
         });
     }
@@ -47,13 +47,13 @@ async fn accept(listener: &Listener, places: &Arc<Strangers>, pages: &Pages) {
 
 async fn connection(stream: TcpStream, tls: Option<Tls>, pages: Pages) {
     let Some(tls) = tls else { return exchange(stream, pages, &[]).await };
-    if let Ok(Ok(accepted)) = timeout(HEADERS, tls.accept(stream)).await {
+    if let Ok(Ok(accepted)) = timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
         let names = accepted.certificate.map(|certificate| certificate.names);
         exchange(accepted.stream, pages, &names.unwrap_or_default()).await;
     }
 }
 
-/// Answers requests, one after the other.
+/// Answers the requests of a connection.
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     pages: Pages,
@@ -62,11 +62,11 @@ async fn exchange(
     let service = TowerToHyperService::new(pages.router(names));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
-        .max_buf_size(BUFFER)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {
-        tracing::debug!(%error, "an operator's connection has failed");
+        tracing::debug!(%error, "an operator's connection failed");
     }
 }

@@ -16,12 +16,12 @@ use crate::access::{Access, Role};
 use crate::directory::Directory;
 use crate::telemetry::Metrics;
 
-/// The time that the store has to answer.
-const STORE: Duration = Duration::from_secs(2);
+/// The timeout of the store's check.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The text format of Prometheus.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether the server can do its work.
+/// Whether the server is ready.
 #[derive(Default)]
 pub struct Readiness {
     /// The directory, once its store is open.
@@ -30,17 +30,17 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// The store is open.
+    /// Records that the store is open.
     pub fn opened(&self, directory: Arc<Directory>) {
         let _ = self.directory.set(directory);
     }
 
-    /// The server is about to stop.
+    /// Records that the server is about to stop.
     pub fn stopping(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server is ready; if not, why.
+    /// The reason why the server is not ready, if so.
     async fn obstacle(&self) -> Option<&'static str> {
         if self.is_stopping.load(Ordering::Relaxed) {
             return Some("stopping: calls under way may finish");
@@ -48,21 +48,21 @@ impl Readiness {
         let Some(directory) = self.directory.get() else {
             return Some("the store is not open yet");
         };
-        match tokio::time::timeout(STORE, directory.check()).await {
+        match tokio::time::timeout(STORE_TIMEOUT, directory.check()).await {
             Ok(Ok(())) => None,
             _ => Some("the store does not answer"),
         }
     }
 }
 
-/// The pages and where they get their content.
+/// The pages, and the sources of their content.
 #[derive(Clone)]
 pub struct Pages {
     /// The metrics.
     pub metrics: Metrics,
     /// Whether the server is ready.
     pub readiness: Arc<Readiness>,
-    /// The callers; those who see the metrics are admins.
+    /// The callers. Only admins may see the metrics.
     pub access: Arc<Access>,
     /// Whether the metrics need a credential.
     pub is_protected: bool,
@@ -72,7 +72,7 @@ pub struct Pages {
 #[derive(Clone)]
 struct Client {
     pages: Pages,
-    /// The names of its certificate.
+    /// The names in its certificate.
     names: Vec<String>,
 }
 
@@ -115,7 +115,8 @@ async fn metrics(State(client): State<Client>) -> Response {
     ([(CONTENT_TYPE, TEXT_FORMAT)], client.pages.metrics.render()).into_response()
 }
 
-/// The store decides. Credentials that cannot be read are said, and those of before count.
+/// Ready if the store is. Also reports a broken credentials file, whose previous version stays in
+/// use.
 async fn ready(State(client): State<Client>) -> Response {
     match client.pages.readiness.obstacle().await {
         Some(obstacle) => {

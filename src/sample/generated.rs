@@ -1,5 +1,5 @@
-//! Any number of made-up users. Each follows from a seed and its number alone, so that the same
-//! command prints the same users. Some are dirty, as real data is.
+//! Any number of made-up users. A seed and a number determine each user, so that the same command
+//! prints the same users. Some are dirty, like real data.
 
 use fastrand::Rng;
 
@@ -7,16 +7,16 @@ use super::names::{SCRIPTS, Script};
 
 /// The domains of addresses (RFC 2606).
 const DOMAINS: [&str; 3] = ["example.com", "example.org", "example.net"];
-/// When the first of them was hired: 2015-01-01T00:00:00Z, in milliseconds.
-const START: i64 = 1_420_070_400_000;
-const DAY: i64 = 86_400_000;
-/// The attributes that have names of their own.
-const NAMED: usize = 24;
+/// The earliest time in attributes: 2015-01-01T00:00:00Z.
+const START_MILLIS: i64 = 1_420_070_400_000;
+const DAY_MILLIS: i64 = 86_400_000;
+/// The attributes with distinct names and values.
+const NAMED_ATTRIBUTES: usize = 24;
 
 /// A made-up user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleUser {
-    /// A name to show to people.
+    /// The display name.
     pub display_name: String,
     /// Identifiers in text form, such as `email:joe@example.com`.
     pub identifiers: Vec<String>,
@@ -27,17 +27,17 @@ pub struct SampleUser {
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SampleValue {
-    /// A text.
+    /// A string.
     Text(String),
     /// A whole number.
     Int(i64),
     /// A number.
     Double(f64),
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
     /// An instant, in milliseconds.
     Time(i64),
-    /// Several texts.
+    /// Several strings.
     List(Vec<String>),
 }
 
@@ -46,14 +46,14 @@ pub enum SampleValue {
 pub struct SampleUsers {
     /// The seed.
     pub seed: u64,
-    /// The attributes of each user.
+    /// The number of attributes of each user.
     pub attributes: usize,
-    /// The users in a hundred that are dirty.
+    /// The percentage of dirty users.
     pub dirty: u8,
 }
 
-/// The names of a person.
-struct Person {
+/// The names of a user.
+struct FullName {
     script: &'static Script,
     first: (&'static str, &'static str),
     last: (&'static str, &'static str),
@@ -65,7 +65,7 @@ impl SampleUsers {
     /// The user with this number.
     pub fn user(&self, n: u64) -> SampleUser {
         let mut rng = self.rng(n, 1);
-        let person = self.person(n);
+        let person = self.full_name(n);
         let is_dirty = n > 0 && rng.u8(0..100) < self.dirty;
         let mut user = SampleUser {
             display_name: person.display_name(),
@@ -73,7 +73,7 @@ impl SampleUsers {
             attributes: self.attributes_of(n, &person, &mut rng),
         };
         if is_dirty {
-            self.soil(n, &mut user, &mut rng);
+            self.make_dirty(n, &mut user, &mut rng);
         }
         user
     }
@@ -84,16 +84,16 @@ impl SampleUsers {
         Rng::with_seed(self.seed.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ mixed)
     }
 
-    fn person(&self, n: u64) -> Person {
+    fn full_name(&self, n: u64) -> FullName {
         let mut rng = self.rng(n, 0);
         let script = &SCRIPTS[rng.usize(0..SCRIPTS.len())];
         let (first, last) = (script.first[rng.usize(0..8)], script.last[rng.usize(0..8)]);
-        Person { script, first, last, code: code(n) }
+        FullName { script, first, last, code: code(n) }
     }
 
     /// An address, a handle and an account; some have a phone as well.
-    fn identifiers(&self, n: u64, person: &Person, rng: &mut Rng) -> Vec<String> {
-        // A handle keeps to one script, and one that runs to the left ends in a letter.
+    fn identifiers(&self, n: u64, person: &FullName, rng: &mut Rng) -> Vec<String> {
+        // A handle has one script; a right-to-left one must end in a letter.
         let handle = match rng.u8(0..10) {
             0 if !person.script.is_right_to_left() => format!("{}_{n}", person.first.0),
             _ => format!("{}_{}", person.first.1, person.code),
@@ -101,7 +101,7 @@ impl SampleUsers {
         let account = format!("social:github/{}", 1_000_000 + n);
         let mut identifiers =
             vec![format!("email:{}", self.email(n)), format!("handle:{handle}"), account];
-        // Numbers from 0100 to 0199 are set aside for fiction.
+        // Numbers from 0100 to 0199 are reserved for fiction.
         if n.is_multiple_of(200) && n / 200 < 700 {
             let area = [212, 310, 415, 512, 617, 702, 808][(n / 20_000) as usize % 7];
             identifiers.push(format!("phone:+1{area}55501{:02}", n / 200 % 100));
@@ -110,43 +110,48 @@ impl SampleUsers {
     }
 
     fn email(&self, n: u64) -> String {
-        let Person { first, last, code, .. } = self.person(n);
+        let FullName { first, last, code, .. } = self.full_name(n);
         let domain = DOMAINS[n as usize % DOMAINS.len()];
         format!("{}.{}.{code}@{domain}", first.1, last.1)
     }
 
-    fn attributes_of(&self, n: u64, person: &Person, rng: &mut Rng) -> Vec<(String, SampleValue)> {
+    fn attributes_of(
+        &self,
+        n: u64,
+        person: &FullName,
+        rng: &mut Rng,
+    ) -> Vec<(String, SampleValue)> {
         (0..self.attributes).map(|at| attribute(at, n, person, rng)).collect()
     }
 
-    /// Makes a user dirty, in one of the ways in which data is.
-    fn soil(&self, n: u64, user: &mut SampleUser, rng: &mut Rng) {
+    /// Makes a user dirty, in one of five ways.
+    fn make_dirty(&self, n: u64, user: &mut SampleUser, rng: &mut Rng) {
         let other = rng.u64(0..n);
         match rng.u8(0..5) {
-            // The same person again, under an address that is written in another way.
+            // A duplicate with a different spelling of the address.
             0 => {
                 let email = self.email(other);
                 let (local, domain) = email.split_once('@').unwrap_or_default();
-                let local = local.replacen('.', "", 1);
-                user.identifiers[0] = format!("email:{local}+work@{domain}");
-                user.display_name = self.person(other).display_name();
+                let spelling = local.replacen('.', "", 1);
+                user.identifiers[0] = format!("email:{spelling}+work@{domain}");
+                user.display_name = self.full_name(other).display_name();
             }
             // The address of another user.
             1 => user.identifiers[0] = format!("email:{}", self.email(other).to_uppercase()),
-            // No address.
+            // An invalid address.
             2 => user.identifiers[0] = user.identifiers[0].replace('@', " at "),
-            // The address of another user where no index looks.
+            // The address of another user in an attribute.
             3 => {
                 let email = SampleValue::Text(self.email(other));
                 user.attributes.push(("contact".to_owned(), email));
             }
-            // A name as a form took it.
+            // A badly formatted name.
             _ => user.display_name = format!("  {}  ", user.display_name.to_uppercase()),
         }
     }
 }
 
-impl Person {
+impl FullName {
     fn display_name(&self) -> String {
         match self.script.is_reversed {
             true => format!("{}{}", self.last.0, self.first.0),
@@ -168,14 +173,14 @@ fn code(mut n: u64) -> String {
 }
 
 /// The attribute at a position.
-fn attribute(at: usize, n: u64, person: &Person, rng: &mut Rng) -> (String, SampleValue) {
-    let pick = |rng: &mut Rng, of: &[&str]| SampleValue::Text(of[rng.usize(0..of.len())].into());
+fn attribute(at: usize, n: u64, person: &FullName, rng: &mut Rng) -> (String, SampleValue) {
+    let pick = |rng: &mut Rng, all: &[&str]| SampleValue::Text(all[rng.usize(0..all.len())].into());
     let (name, value) = match at {
         0 => ("team", pick(rng, &["search", "payments", "design", "platform", "support"])),
         1 => ("languages", SampleValue::List(vec![person.script.language.into(), "en".into()])),
         2 => ("country", SampleValue::Text(person.script.country.into())),
         3 => ("employee_number", SampleValue::Int(100_000 + n as i64)),
-        4 => ("hire_date", SampleValue::Time(START + rng.i64(0..4_000) * DAY)),
+        4 => ("hire_date", SampleValue::Time(START_MILLIS + rng.i64(0..4_000) * DAY_MILLIS)),
         5 => ("plan", pick(rng, &["free", "team", "enterprise"])),
         6 => ("newsletter", SampleValue::Bool(rng.bool())),
         7 => ("credit_score", SampleValue::Double(f64::from(rng.u32(0..10_000)) / 100.0)),
@@ -186,7 +191,9 @@ fn attribute(at: usize, n: u64, person: &Person, rng: &mut Rng) -> (String, Samp
         12 => ("department", pick(rng, &["R&D", "Sales", "Finance", "Operations"])),
         13 => ("preferred_language", SampleValue::Text(person.script.language.into())),
         14 => ("login_count", SampleValue::Int(rng.i64(0..5_000))),
-        15 => ("last_login_time", SampleValue::Time(START + rng.i64(0..345_600_000) * 1_000)),
+        15 => {
+            ("last_login_time", SampleValue::Time(START_MILLIS + rng.i64(0..345_600_000) * 1_000))
+        }
         16 => ("device.platform", pick(rng, &["ios", "android", "web", "linux"])),
         17 => ("referral.source", pick(rng, &["search", "friend", "event", "advert"])),
         18 => ("consent.marketing", SampleValue::Bool(rng.bool())),
@@ -197,8 +204,10 @@ fn attribute(at: usize, n: u64, person: &Person, rng: &mut Rng) -> (String, Samp
         23 => ("legal_name", SampleValue::Text(person.display_name())),
         _ => ("", SampleValue::Text(format!("value {}", rng.u16(0..1_000)))),
     };
-    let name = if at < NAMED { name.to_owned() } else { format!("custom.field-{at}") };
-    (name, value)
+    match at {
+        ..NAMED_ATTRIBUTES => (name.to_owned(), value),
+        _ => (format!("custom.field-{at}"), value),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Names of people in eight scripts, with a spelling in Latin letters for addresses.
+//! Names in eight scripts, with a Latin spelling for addresses.
 
-/// A name in its script, and in Latin letters.
+/// A name in its script, and its Latin spelling.
 pub type Name = (&'static str, &'static str);
 
 /// The first and last names of one script.
@@ -14,7 +14,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Whether it is written from right to left.
+    /// Whether the script is written from right to left.
     pub fn is_right_to_left(&self) -> bool {
         matches!(self.language, "ar" | "he")
     }

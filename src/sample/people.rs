@@ -1,13 +1,12 @@
-//! The made-up users themselves. Domains are those that RFC 2606 sets aside, telephone numbers lie
-//! where a country's authority has set numbers aside for fiction, where it has and where such a
-//! number counts as valid.
+//! The made-up users. Their domains are reserved by RFC 2606; their phone numbers are reserved for
+//! fiction, in countries with valid numbers of this kind.
 
 /// A made-up user.
 pub struct Person {
     pub name: &'static str,
     pub team: &'static str,
     pub languages: &'static [&'static str],
-    /// In text form.
+    /// The identifiers in text form.
     pub identifiers: &'static [&'static str],
 }
 

@@ -1,12 +1,13 @@
 //! The count and the time of a store's operations.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -17,15 +18,13 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::store::{
-    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+use crate::directory::stores::{
+    Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
+    Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
 };
-use crate::directory::stored_rules::StoredRules;
-use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
 
 /// The counter of operations: its name, and what it counts.
 pub const OPERATIONS: (&str, &str) = (
@@ -48,13 +47,19 @@ pub fn set_versions(schema: f64, rules: u32) {
     gauge!(RULES_VERSION.0).set(f64::from(rules));
 }
 
-/// A store whose operations are counted and timed.
-pub struct Measured(Arc<dyn Store>);
+/// A capability of a store whose operations are counted and timed.
+pub struct Measured<T: ?Sized>(pub Arc<T>);
 
-impl Measured {
-    /// Measures the operations of `inner`.
-    pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self(inner)
+/// Measures the operations of a store.
+pub fn measured(backend: Backend) -> Backend {
+    Backend {
+        lookups: Arc::new(Measured(backend.lookups)),
+        reads: Arc::new(Measured(backend.reads)),
+        mutations: Arc::new(Measured(backend.mutations)),
+        tenants: Arc::new(Measured(backend.tenants)),
+        search: Arc::new(Measured(backend.search)),
+        histories: Arc::new(Measured(backend.histories)),
+        ..backend
     }
 }
 
@@ -108,19 +113,15 @@ static MUTATE: Kind = Kind::new("mutate");
 static CHECK: Kind = Kind::new("check");
 
 #[async_trait]
-impl Store for Measured {
-    /// Not measured: answered from memory nearly always.
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        self.0.rules(consistency).await
-    }
-
+impl LookUps for Measured<dyn LookUps> {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        max_staleness: Duration,
     ) -> Result<Resolved, Error> {
-        RESOLVE.measure(self.0.resolve(keys, consistency, view)).await
+        RESOLVE.measure(self.0.resolve(keys, consistency, view, max_staleness)).await
     }
 
     async fn get(
@@ -130,6 +131,14 @@ impl Store for Measured {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         GET.measure(self.0.get(tenant, ids, view)).await
+    }
+}
+
+#[async_trait]
+impl Reads for Measured<dyn Reads> {
+    /// Not measured: answered from memory nearly always.
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        self.0.rules(consistency).await
     }
 
     async fn get_snapshot(
@@ -145,6 +154,36 @@ impl Store for Measured {
         CLAIMS.measure(self.0.claims(keys)).await
     }
 
+    async fn check(&self) -> Result<(), Error> {
+        CHECK.measure(self.0.check()).await
+    }
+}
+
+#[async_trait]
+impl Mutations for Measured<dyn Mutations> {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        MUTATE.measure(self.0.mutate(mutation)).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        let begun = Instant::now();
+        let outcomes = self.0.mutate_all(mutations).await;
+        outcomes.iter().for_each(|outcome| MUTATE.count(begun, outcome));
+        outcomes
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.0.time(wall)
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.0.counter(name).await
+    }
+}
+
+#[async_trait]
+impl Tenants for Measured<dyn Tenants> {
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
         TENANT.measure(self.0.tenant(name)).await
     }
@@ -171,6 +210,49 @@ impl Store for Measured {
         SCAN.measure(self.0.ownerless_holds(tenant, after, limit)).await
     }
 
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        SEARCH.measure(self.0.attribute_names(tenant, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl Search for Measured<dyn Search> {
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        SEARCH.measure(self.0.search(tenant, lead, after, limit, view)).await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        SEARCH.measure(self.0.probe(tenant, lead, limit)).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        SCAN.measure(self.0.scan(tenant, after, limit)).await
+    }
+
+    async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
+        self.0.snapshot().await
+    }
+}
+
+#[async_trait]
+impl Histories for Measured<dyn Histories> {
     async fn history(
         &self,
         tenant: &Tenant,
@@ -203,43 +285,6 @@ impl Store for Measured {
         SCAN.measure(self.0.shorten_history(tenant, by, place)).await
     }
 
-    async fn scan(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        SCAN.measure(self.0.scan(tenant, after, limit)).await
-    }
-
-    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
-        self.0.view().await
-    }
-
-    async fn search(
-        &self,
-        tenant: &Tenant,
-        lead: &Lead,
-        after: Option<&Position>,
-        limit: usize,
-        view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
-        SEARCH.measure(self.0.search(tenant, lead, after, limit, view)).await
-    }
-
-    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
-        SEARCH.measure(self.0.probe(tenant, lead, limit)).await
-    }
-
-    async fn attribute_names(
-        &self,
-        tenant: &Tenant,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<String>, Error> {
-        SEARCH.measure(self.0.attribute_names(tenant, after, limit)).await
-    }
-
     async fn expired_users(
         &self,
         now: Timestamp,
@@ -247,29 +292,5 @@ impl Store for Measured {
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
         EXPIRED.measure(self.0.expired_users(now, after, limit)).await
-    }
-
-    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        MUTATE.measure(self.0.mutate(mutation)).await
-    }
-
-    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        let begun = Instant::now();
-        let outcomes = self.0.mutate_all(mutations).await;
-        outcomes.iter().for_each(|outcome| MUTATE.count(begun, outcome));
-        outcomes
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.0.time(wall)
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        CHECK.measure(self.0.check()).await
-    }
-
-    #[cfg(feature = "test-entity")]
-    async fn counter(&self, name: &str) -> Result<u64, Error> {
-        self.0.counter(name).await
     }
 }

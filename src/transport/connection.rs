@@ -1,4 +1,4 @@
-//! One connection: HTTP/2 with bounds on all that the other side controls.
+//! One connection: HTTP/2 with bounds on all that the client controls.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -13,33 +13,42 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::call_handler::CallHandler;
-use super::connection_task::{CallExecutor, ConnectionTask};
+use super::calls::handler::CallHandler;
 use super::memory_budget::ConnectionBudget;
 use super::options::Options;
-use super::peer::Peer;
 use super::routes::Routes;
-use super::tls::{Accepted, Tls};
-use super::unvectored_io::UnvectoredIo;
-use crate::access::Counted;
+use crate::access::ActiveCount;
 
-/// The counter of TLS handshakes: its name, and what it counts.
+pub mod peer;
+pub mod preface;
+mod task;
+pub mod tls;
+pub mod unauthenticated;
+mod unvectored_io;
+
+use peer::Peer;
+use task::{CallExecutor, ConnectionTask};
+use tls::{Accepted, Tls};
+use unvectored_io::UnvectoredIo;
+
+/// The counter of TLS handshakes.
 pub const HANDSHAKES: (&str, &str) =
     ("polynym_tls_handshakes_total", "TLS handshakes, by outcome: ok, failed or late");
 
-/// Streams that one connection may have open.
-const STREAMS: u32 = 200;
-/// The largest list of headers that is read at all. A list above the bound in `request_check` and
-/// below this one gets an answer that says so.
-const HEADER_BYTES: u32 = 32 << 10;
-/// The bytes of an answer that wait in the connection's own buffer.
-const SEND_BYTES: usize = 256 << 10;
-/// Streams that the other side may open and reset before they are looked at (CVE-2023-44487).
-const RESETS: usize = 64;
-/// The time for the TLS handshake, and then for the HTTP/2 preface.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The maximum number of open streams of a connection.
+const MAX_STREAMS: u32 = 200;
+/// The largest header list that is read. One between the limit in `request_check` and this one gets
+/// an answer that says so.
+const MAX_HEADER_BYTES: u32 = 32 << 10;
+/// The size of the buffer for responses.
+const SEND_BUFFER_BYTES: usize = 256 << 10;
+/// The maximum number of streams that were reset before they were accepted (CVE-2023-44487).
+const MAX_PENDING_RESETS: usize = 64;
+/// The time limit of the TLS handshake, and then of the HTTP/2 preface.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval of keep-alive pings on a silent connection, and the time to answer one.
-const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Serves a connection until it ends, grows old, or the server drains. Returns whether calls were
 /// cut off.
@@ -50,69 +59,69 @@ pub async fn accept<R: Routes>(
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let open = handler.clone();
-    let _open = Open::new(&open.connections);
-    let stranger = handler.strangers.enter();
+    let counting_handler = handler.clone();
+    let _counted = CountedConnection::new(&counting_handler.connections);
+    let unauthenticated = handler.unauthenticated.add();
     let Some(tls) = tls else {
-        let peer = Peer::new(None, stranger);
-        return greet(stream, peer, pending(), handler, options, draining).await;
+        let peer = Peer::new(None, unauthenticated);
+        return serve_after_preface(stream, peer, pending(), handler, options, draining).await;
     };
     let accepted = tokio::select! {
         accepted = within_handshake(tls.accept(stream), &mut draining) => accepted,
-        () = stranger.evicted() => None,
+        () = unauthenticated.evicted() => None,
     };
     match accepted {
         Some(Ok(Accepted { stream, certificate, mut authorities })) => {
-            handshake("ok");
+            count_handshake("ok");
             let is_certified = certificate.is_some();
-            let distrusted = async move {
-                // Where nobody can change the authorities any more, the server is stopping.
+            let certificate_revoked = async move {
+                // Without a sender the server is stopping.
                 if !is_certified || authorities.changed().await.is_err() {
                     pending::<()>().await;
                 }
             };
-            let peer = Peer::new(certificate, stranger);
+            let peer = Peer::new(certificate, unauthenticated);
             handler.count_certified(&peer);
-            greet(stream, peer, distrusted, handler, options, draining).await
+            serve_after_preface(stream, peer, certificate_revoked, handler, options, draining).await
         }
         Some(Err(error)) => {
-            handshake("failed");
+            count_handshake("failed");
             tracing::debug!(%error, "a TLS handshake failed");
             false
         }
         None => {
-            handshake("late");
+            count_handshake("late");
             false
         }
     }
 }
 
-/// A connection that is counted until it ends.
-struct Open<'a>(&'a Counted);
+/// Counts a connection until it is dropped.
+struct CountedConnection<'a>(&'a ActiveCount);
 
-impl<'a> Open<'a> {
-    fn new(count: &'a Counted) -> Self {
-        count.add(usize::MAX);
+impl<'a> CountedConnection<'a> {
+    fn new(count: &'a ActiveCount) -> Self {
+        count.try_add(usize::MAX);
         Self(count)
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for CountedConnection<'_> {
     fn drop(&mut self) {
         self.0.remove();
     }
 }
 
-fn handshake(outcome: &'static str) {
+fn count_handshake(outcome: &'static str) {
     metrics::counter!(HANDSHAKES.0, "outcome" => outcome).increment(1);
 }
 
-/// Waits for the preface, and serves a connection that has one. `distrusted` returns once the
-/// client's certificate may not be trusted any more.
-async fn greet<R: Routes>(
+/// Waits for the preface, then serves the connection. `certificate_revoked` returns once the
+/// client's certificate is no longer trusted.
+async fn serve_after_preface<R: Routes>(
     mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
-    distrusted: impl Future<Output = ()>,
+    certificate_revoked: impl Future<Output = ()>,
     handler: Arc<CallHandler<R>>,
     options: Options,
     mut draining: watch::Receiver<bool>,
@@ -123,25 +132,25 @@ async fn greet<R: Routes>(
         async move {
             let check = handler.preface_check.is_http2(&mut stream);
             let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
-            is_http2 && serve(stream, peer, distrusted, handler, options, draining).await
+            is_http2 && serve(stream, peer, certificate_revoked, handler, options, draining).await
         }
     };
     tokio::select! {
         cut_off = served => cut_off,
         () = peer.evicted() => {
-            tracing::debug!("a connection without a valid call makes room for another");
+            tracing::debug!("closed a connection without a valid call to make room");
             false
         }
     }
 }
 
-/// The outcome of the first exchange; none where it takes too long or the server drains.
+/// Returns the outcome of `exchange`; none if it is late or the server drains.
 async fn within_handshake<T>(
     exchange: impl Future<Output = T>,
     draining: &mut watch::Receiver<bool>,
 ) -> Option<T> {
     tokio::select! {
-        outcome = tokio::time::timeout(HANDSHAKE, exchange) => outcome.ok(),
+        outcome = tokio::time::timeout(HANDSHAKE_TIMEOUT, exchange) => outcome.ok(),
         () = drain_started(draining) => None,
     }
 }
@@ -149,56 +158,56 @@ async fn within_handshake<T>(
 async fn serve<R: Routes>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Arc<Peer>,
-    distrusted: impl Future<Output = ()>,
+    certificate_revoked: impl Future<Output = ()>,
     handler: Arc<CallHandler<R>>,
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let budget = Arc::new(ConnectionBudget::new(handler.total.clone()));
+    let budget = Arc::new(ConnectionBudget::new(handler.global_budget.clone()));
     let service = service_fn(|request| {
         let (handler, budget, peer) = (handler.clone(), budget.clone(), peer.clone());
         async move { Ok::<_, Infallible>(handler.call(&budget, &peer, request).await) }
     });
-    let begin = CallExecutor::new(options.task_per_call);
-    let connection =
-        builder(begin.clone()).serve_connection(UnvectoredIo::after_preface(stream), service);
-    let mut calls = ConnectionTask::new(connection, begin);
+    let executor = CallExecutor::new(options.task_per_call);
+    let connection = http2_builder(executor.clone())
+        .serve_connection(UnvectoredIo::after_preface(stream), service);
+    let mut task = ConnectionTask::new(connection, executor);
     tokio::select! {
-        _ = &mut calls => return false,
+        _ = &mut task => return false,
         () = budget.stuck(call_age_limit(options.call_timeout)) => {
-            tracing::info!("a connection is closed: its client does not take its answers");
+            tracing::info!("closed a connection: its client does not read its answers");
             return false;
         }
         () = drain_started(&mut draining) => {}
-        () = ended(&budget, &peer, distrusted, options) => {
-            calls.connection.as_mut().graceful_shutdown();
+        () = close_due(&budget, &peer, certificate_revoked, options) => {
+            task.connection.as_mut().graceful_shutdown();
             tokio::select! {
-                _ = &mut calls => return false,
+                _ = &mut task => return false,
                 () = sleep(options.drain) => return false,
                 () = drain_started(&mut draining) => {}
             }
         }
     }
-    calls.connection.as_mut().graceful_shutdown();
+    task.connection.as_mut().graceful_shutdown();
 
     tokio::select! {
-        _ = &mut calls => false,
+        _ = &mut task => false,
         () = budget.idle() => false,
         () = sleep(options.drain) => budget.has_calls(),
     }
 }
 
-/// Waits until the connection is too old, had no calls for too long, or its client's certificate
-/// counts no longer.
-async fn ended(
+/// Waits until the connection is too old, was idle too long, or its client's certificate is no
+/// longer valid.
+async fn close_due(
     budget: &ConnectionBudget,
     peer: &Peer,
-    distrusted: impl Future<Output = ()>,
+    certificate_revoked: impl Future<Output = ()>,
     options: Options,
 ) {
     tokio::select! {
         () = peer.expired() => {}
-        () = distrusted => peer.distrust(),
+        () = certificate_revoked => peer.distrust(),
         () = sleep(options.connection_age) => {}
         () = budget.unused(options.connection_idle) => {}
     }
@@ -206,23 +215,23 @@ async fn ended(
 
 /// Waits until the server drains.
 async fn drain_started(draining: &mut watch::Receiver<bool>) {
-    let _ = draining.wait_for(|yes| *yes).await;
+    let _ = draining.wait_for(|is_draining| *is_draining).await;
 }
 
-/// The age limit of a call: its deadline, and half of that for its answer to be taken.
+/// The age limit of a call: its timeout, and half of that for its client to read the answer.
 fn call_age_limit(timeout: Duration) -> Duration {
     timeout + timeout / 2
 }
 
-fn builder(begin: CallExecutor) -> http2::Builder<CallExecutor> {
-    let mut builder = http2::Builder::new(begin);
+fn http2_builder(executor: CallExecutor) -> http2::Builder<CallExecutor> {
+    let mut builder = http2::Builder::new(executor);
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEADER_BYTES)
-        .max_send_buf_size(SEND_BYTES)
-        .max_pending_accept_reset_streams(RESETS)
-        .keep_alive_interval(KEEPALIVE.0)
-        .keep_alive_timeout(KEEPALIVE.1);
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER_BYTES)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT);
     builder
 }

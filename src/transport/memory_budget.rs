@@ -1,6 +1,6 @@
-//! The memory that a connection makes the server hold: calls in flight, parts of messages, and
-//! answers that the client has not taken. Nothing here waits or locks. A request beyond a bound is
-//! refused, and the connection finds out by polling.
+//! The memory that connections use: calls in flight, partial messages, and answers that clients
+//! have not read. Nothing here waits or locks. A reservation beyond a limit is refused, and the
+//! connection polls for stuck calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
@@ -8,24 +8,23 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// Bytes that every connection may have held, whatever others do.
-const SHARE: usize = 64 << 10;
-/// Bytes that one connection may have held: many full answers to batches.
-const MOST: usize = 16 << 20;
-/// Bytes beyond their shares that all connections together may have held.
-const TOTAL: isize = 32 << 20;
-/// Streams that stay open, as those do that watch health, on one connection and on all.
-const STREAMS: usize = 8;
-const ALL_STREAMS: usize = 1_024;
-/// The time without calls after which a connection counts as idle, in steps of `STEP`: the last
-/// answer is on its way then.
-const QUIET: u32 = 10;
-const STEP: Duration = Duration::from_millis(50);
+/// The bytes that every connection may reserve, whatever others do.
+const GUARANTEED_BYTES: usize = 64 << 10;
+/// The maximum bytes of one connection: many full answers to batches.
+const MAX_CONNECTION_BYTES: usize = 16 << 20;
+/// The maximum bytes of all connections together, beyond the guaranteed ones.
+const MAX_SHARED_BYTES: isize = 32 << 20;
+/// The maximum number of long-lived streams, such as watches, of one connection and of all.
+const MAX_CONNECTION_STREAMS: usize = 8;
+const MAX_TOTAL_STREAMS: usize = 1_024;
+/// The number of polls without calls after which a connection is idle, its last answer sent.
+const IDLE_POLLS: u32 = 10;
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The usage of all connections.
 #[derive(Default)]
 pub struct GlobalBudget {
-    /// The bytes beyond their shares that they have held.
+    /// The reserved bytes beyond the guaranteed ones.
     bytes: AtomicIsize,
     streams: AtomicUsize,
 }
@@ -34,52 +33,51 @@ pub struct GlobalBudget {
 pub struct ConnectionBudget {
     total: Arc<GlobalBudget>,
     bytes: AtomicUsize,
-    /// Calls under way: those that began in an even era, and those that began in an odd one.
+    /// The calls in flight that began in an even era, and in an odd one.
     calls: [AtomicUsize; 2],
     era: AtomicUsize,
     streams: AtomicUsize,
-    /// Whether a call or a stream began since this was last looked at.
-    used: AtomicBool,
+    /// Whether a call or a stream began since the last check.
+    was_used: AtomicBool,
 }
 
 impl ConnectionBudget {
     pub fn new(total: Arc<GlobalBudget>) -> Self {
-        let (bytes, calls, era, streams, used) = Default::default();
-        Self { total, bytes, calls, era, streams, used }
+        let (bytes, calls, era, streams, was_used) = Default::default();
+        Self { total, bytes, calls, era, streams, was_used }
     }
 
-    /// Whether calls are under way; streams that stay open are none.
+    /// Whether calls are in flight, not counting long-lived streams.
     pub fn has_calls(&self) -> bool {
         self.calls.iter().any(|calls| calls.load(Ordering::Relaxed) > 0)
     }
 
-    /// Returns once there have been no calls for a moment.
+    /// Waits until there were no calls for half a second.
     pub async fn idle(&self) {
-        let mut quiet = 0;
-        while quiet < QUIET {
-            sleep(STEP).await;
-            quiet = if self.has_calls() { 0 } else { quiet + 1 };
+        let mut idle_polls = 0;
+        while idle_polls < IDLE_POLLS {
+            sleep(IDLE_POLL_INTERVAL).await;
+            idle_polls = if self.has_calls() { 0 } else { idle_polls + 1 };
         }
     }
 
-    /// Returns once nothing was under way for `least`, though not before twice that time.
-    pub async fn unused(&self, least: Duration) {
+    /// Waits until there were no calls or streams for `period`, at least twice that time.
+    pub async fn unused(&self, period: Duration) {
         loop {
-            self.used.store(false, Ordering::Relaxed);
-            sleep(least).await;
+            self.was_used.store(false, Ordering::Relaxed);
+            sleep(period).await;
             let is_open = self.has_calls() || self.streams.load(Ordering::Relaxed) > 0;
-            if !is_open && !self.used.load(Ordering::Relaxed) {
+            if !is_open && !self.was_used.load(Ordering::Relaxed) {
                 return;
             }
         }
     }
 
-    /// Returns where calls are under way that began longer ago than `most`, though not before twice
-    /// that time.
-    pub async fn stuck(&self, most: Duration) {
+    /// Waits until a call is older than `age_limit`, at least twice that time.
+    pub async fn stuck(&self, age_limit: Duration) {
         loop {
-            sleep(most).await;
-            // From now on, calls are counted where those were that began before the present era.
+            sleep(age_limit).await;
+            // New calls are now counted where those from before this era were.
             let next = self.era.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             if self.calls[next % 2].load(Ordering::Relaxed) > 0 {
                 return;
@@ -87,20 +85,20 @@ impl ConnectionBudget {
         }
     }
 
-    /// Whether a connection with so much unread may have further calls worked on. Their answers
-    /// would hardly fit.
+    /// Whether more calls may start: the client has read enough for their answers to fit.
     pub fn has_room(&self) -> bool {
         let own = self.bytes.load(Ordering::Relaxed);
         let total = self.total.bytes.load(Ordering::Relaxed);
-        own < SHARE || (own < MOST / 4 * 3 && total < TOTAL / 2)
+        own < GUARANTEED_BYTES
+            || (own < MAX_CONNECTION_BYTES / 4 * 3 && total < MAX_SHARED_BYTES / 2)
     }
 
-    fn hold(&self, bytes: usize) -> bool {
+    fn reserve(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let more = surplus(before + bytes) - surplus(before);
+        let more = shared_bytes(before + bytes) - shared_bytes(before);
         let total =
             if more > 0 { self.total.bytes.fetch_add(more, Ordering::Relaxed) + more } else { 0 };
-        let fits = before + bytes <= MOST && total <= TOTAL;
+        let fits = before + bytes <= MAX_CONNECTION_BYTES && total <= MAX_SHARED_BYTES;
         if !fits {
             self.release(bytes);
         }
@@ -109,19 +107,19 @@ impl ConnectionBudget {
 
     fn release(&self, bytes: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        let less = surplus(before) - surplus(before - bytes);
+        let less = shared_bytes(before) - shared_bytes(before - bytes);
         if less > 0 {
             self.total.bytes.fetch_sub(less, Ordering::Relaxed);
         }
     }
 }
 
-/// The bytes of a connection beyond its share.
-const fn surplus(bytes: usize) -> isize {
-    bytes.saturating_sub(SHARE) as isize
+/// The bytes of a connection beyond the guaranteed ones.
+const fn shared_bytes(bytes: usize) -> isize {
+    bytes.saturating_sub(GUARANTEED_BYTES) as isize
 }
 
-/// Bytes that are held for a connection until this is dropped, and the call that they belong to.
+/// Bytes reserved for a connection, and their call, until this is dropped.
 pub struct Reservation {
     budget: Arc<ConnectionBudget>,
     bytes: usize,
@@ -129,28 +127,28 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// A call: under way from now until its answer is taken.
-    pub fn call(budget: &Arc<ConnectionBudget>) -> Self {
+    /// Starts a call, in flight until its answer is sent.
+    pub fn for_call(budget: &Arc<ConnectionBudget>) -> Self {
         let era = budget.era.load(Ordering::Relaxed) % 2;
         budget.calls[era].fetch_add(1, Ordering::Relaxed);
-        budget.used.store(true, Ordering::Relaxed);
+        budget.was_used.store(true, Ordering::Relaxed);
         Self { budget: budget.clone(), bytes: 0, era: Some(era) }
     }
 
-    /// The bytes that are held.
+    /// The reserved bytes.
     #[cfg(test)]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Holds so many bytes more, if that many may be held.
-    pub fn hold(&mut self, bytes: usize) -> bool {
-        let fits = self.budget.hold(bytes);
+    /// Reserves more bytes. Returns whether they fit.
+    pub fn reserve(&mut self, bytes: usize) -> bool {
+        let fits = self.budget.reserve(bytes);
         self.bytes += if fits { bytes } else { 0 };
         fits
     }
 
-    /// Holds so many bytes less.
+    /// Releases bytes.
     pub fn release(&mut self, bytes: usize) {
         let less = bytes.min(self.bytes);
         if less > 0 {
@@ -159,10 +157,10 @@ impl Reservation {
         }
     }
 
-    /// Holds so many bytes instead of those of before, if that many may be held.
-    pub fn replace(&mut self, bytes: usize) -> bool {
+    /// Replaces the reserved bytes. Returns whether they fit.
+    pub fn resize(&mut self, bytes: usize) -> bool {
         self.release(self.bytes);
-        self.hold(bytes)
+        self.reserve(bytes)
     }
 }
 
@@ -175,28 +173,27 @@ impl Drop for Reservation {
     }
 }
 
-/// A stream that stays open until this is dropped.
+/// A long-lived stream, until this is dropped.
 pub struct OpenStream(Arc<ConnectionBudget>);
 
 impl OpenStream {
-    /// One more stream, if there may be one.
+    /// Opens a stream, within the limits.
     pub fn new(budget: &Arc<ConnectionBudget>) -> Option<Self> {
         let stream = Self(budget.clone());
-        budget.used.store(true, Ordering::Relaxed);
+        budget.was_used.store(true, Ordering::Relaxed);
         let own = budget.streams.fetch_add(1, Ordering::Relaxed);
         let all = budget.total.streams.fetch_add(1, Ordering::Relaxed);
-        (own < STREAMS && all < ALL_STREAMS).then_some(stream)
+        (own < MAX_CONNECTION_STREAMS && all < MAX_TOTAL_STREAMS).then_some(stream)
     }
 
-    /// A message on the stream, which is no call of its own.
-    pub fn message(&self) -> Reservation {
+    /// A reservation for a message of the stream.
+    pub fn reserve_message(&self) -> Reservation {
         Reservation { budget: self.0.clone(), bytes: 0, era: None }
     }
 
-    /// The time until the client takes more of the stream, which counts like a call: it must not
-    /// last.
-    pub fn pause(&self) -> Reservation {
-        Reservation::call(&self.0)
+    /// A reservation until the client reads on. It ages like a call.
+    pub fn wait_for_client(&self) -> Reservation {
+        Reservation::for_call(&self.0)
     }
 }
 
@@ -216,16 +213,18 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_holds_no_more_than_it_may_and_gives_all_of_it_back() {
+    fn a_connection_stays_within_its_limit_and_releases_everything() {
         let total = Arc::new(GlobalBudget::default());
         let budget = budget(&total);
-        let mut reservations: Vec<_> = (0..17).map(|_| Reservation::call(&budget)).collect();
-        let held: Vec<_> =
-            reservations.iter_mut().map(|reservation| reservation.hold(MOST / 16)).collect();
+        let mut reservations: Vec<_> = (0..17).map(|_| Reservation::for_call(&budget)).collect();
+        let held: Vec<_> = reservations
+            .iter_mut()
+            .map(|reservation| reservation.reserve(MAX_CONNECTION_BYTES / 16))
+            .collect();
         assert_eq!(held.iter().filter(|held| **held).count(), 16);
         assert!(budget.has_calls());
-        reservations[0].release(MOST / 16);
-        assert!(reservations[16].replace(MOST / 16));
+        reservations[0].release(MAX_CONNECTION_BYTES / 16);
+        assert!(reservations[16].resize(MAX_CONNECTION_BYTES / 16));
         reservations.clear();
         assert_eq!(
             (budget.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)),
@@ -235,44 +234,48 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_has_its_share_though_others_take_the_rest() {
+    fn each_connection_has_its_guaranteed_bytes() {
         let total = Arc::new(GlobalBudget::default());
-        let greedy: Vec<_> = (0..3).map(|_| Reservation::call(&budget(&total))).collect();
-        let mut greedy: Vec<_> = greedy
-            .into_iter()
-            .map(|mut reservation| (reservation.hold(MOST), reservation))
+        let mut greedy: Vec<_> = (0..3)
+            .map(|_| Reservation::for_call(&budget(&total)))
+            .map(|mut reservation| (reservation.reserve(MAX_CONNECTION_BYTES), reservation))
             .collect();
-        assert!(!greedy.pop().is_some_and(|(held, _)| held), "the third is too much for all");
-        let mut modest = Reservation::call(&budget(&total));
-        assert!(modest.budget.has_room() && modest.hold(SHARE) && !modest.hold(4 << 20));
+        assert!(!greedy.pop().is_some_and(|(held, _)| held), "the third exceeds the total");
+        let mut modest = Reservation::for_call(&budget(&total));
+        assert!(
+            modest.budget.has_room()
+                && modest.reserve(GUARANTEED_BYTES)
+                && !modest.reserve(4 << 20)
+        );
         assert!(!modest.budget.has_room());
         drop(greedy);
-        assert!(modest.hold(4 << 20));
+        assert!(modest.reserve(4 << 20));
     }
 
     #[test]
-    fn streams_are_counted_on_their_own() {
+    fn streams_are_counted_apart_from_calls() {
         let budget = budget(&Arc::default());
-        let mut open: Vec<_> = (0..STREAMS).filter_map(|_| OpenStream::new(&budget)).collect();
-        assert_eq!((open.len(), budget.has_calls()), (STREAMS, false));
+        let mut open: Vec<_> =
+            (0..MAX_CONNECTION_STREAMS).filter_map(|_| OpenStream::new(&budget)).collect();
+        assert_eq!((open.len(), budget.has_calls()), (MAX_CONNECTION_STREAMS, false));
         assert!(OpenStream::new(&budget).is_none());
         open.pop();
         assert!(OpenStream::new(&budget).is_some());
     }
 
     #[test]
-    fn all_connections_together_have_a_bound_of_streams() {
+    fn the_streams_of_all_connections_are_bounded() {
         let total = Arc::new(GlobalBudget::default());
-        let accounts: Vec<_> = (0..ALL_STREAMS).map(|_| budget(&total)).collect();
-        let mut open: Vec<_> = accounts.iter().flat_map(OpenStream::new).collect();
-        assert_eq!(open.len(), ALL_STREAMS);
-        assert!(OpenStream::new(&accounts[0]).is_none());
+        let budgets: Vec<_> = (0..MAX_TOTAL_STREAMS).map(|_| budget(&total)).collect();
+        let mut open: Vec<_> = budgets.iter().flat_map(OpenStream::new).collect();
+        assert_eq!(open.len(), MAX_TOTAL_STREAMS);
+        assert!(OpenStream::new(&budgets[0]).is_none());
         open.pop();
-        assert!(OpenStream::new(&accounts[0]).is_some());
+        assert!(OpenStream::new(&budgets[0]).is_some());
     }
 
     #[tokio::test]
-    async fn a_connection_counts_as_unused_once_nothing_was_under_way_for_a_while() {
+    async fn a_connection_is_unused_after_a_period_without_calls() {
         let budget = budget(&Arc::default());
         let limit = Duration::from_millis(200);
         let unused = || tokio::time::timeout(3 * limit, budget.unused(limit));
@@ -281,7 +284,7 @@ mod tests {
         drop(stream);
         let calls = async {
             for _ in 0..40 {
-                drop(Reservation::call(&budget));
+                drop(Reservation::for_call(&budget));
                 sleep(limit / 10).await;
             }
         };
@@ -291,20 +294,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_is_never_over_is_found_out() {
+    async fn a_call_that_never_ends_is_stuck() {
         let budget = budget(&Arc::default());
         let limit = Duration::from_secs(1);
         let quiet = tokio::time::timeout(3 * limit, budget.stuck(limit));
         let short = async {
             for _ in 0..12 {
-                let call = Reservation::call(&budget);
+                let call = Reservation::for_call(&budget);
                 sleep(limit / 4).await;
                 drop(call);
             }
         };
         let (quiet, ()) = tokio::join!(quiet, short);
         assert!(quiet.is_err(), "short calls, one after the other, are not stuck");
-        let _call = Reservation::call(&budget);
+        let _call = Reservation::for_call(&budget);
         assert!(tokio::time::timeout(60 * limit, budget.stuck(limit)).await.is_ok());
     }
 }

@@ -1,31 +1,31 @@
-//! The bounds of a server.
+//! The limits of a server.
 
 use std::time::Duration;
 
-use super::call_count::LogCalls;
+use super::calls::count::LogCalls;
 
-/// The bounds of a server.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The longest that a call may take; a shorter `grpc-timeout` of the caller counts. A
-    /// connection whose client has not taken an answer long after that is closed.
+    /// The timeout of a call, unless the caller's `grpc-timeout` is shorter. A connection whose
+    /// client does not read an answer in half as much time again is closed.
     pub call_timeout: Duration,
-    /// Look-ups worked on at once, and as many mutations; more are refused at once with OVERLOADED.
-    /// A call counts once its message is there, and health does not count.
+    /// The maximum number of look-ups in flight, and of mutations; more are refused with
+    /// OVERLOADED. A call counts once its message has arrived. Health does not count.
     pub max_calls: usize,
-    /// Connections at once; more wait to be accepted.
+    /// The maximum number of connections; more wait to be accepted.
     pub max_connections: usize,
     /// The age at which a connection is asked to finish and reconnect, so that callers spread over
     /// new servers.
     pub connection_age: Duration,
-    /// The time without calls after which a connection is asked to reconnect when needed.
+    /// The time without calls after which a connection is closed.
     pub connection_idle: Duration,
-    /// The time that calls have to finish once the server is asked to stop.
+    /// The time for calls to finish once the server stops.
     pub drain: Duration,
-    /// Whether the calls of one connection are spread over all threads, as is best where the store
-    /// works on the caller's thread. Else they stay on one, as is best where it waits for servers.
+    /// Whether each call has a task of its own: best for a store that computes on the caller's
+    /// thread. For a store that waits for servers, calls best stay on their connection's task.
     pub task_per_call: bool,
-    /// The calls that have a line in the log.
+    /// The calls that are logged.
     pub log_calls: LogCalls,
 }
 

@@ -1,5 +1,5 @@
-//! The statuses of calls that never reach the directory: what breaks the protocol, what is over a
-//! bound of the server, and what is too late. Reasons and details are as in `status`.
+//! The statuses of calls that never reach the directory: protocol errors, exceeded limits and
+//! expired deadlines. Reasons and details are as in `status`.
 
 use std::time::Duration;
 
@@ -13,16 +13,12 @@ use super::rich_status::{limited, plain, retry, retry_after};
 /// The header that names the accepted encodings of messages (gRPC, "Compression").
 const ACCEPTED: &str = "grpc-accept-encoding";
 
-/// The status for a call when too many are under way.
+/// The status for a call when too many are in flight.
 pub fn overloaded() -> Status {
-    retry(
-        Code::ResourceExhausted,
-        "OVERLOADED",
-        "too many calls are under way: try again a little later",
-    )
+    retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are in flight: retry later")
 }
 
-/// The status for a call on one more connection of a caller that has its share of them.
+/// The status for a call on a connection beyond the caller's share.
 pub fn too_many_connections() -> Status {
     retry(
         Code::ResourceExhausted,
@@ -31,55 +27,55 @@ pub fn too_many_connections() -> Status {
     )
 }
 
-/// The status for a call of a caller that has half of the server's permits.
-pub fn share_taken() -> Status {
+/// The status for a call of a caller that holds its share of the permits.
+pub fn caller_share_exhausted() -> Status {
     retry(
         Code::ResourceExhausted,
         "RATE_LIMITED",
-        "this caller has half of all calls that may be under way: try again a little later",
+        "this caller has half of the calls that may be in flight: retry later",
     )
 }
 
-/// The status for a call of a caller that has spent its rate, and gets some back after `wait`.
-pub fn rate_spent(wait: Duration) -> Status {
-    let message = "this caller makes more calls a second than it may: slow down, or ask for a \
-        higher `rate` in the server's credentials file";
+/// The status for a call beyond the caller's rate, which recovers after `wait`.
+pub fn rate_limited(wait: Duration) -> Status {
+    let message = "this caller exceeds its calls per second: slow down, or ask for a higher `rate` \
+        in the server's credentials file";
     retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
 }
 
-/// The status for a look-up of a caller whose look-ups found nobody too often. It does not depend
-/// on what would have been found.
-pub fn misses_spent(wait: Duration) -> Status {
-    let message = "too many look-ups of this caller found nobody: slow down, or ask for more \
+/// The status for a look-up of a caller that exceeds its rate of misses, whether it would find a
+/// user or not.
+pub fn misses_limited(wait: Duration) -> Status {
+    let message = "too many look-ups of this caller found no user: slow down, or ask for more \
         `misses` in the server's credentials file";
     retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
 }
 
-/// The status for a call whose answer the server cannot hold, since others were not read. The call
-/// itself may have been done.
-pub fn unread() -> Status {
-    let message = "too many answers have not been read yet: read them, and send this call again, \
-        with its request_id";
+/// The status for a call whose answer exceeds the memory budget, as the client has not read others.
+/// The call itself may have succeeded.
+pub fn answers_unread() -> Status {
+    let message = "too many answers are unread: read them, then send this call again with its \
+        request_id";
     retry(Code::ResourceExhausted, "ANSWERS_UNREAD", message)
 }
 
-/// The status for one more stream on a connection that has enough of them.
+/// The status for a stream beyond the limit.
 pub fn too_many_streams() -> Status {
     retry(
         Code::ResourceExhausted,
         "OVERLOADED",
-        "too many streams are open: close one, or try again later",
+        "too many streams are open: close one, or retry later",
     )
 }
 
-/// The status for a call whose time is over.
-pub fn deadline(changes: bool) -> Status {
-    let message = match changes {
+/// The status for a call past its deadline.
+pub fn deadline(is_mutation: bool) -> Status {
+    let message = match is_mutation {
         true => {
-            "the call took too long; a mutation may still happen: send it again with the same \
+            "the call took too long; the mutation may still succeed: send it again with the same \
              request_id"
         }
-        false => "the call took too long: try again, or give it more time",
+        false => "the call took too long: retry, or allow more time",
     };
     plain(Code::DeadlineExceeded, "DEADLINE", message)
 }
@@ -91,61 +87,60 @@ pub fn message_too_large(limit: usize, value: usize) -> Status {
     limited(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", &message, limit, value)
 }
 
-/// The status for a request that is not one well-formed message.
-pub fn message_invalid(why: &str) -> Status {
-    plain(Code::InvalidArgument, "MESSAGE_INVALID", &format!("the message cannot be read: {why}"))
+/// The status for a request without exactly one well-formed message.
+pub fn message_invalid(cause: &str) -> Status {
+    plain(Code::InvalidArgument, "MESSAGE_INVALID", &format!("the message is invalid: {cause}"))
 }
 
-/// The status for a request with more headers than are looked at.
+/// The status for a request with too many headers.
 pub fn headers_too_large(limit: usize, value: usize) -> Status {
     let message = format!("the headers of a call have at most {limit} bytes, these have {value}");
     limited(Code::ResourceExhausted, "HEADERS_TOO_LARGE", &message, limit, value)
 }
 
-/// The status for a deadline that cannot be read.
+/// The status for a malformed timeout.
 pub fn timeout_invalid() -> Status {
-    let message = "grpc-timeout: at most eight digits, and one of the units H, M, S, m, u and n";
+    let message = "grpc-timeout: write at most eight digits and a unit: H, M, S, m, u or n";
     plain(Code::InvalidArgument, "TIMEOUT_INVALID", message)
 }
 
-/// The status for a message that is compressed.
+/// The status for a compressed message.
 pub fn compressed() -> Status {
-    let message = "compressed messages are not taken: send them as they are";
+    let message = "compressed messages are not supported: send them uncompressed";
     let mut status = plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", message);
     status.metadata_mut().insert(ACCEPTED, MetadataValue::from_static("identity"));
     status
 }
 
-/// The status for a service that is not served.
+/// The status for an unknown service.
 pub fn unknown_service() -> Status {
-    let message = "there is no such service: reflection lists those that there are";
+    let message = "unknown service: use reflection to list services";
     plain(Code::Unimplemented, "SERVICE_UNKNOWN", message)
 }
 
-/// The status for a method that the service does not have.
+/// The status for an unknown method of a known service.
 pub fn unknown_method() -> Status {
-    let message = "the service has no such method: reflection lists those that it has";
+    let message = "unknown method: use reflection to list methods";
     plain(Code::Unimplemented, "METHOD_UNKNOWN", message)
 }
 
-/// The status for the health of a service that is not served (grpc.health.v1, `Check`).
+/// The status for the health of an unknown service (grpc.health.v1, `Check`).
 pub fn unknown_health() -> Status {
     plain(
         Code::NotFound,
         "SERVICE_UNKNOWN",
-        "there is no such service: the empty name stands for the whole server",
+        "unknown service: the empty name means the whole server",
     )
 }
 
-/// The statuses of the RPC library, in the words of this API: they have no details, those of this
-/// API have some.
-pub fn translated(response: Response<Body>) -> Response<Body> {
+/// Translates a status of the RPC library, recognised by its lack of details.
+pub fn with_details(response: Response<Body>) -> Response<Body> {
     let Some(status) =
         Status::from_header_map(response.headers()).filter(|status| status.details().is_empty())
     else {
         return response;
     };
-    let status = match status.code() {
+    let detailed = match status.code() {
         Code::OutOfRange => plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", status.message()),
         Code::Internal => message_invalid(status.message()),
         Code::Unimplemented if response.headers().contains_key(ACCEPTED) => compressed(),
@@ -153,5 +148,5 @@ pub fn translated(response: Response<Body>) -> Response<Body> {
         _ => return response,
     };
 
-    status.into_http()
+    detailed.into_http()
 }

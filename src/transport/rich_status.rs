@@ -1,5 +1,4 @@
-//! gRPC statuses with rich details (AIP-193): a reason for programs to act on, and a message for
-//! people.
+//! gRPC statuses with rich details (AIP-193): a reason for programs, and a message for people.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,15 +9,15 @@ use tonic_types::{ErrorDetails, StatusExt};
 /// The `domain` of every `ErrorInfo`.
 const DOMAIN: &str = "polynym";
 
-/// When to try again where the server or its store is short of something.
-const RETRY: Duration = Duration::from_secs(1);
+/// The default delay before a retry.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The status for a fault of this program.
+/// The status for a bug of this program.
 pub fn internal() -> Status {
     plain(Code::Internal, "INTERNAL", "internal error")
 }
 
-/// A status with a reason and nothing else.
+/// A status with a reason only.
 pub fn plain(code: Code, reason: &str, message: &str) -> Status {
     detailed(code, message, info(reason, []))
 }
@@ -28,19 +27,19 @@ pub fn detailed(code: Code, message: &str, details: ErrorDetails) -> Status {
     Status::with_error_details(code, message, details)
 }
 
-/// A status with the delay for the next attempt.
+/// A status with the default retry delay.
 pub fn retry(code: Code, reason: &str, message: &str) -> Status {
-    retry_after(code, reason, message, RETRY)
+    retry_after(code, reason, message, RETRY_DELAY)
 }
 
-/// A status with this delay for the next attempt.
+/// A status with this retry delay.
 pub fn retry_after(code: Code, reason: &str, message: &str, delay: Duration) -> Status {
     let mut details = info(reason, []);
     details.set_retry_info(Some(delay));
     Status::with_error_details(code, message, details)
 }
 
-/// A status for what is over a limit.
+/// A status for a value beyond a limit.
 pub fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
     let details = info(reason, [("limit", limit.to_string()), ("value", value.to_string())]);
     Status::with_error_details(code, message, details)

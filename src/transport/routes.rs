@@ -1,4 +1,4 @@
-//! The seam between the transport and the services that it carries.
+//! The interface between the transport and its services.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::request_body::RequestBody;
+use super::calls::request_body::RequestBody;
 use crate::access::{Call, Caller};
 
-/// The services of a server, as the transport sees them.
+/// The services of a server.
 pub trait Routes: Send + Sync + 'static {
     /// The target of a call.
     type Target: Target;
@@ -17,21 +17,21 @@ pub trait Routes: Send + Sync + 'static {
     /// Whether callers need credentials.
     fn needs_credentials(&self) -> bool;
 
-    /// The caller of a client's certificate with these names, without a token.
-    fn certified(&self, names: &[String]) -> Option<Arc<Caller>>;
+    /// The caller with a client certificate of these names, without a token.
+    fn certified_caller(&self, names: &[String]) -> Option<Arc<Caller>>;
 
-    /// Checks by its headers whether a call may be made, on a connection whose client's certificate
-    /// has these `names`, and leaves its caller with the request. A call of health has none.
+    /// Authorizes a call by its headers and the `names` of its client's certificate, and adds the
+    /// [`Call`] to the request's extensions. A call of health has none.
     ///
     /// # Errors
-    /// The status of the refusal, and the caller if it is known.
+    /// The call is refused.
     fn authorize<B>(
         &self,
         request: &mut Request<B>,
         names: &[String],
     ) -> Result<Option<Arc<Call>>, Refusal>;
 
-    /// Carries out a call.
+    /// Executes a call.
     fn call(
         &self,
         target: Self::Target,
@@ -43,37 +43,36 @@ pub trait Routes: Send + Sync + 'static {
 pub struct Refusal {
     /// The call, if its caller is known.
     pub call: Option<Arc<Call>>,
-    /// The answer.
+    /// The status of the refusal.
     pub status: Status,
 }
 
-/// The treatment of a call.
+/// The method that a call targets.
 pub trait Target: Copy + Send + Sync {
     /// The target of a path such as `/polynym.v1.DirectoryService/GetUser`.
-    fn of(path: &str) -> Self;
+    fn from_path(path: &str) -> Self;
 
-    /// The number of the method, less than 64.
+    /// The number of the method, below 64.
     fn index(self) -> usize;
 
-    /// The name of the method, as metrics have it.
+    /// The name of the method in metrics.
     fn name(self) -> &'static str;
 
-    /// Whether the call is a stream, which stays open until its caller leaves.
+    /// Whether the call is a long-lived stream.
     fn is_stream(self) -> bool;
 
     /// The size of the largest request message, in bytes.
-    fn message_bytes(self) -> usize;
+    fn max_message_bytes(self) -> usize;
 
-    /// The permits of which the call takes one; health takes none, since it must answer under any
-    /// load.
-    fn permits(self) -> Option<Permits>;
+    /// The kind of permit that the call takes. Health takes none, as it must answer under any load.
+    fn permit_kind(self) -> Option<PermitKind>;
 }
 
-/// The two pools of permits. While a disk hangs, mutations use up theirs, and reads go on.
+/// The kinds of permits. While a disk hangs, mutations use up theirs, and reads continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permits {
+pub enum PermitKind {
     /// For calls that only read.
-    Reads,
-    /// For calls that may change something.
-    Mutations,
+    Read,
+    /// For calls that may write.
+    Mutation,
 }

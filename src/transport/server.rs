@@ -1,4 +1,4 @@
-//! Accepts connections until it is stopped, then lets calls under way finish.
+//! Accepts connections until shutdown, then lets calls in flight finish.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::call_handler::CallHandler;
+use super::calls::handler::CallHandler;
 use super::connection;
+use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 use super::options::Options;
 use super::routes::Routes;
-use super::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 
-/// A place where connections are accepted.
+/// A socket that accepts connections.
 pub struct Listener {
     /// The socket.
     pub tcp: TcpListener,
-    /// The encryption, if there is any.
+    /// TLS, if it is configured.
     pub tls: Option<Tls>,
 }
 
 impl Listener {
-    /// Keeps the certificate up to date.
+    /// Reloads the certificate in a loop.
     pub async fn reload(&self) -> Infallible {
         match &self.tls {
             Some(tls) => tls.reload().await,
@@ -31,7 +31,7 @@ impl Listener {
         }
     }
 
-    /// The next connection. Where the machine has no file left for it, some may be free soon.
+    /// Accepts the next connection. Retries after errors: file descriptors may become free.
     pub async fn next(&self) -> TcpStream {
         loop {
             match self.tcp.accept().await {
@@ -40,7 +40,7 @@ impl Listener {
                     return stream;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -49,14 +49,14 @@ impl Listener {
 }
 
 impl From<TcpListener> for Listener {
-    /// Without encryption.
+    /// A listener without TLS.
     fn from(tcp: TcpListener) -> Self {
         Self { tcp, tls: None }
     }
 }
 
-/// Serves `routes` on `listener` until `shutdown` completes. Then further calls are refused, and
-/// calls under way may finish within [`Options::drain`].
+/// Serves `routes` on `listener` until `shutdown` completes. Then new calls are refused, and calls
+/// in flight may finish within [`Options::drain`].
 pub async fn serve<R: Routes>(
     listener: Listener,
     routes: R,
@@ -69,7 +69,7 @@ pub async fn serve<R: Routes>(
     tokio::select! {
         () = accept(&listener, &mut connections, &handler, options, &draining) => {}
         never = listener.reload() => match never {},
-        never = measure(&listener, &handler) => match never {},
+        never = update_gauges(&listener, &handler) => match never {},
         () = shutdown => {}
     }
 
@@ -92,22 +92,22 @@ async fn accept<R: Routes>(
     options: Options,
     draining: &watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(options.max_connections));
-    while let Ok(place) = places.clone().acquire_owned().await {
+    let permits = Arc::new(Semaphore::new(options.max_connections));
+    while let Ok(permit) = permits.clone().acquire_owned().await {
         let stream = listener.next().await;
         let (handler, draining) = (handler.clone(), draining.clone());
         let tls = listener.tls.clone();
         connections.spawn(async move {
             let cut_off = connection::accept(stream, tls, handler, options, draining).await;
-            drop(place);
+            drop(permit);
             cut_off
         });
         while connections.try_join_next().is_some() {}
     }
 }
 
-/// Sets the gauges of what is in use, in a loop.
-async fn measure<R: Routes>(listener: &Listener, handler: &CallHandler<R>) -> Infallible {
+/// Updates the gauges in a loop.
+async fn update_gauges<R: Routes>(listener: &Listener, handler: &CallHandler<R>) -> Infallible {
     loop {
         handler.set_gauges();
         if let Some(tls) = &listener.tls {

@@ -152,11 +152,11 @@ fn all_configuration_errors_are_reported_with_their_origin() {
     ]);
     let output = command.env("POLYNYM_CACHE", "lots").output().unwrap();
     let parts = [
-        "5 faults",
-        &format!("file {path} key max_cals: there is no such key; did you mean max_calls?"),
+        "5 errors",
+        &format!("file {path} key max_cals: unknown key; did you mean max_calls?"),
         &format!("file {path} key drain: "),
         "flag --listen: ",
-        "flag --store: the address names no database",
+        "flag --store: the address has no database",
         "environment POLYNYM_CACHE: ",
     ];
     assert_fails(&output, 2, &parts);

@@ -1,7 +1,9 @@
 //! Sample users in a store.
 
+use std::sync::Arc;
+
 use locality_uuid::LocalityId;
-use polynym::directory::{Mutation, NewIdentity, NewUser, Store, Tenant, Timestamp, UserChange};
+use polynym::directory::{Mutation, NewIdentity, NewUser, Tenant, Timestamp, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::sample;
 use polynym::store::embedded::{Embedded, Options};
@@ -24,18 +26,18 @@ fn squatter() -> Mutation {
 #[tokio::test]
 async fn only_missing_sample_users_are_loaded() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Embedded::open(folder.path(), Options::default()).unwrap();
+    let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap()).backend();
     let (loaded, refused) = sample::load(&store).await.unwrap();
     assert!(loaded >= 24 && refused == 0, "{loaded} {refused}");
     assert_eq!(sample::load(&store).await.unwrap(), (0, 0));
-    assert!(store.tenant(&Tenant::DEFAULT).await.unwrap().is_some());
+    assert!(store.tenants.tenant(&Tenant::DEFAULT).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn loading_takes_no_identifier_from_its_owner() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Embedded::open(folder.path(), Options::default()).unwrap();
-    store.mutate(squatter()).await.unwrap();
+    let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap()).backend();
+    store.mutations.mutate(squatter()).await.unwrap();
     let (loaded, refused) = sample::load(&store).await.unwrap();
     assert!(loaded >= 24 && refused == 1, "{loaded} {refused}");
 }

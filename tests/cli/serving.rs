@@ -104,7 +104,7 @@ fn a_store_in_use_is_reported() {
 #[test]
 fn a_server_without_credentials_logs_a_warning() {
     for (listen, part) in
-        [("127.0.0.1:0", "every user of this machine"), ("0.0.0.0:0", "whoever reaches")]
+        [("127.0.0.1:0", "every user of this machine"), ("0.0.0.0:0", "anybody who reaches")]
     {
         let folder = tempfile::tempdir().unwrap();
         let log = tempfile::NamedTempFile::new().unwrap();

@@ -38,7 +38,7 @@ fn a_server_of_another_protocol_is_reported() {
 
     for command in COMMANDS {
         let output = polynym(&[command, &["--server", &url]].concat()).output().unwrap();
-        assert_fails(&output, 1, &["is no Polynym server", "check the --server"]);
+        assert_fails(&output, 1, &["not a Polynym server", "check the --server"]);
         assert!(!out(&output).contains("calls_per_second"));
     }
 }

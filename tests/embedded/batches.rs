@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym::directory::{Consistency, Store, UserChange, View};
+use polynym::directory::{Backend, Consistency, UserChange, View};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::embedded::Options;
 
@@ -19,10 +20,15 @@ fn name(n: usize) -> Identifier {
 }
 
 /// Resolves all names in one batch, in a loop, and asserts that the user owns exactly one.
-async fn watch(store: Arc<dyn Store>, done: Arc<AtomicBool>, batches: Arc<AtomicUsize>) {
+async fn watch(store: Backend, done: Arc<AtomicBool>, batches: Arc<AtomicUsize>) {
     let keys: Vec<_> = (0..NAMES).map(|n| IdentityKey::new("default", &name(n))).collect();
     while !done.load(Ordering::Relaxed) {
-        let found = store.resolve(&keys, Consistency::Latest, View::Full).await.unwrap().found;
+        let found = store
+            .lookups
+            .resolve(&keys, Consistency::Latest, View::Full, Duration::ZERO)
+            .await
+            .unwrap()
+            .found;
         let owned: Vec<_> = (0..NAMES).filter(|n| matches!(found[*n], Ok(Some(_)))).collect();
         assert_eq!(owned.len(), 1, "names of a user who owns one: {owned:?}");
         batches.fetch_add(1, Ordering::Relaxed);
@@ -33,8 +39,9 @@ async fn watch(store: Arc<dyn Store>, done: Arc<AtomicBool>, batches: Arc<Atomic
 async fn a_batch_reads_one_snapshot() {
     let folder = Folder::new(Options::default());
     let store = folder.open().await.unwrap();
-    store.mutate(users::creation(1)).await.unwrap();
+    store.mutations.mutate(users::creation(1)).await.unwrap();
     store
+        .mutations
         .mutate(users::mutation(users::id(1), UserChange::Link(users::identity(name(0)))))
         .await
         .unwrap();
@@ -45,7 +52,7 @@ async fn a_batch_reads_one_snapshot() {
     while !watcher.is_finished() && (moves < NAMES || batches.load(Ordering::Relaxed) < BATCHES) {
         let replace =
             UserChange::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
-        store.mutate(users::mutation(users::id(1), replace)).await.unwrap();
+        store.mutations.mutate(users::mutation(users::id(1), replace)).await.unwrap();
         moves += 1;
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym::directory::{Store, Timestamp};
+use polynym::directory::{Mutations, Timestamp};
 use polynym::store::embedded::{Embedded, Options};
 use redb::{ReadableDatabase, TableDefinition};
 
@@ -30,14 +30,14 @@ async fn clock_jumps_under_load_harm_no_user() {
 async fn clock_jumps_lose_no_event() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap());
-    clocks::histories(clocks::Scene::watched(store.clone(), store).await).await;
+    clocks::histories(clocks::Scene::new(store.backend()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clock_jumps_count_each_call_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap());
-    clocks::usage(clocks::Scene::counting(store.clone(), store).await).await;
+    clocks::usage(clocks::Scene::new(store.backend()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 
-use polynym::directory::{Error, Store, UserChange};
+use polynym::directory::{Error, Mutations, Reads, UserChange};
 use polynym::store::embedded::OpenError;
 use tokio::runtime::Runtime;
 

@@ -31,5 +31,5 @@ async fn damaged_users_do_not_block_the_expiry_of_others() {
     }
 
     transaction.commit().unwrap();
-    user_1_is_purged(Arc::new(open(folder.path()).unwrap())).await;
+    user_1_is_purged(Arc::new(open(folder.path()).unwrap()).backend()).await;
 }

@@ -4,23 +4,24 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    ConflictPolicy, Directory, EncodedUser, Error, ItemResult, Limits, NewUser, Store, Tenant,
-    UserChange, View,
+    Backend, Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
+    LookUps, NewUser, Reads, Resolved, StoredRules, Tenant, UserChange, View,
 };
+use polynym::identifier::IdentityKey;
 use polynym::store::embedded::Options;
-use polynym::store::layer::LookUpLayer;
 
 use super::Folder;
 use super::support::users::{self, email, identity, mutation};
 
 /// A store that executes a mutation before a given read.
 struct InterleavedStore {
-    inner: Arc<dyn Store>,
+    inner: Backend,
     /// The user and its mutation, keyed by the number of the read.
     changes: Mutex<HashMap<usize, (usize, UserChange)>>,
     reads: AtomicUsize,
@@ -32,16 +33,22 @@ impl InterleavedStore {
         let read = self.reads.fetch_add(1, Relaxed);
         let change = self.changes.lock().unwrap().remove(&read);
         if let Some((user, change)) = change {
-            self.inner.mutate(mutation(users::id(user), change)).await?;
+            self.inner.mutations.mutate(mutation(users::id(user), change)).await?;
         }
         Ok(())
     }
 }
 
 #[async_trait]
-impl LookUpLayer for InterleavedStore {
-    fn inner(&self) -> &dyn Store {
-        &*self.inner
+impl LookUps for InterleavedStore {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+        max_staleness: Duration,
+    ) -> Result<Resolved, Error> {
+        self.inner.lookups.resolve(keys, consistency, view, max_staleness).await
     }
 
     async fn get(
@@ -51,7 +58,22 @@ impl LookUpLayer for InterleavedStore {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.interleave().await?;
-        self.inner.get(tenant, ids, view).await
+        self.inner.lookups.get(tenant, ids, view).await
+    }
+}
+
+#[async_trait]
+impl Reads for InterleavedStore {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        self.inner.reads.rules(consistency).await
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        self.inner.reads.claims(keys).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.inner.reads.check().await
     }
 
     async fn get_snapshot(
@@ -61,7 +83,7 @@ impl LookUpLayer for InterleavedStore {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.interleave().await?;
-        self.inner.get_snapshot(tenant, ids, view).await
+        self.inner.reads.get_snapshot(tenant, ids, view).await
     }
 }
 
@@ -79,17 +101,17 @@ async fn look_up(change: Option<(usize, (usize, UserChange))>) -> [Resolution; 2
     let inner = folder.open().await.unwrap();
     for n in 0..4 {
         let new_user = NewUser { identities: vec![identity(email(n))], ..NewUser::default() };
-        inner.mutate(mutation(users::id(n), UserChange::Create(new_user))).await.unwrap();
+        inner.mutations.mutate(mutation(users::id(n), UserChange::Create(new_user))).await.unwrap();
     }
 
-    inner.mutate(mutation(users::id(0), merge(1))).await.unwrap();
+    inner.mutations.mutate(mutation(users::id(0), merge(1))).await.unwrap();
     let store = Arc::new(InterleavedStore {
-        inner,
+        inner: inner.clone(),
         changes: Mutex::new(change.into_iter().collect()),
         reads: AtomicUsize::new(0),
     });
-    let directory =
-        Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
+    let backend = Backend { lookups: store.clone(), reads: store.clone(), ..inner };
+    let directory = Directory::new(backend, Generator::new(Mode::Variable), Limits::default());
     let id = users::id(1);
     let got = directory
         .get(&users::context(Tenant::DEFAULT, "Get"), &id.to_string(), View::Full)

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use polynym::directory::Mutations;
 use polynym::store::embedded::OpenError;
 use redb::{Database, TableDefinition};
 
@@ -151,7 +152,6 @@ fn a_dangling_link_is_left_unchanged() {
 
 #[tokio::test]
 async fn a_folder_is_opened_by_one_store_at_a_time() {
-    use polynym::directory::Store;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("made/when/opened");
     let store = open(&path).unwrap();

@@ -150,7 +150,7 @@ async fn stored_forms_do_not_change() {
         let store = open(folder.path()).unwrap();
         fill(&store).await;
         if version >= INBOXED {
-            fill_inboxes(&store, &store).await;
+            fill_inboxes(&store).await;
         }
         let filled = records(&store).await;
         drop(store);
@@ -175,9 +175,10 @@ async fn an_older_store_keeps_the_first_rules_until_upgraded() {
         let rules = later_rules().version();
         untouched(&IntegritySession::open_supporting(folder.path(), rules).unwrap()).await;
         assert!(open(folder.path()).is_err(), "a program without these rules has opened it");
-        moved(Arc::new(
-            Embedded::open_supporting(folder.path(), Options::default(), rules).unwrap(),
-        ))
+        moved(
+            Arc::new(Embedded::open_supporting(folder.path(), Options::default(), rules).unwrap())
+                .backend(),
+        )
         .await;
     }
 }

@@ -1,9 +1,7 @@
 //! Group commit: mutations that share a sync have the same outcomes as single ones.
 
-use std::sync::Arc;
-
 use conformance::StoreFactory;
-use polynym::directory::{Error, Outcome, Store, Update, UserChange};
+use polynym::directory::{Backend, Error, Outcome, Update, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::embedded::Options;
 
@@ -34,10 +32,10 @@ fn script(caller: usize) -> Vec<UserChange> {
     changes.collect()
 }
 
-async fn run(store: Arc<dyn Store>, caller: usize) -> Vec<Result<Outcome, Error>> {
-    let mut outcomes = vec![store.mutate(users::creation(caller)).await];
+async fn run(store: Backend, caller: usize) -> Vec<Result<Outcome, Error>> {
+    let mut outcomes = vec![store.mutations.mutate(users::creation(caller)).await];
     for change in script(caller) {
-        outcomes.push(store.mutate(users::mutation(users::id(caller), change)).await);
+        outcomes.push(store.mutations.mutate(users::mutation(users::id(caller), change)).await);
     }
     outcomes
 }
@@ -46,9 +44,13 @@ async fn run(store: Arc<dyn Store>, caller: usize) -> Vec<Result<Outcome, Error>
 async fn outcomes(group_limit: usize) -> Vec<String> {
     let folder = Folder::new(Options { group_limit, ..Options::default() });
     let store = folder.open().await.unwrap();
-    store.mutate(users::creation(1_000)).await.unwrap();
+    store.mutations.mutate(users::creation(1_000)).await.unwrap();
     let shared = users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap());
-    store.mutate(users::mutation(users::id(1_000), UserChange::Link(shared))).await.unwrap();
+    store
+        .mutations
+        .mutate(users::mutation(users::id(1_000), UserChange::Link(shared)))
+        .await
+        .unwrap();
     let callers: Vec<_> =
         (0..CALLERS).map(|caller| tokio::spawn(run(store.clone(), caller))).collect();
     let mut outcomes = Vec::new();
@@ -83,14 +85,14 @@ async fn one_async_thread_is_enough() {
     let tasks: Vec<_> = (0..50)
         .map(|n| {
             let store = store.clone();
-            tokio::spawn(async move { store.mutate(users::creation(n)).await })
+            tokio::spawn(async move { store.mutations.mutate(users::creation(n)).await })
         })
         .collect();
     for task in tasks {
         task.await.unwrap().unwrap();
     }
     for n in 0..50 {
-        assert!(users::look_up(&*store, n).await.unwrap());
+        assert!(users::look_up(&*store.lookups, n).await.unwrap());
     }
-    assert!(!users::look_up(&*store, 50).await.unwrap());
+    assert!(!users::look_up(&*store.lookups, 50).await.unwrap());
 }

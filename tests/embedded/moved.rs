@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Error, Store};
+use polynym::directory::{Error, Mutations, Reads};
 use polynym::store::embedded::{Embedded, OpenError};
 use tempfile::TempDir;
 

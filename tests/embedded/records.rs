@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::Store;
+use polynym::directory::Mutations;
 use redb::TableDefinition;
 
 use super::{database, open};
@@ -32,5 +32,5 @@ async fn a_damaged_record_affects_no_other() {
         records.insert(users::id(USER).as_bytes(), &b"not a record"[..]).unwrap();
     }
     transaction.commit().unwrap();
-    fails_alone(Arc::new(open(folder.path()).unwrap())).await;
+    fails_alone(Arc::new(open(folder.path()).unwrap()).backend()).await;
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use polynym::directory::{
-    Mutation, NewUser, Policies, PolicyUpdate, Store, TenantChange, UserChange, View,
+    LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, Reads, TenantChange, UserChange,
+    View,
 };
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
 use polynym::store::embedded::{Embedded, OpenError, Options, status, upgrade_to};
@@ -132,7 +133,11 @@ fn add_fields(folder: &Path) {
 }
 
 async fn mutate_all(store: &Embedded) {
-    let found = store.resolve(&users::keys(1), Default::default(), View::Full).await.unwrap().found;
+    let found = store
+        .resolve(&users::keys(1), Default::default(), View::Full, Duration::ZERO)
+        .await
+        .unwrap()
+        .found;
     assert!(found.into_iter().all(|found| found.unwrap().is_some()));
     store.mutate(users::mutation(users::id(1), UserChange::Disable)).await.unwrap();
     let change = TenantChange::Set(PolicyUpdate { keep_last: Some(true), ..Default::default() });

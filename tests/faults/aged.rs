@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use polynym::directory::{Consistency, Error, Resolved, Store, View};
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
+};
 use polynym::identifier::IdentityKey;
-use polynym::store::layer::LookUpLayer;
 use polynym::store::lookup_cache::Cached;
 use polynym::store::mongo::{Mongo, Options};
 
-use super::audit::State;
-use super::caller::{Caller, Direct, Lagging};
-use super::load::{Length, Load, Plan};
-use super::place::{PATIENCE, fresh, limit_transactions, prepare, print_line};
+use crate::audit::State;
+use crate::caller::{Caller, Direct, Lagging};
+use crate::load::{Length, Load, Plan};
+use crate::place::{PATIENCE, fresh, limit_transactions, prepare, print_line};
 use crate::servers::{Layout, ReplicaSet, Signal};
 
 /// The ages that callers accept.
@@ -26,23 +28,29 @@ const PLAN: Plan = Plan { callers: 16, creates: false, ..Plan::DEFAULT };
 
 /// A store whose callers accept answers of some age.
 struct Accepting {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn LookUps>,
     age: Duration,
 }
 
 #[async_trait]
-impl LookUpLayer for Accepting {
-    fn inner(&self) -> &dyn Store {
-        &*self.inner
-    }
-
+impl LookUps for Accepting {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        _: Duration,
     ) -> Result<Resolved, Error> {
-        self.inner.resolve_within(keys, consistency, view, self.age).await
+        self.inner.resolve(keys, consistency, view, self.age).await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.inner.get(tenant, ids, view).await
     }
 }
 
@@ -51,11 +59,13 @@ impl LookUpLayer for Accepting {
 /// first.
 async fn callers(uri: &str, strict: Consistency) -> Vec<Arc<dyn Caller>> {
     let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
-    let store = Mongo::open(uri, options).await.unwrap();
+    let store = Arc::new(Mongo::open(uri, options).await.unwrap());
     let cache = store.cache().unwrap().clone();
-    let store: Arc<dyn Store> = Arc::new(Cached::new(Arc::new(store), cache));
+    let backend = store.backend();
+    let reads = backend.reads.clone();
+    let cached = backend.layered(|inner| Cached::new(inner, reads, cache));
     let accepting = |age, consistency| Direct {
-        store: Arc::new(Accepting { inner: store.clone(), age }),
+        store: cached.clone().layered(|inner| Accepting { inner, age }),
         consistency,
     };
     let mut callers: Vec<Arc<dyn Caller>> = vec![

@@ -15,7 +15,7 @@ use polynym::store::integrity::{Finding, Observer, verify};
 use polynym::store::mongo::{IntegritySession, Supported};
 use tokio::time::sleep;
 
-use super::caller::{Call, Caller, Names, Reply, listed, name, number};
+use crate::caller::{Call, Caller, Names, Reply, listed, name, number};
 use crate::servers::Process;
 
 /// The owner of each name.

@@ -2,15 +2,15 @@
 //! this process, or to a server.
 
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits, Mutation,
-    NewUser, State, Store, Tenant, Timestamp, User, UserChange, View,
+    Backend, ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits,
+    Mutation, NewUser, State, Tenant, Timestamp, User, UserChange, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::proto::v1;
@@ -19,8 +19,8 @@ use tonic::Status;
 use tonic_types::StatusExt;
 use uuid::Uuid;
 
-use super::place::PATIENCE;
 use crate::calls::{self, Client};
+use crate::place::PATIENCE;
 use crate::users::{self, identity};
 
 /// A call.
@@ -121,7 +121,7 @@ pub trait Caller: Send + Sync {
 
     /// Whether the answer to a look-up may be older than the call: it shows what was acknowledged
     /// before the call, or so long before it as look-ups [may be
-    /// stale](super::ledger::Ledger::may_be_stale).
+    /// stale](crate::ledger::Ledger::may_be_stale).
     fn may_lag(&self, _call: &Call) -> bool {
         false
     }
@@ -205,7 +205,7 @@ pub fn listed(user: &User) -> Names {
 
 /// Calls a store.
 pub struct Direct {
-    pub store: Arc<dyn Store>,
+    pub store: Backend,
     pub consistency: Consistency,
 }
 
@@ -235,7 +235,11 @@ impl Direct {
     }
 
     async fn resolve(&self, name: usize) -> Result<Reply, Error> {
-        let resolved = self.store.resolve(&[key(name)], self.consistency, View::Full).await?;
+        let resolved = self
+            .store
+            .lookups
+            .resolve(&[key(name)], self.consistency, View::Full, Duration::ZERO)
+            .await?;
         let [found] = <[_; 1]>::try_from(resolved.found)
             .unwrap_or_else(|all| panic!("{} answers", all.len()));
         Ok(found?.map_or(Reply::Nobody, |found| {
@@ -245,7 +249,8 @@ impl Direct {
     }
 
     async fn get(&self, user: usize) -> Result<Reply, Error> {
-        let users = self.store.get(&Tenant::DEFAULT, &[users::id(user)], View::Full).await?;
+        let users =
+            self.store.lookups.get(&Tenant::DEFAULT, &[users::id(user)], View::Full).await?;
         match users.into_iter().next().unwrap()? {
             Some(found) if matches!(found.state(), State::Merged { .. }) => self.follow(user).await,
             found => Ok(Reply::User(found.as_ref().map(|user| listed(&user.decode().unwrap())))),
@@ -276,7 +281,7 @@ impl Caller for Direct {
             Call::Resolve(name) => self.resolve(*name).await,
             Call::Get(user) => self.get(*user).await,
             mutation => {
-                let outcome = self.store.mutate(Self::mutation(mutation, request)).await;
+                let outcome = self.store.mutations.mutate(Self::mutation(mutation, request)).await;
                 outcome.and_then(|outcome| Ok(Reply::Done(Some(listed(&outcome.into_user()?)))))
             }
         };

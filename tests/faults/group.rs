@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::audit::State;
-use super::caller::{Call, Names, Reply};
-use super::ledger::{Entry, History};
+use crate::audit::State;
+use crate::caller::{Call, Names, Reply};
+use crate::ledger::{Entry, History};
 use crate::linear::{Event, Model, check};
 
 /// The users with the numbers `n * USERS ..` and the names with the numbers `n * NAMES ..`.

@@ -5,15 +5,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Consistency, Store};
+use polynym::directory::Consistency;
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::Options;
 
-use super::audit::{State, no_transaction};
-use super::caller::{Caller, Direct};
-use super::group::Group;
-use super::load::{Length, Load, Plan};
-use super::place::{OwnSet, PATIENCE, fresh, long, open, prepare, print_line};
+use crate::audit::{State, no_transaction};
+use crate::caller::{Caller, Direct};
+use crate::group::Group;
+use crate::load::{Length, Load, Plan};
+use crate::place::{OwnSet, PATIENCE, fresh, long, open, prepare, print_line};
 
 const PLAN: Plan = Plan {
     callers: 16,
@@ -63,8 +63,8 @@ async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
 
 async fn on_the_embedded_store(plan: Plan, length: Length) {
     let folder = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> =
-        Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
+    let store = Embedded::open(folder.path(), embedded::Options::default()).unwrap();
+    let store = Arc::new(store).backend();
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
     load.go_on(length).await;

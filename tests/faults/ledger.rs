@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use super::audit::State;
-use super::caller::{Call, Names, Reply};
-use super::group;
+use crate::audit::State;
+use crate::caller::{Call, Names, Reply};
+use crate::group;
 use crate::linear::{Event, Model, check};
 
 /// A call and its answer.

@@ -10,11 +10,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::audit::State;
-use super::caller::{Call, Caller, Reply};
-use super::group::Group;
-use super::ledger::{Entry, Ledger};
-use super::place::PATIENCE;
+use crate::audit::State;
+use crate::caller::{Call, Caller, Reply};
+use crate::group::Group;
+use crate::ledger::{Entry, Ledger};
+use crate::place::PATIENCE;
 
 /// The calls that callers make.
 #[derive(Clone, Copy, Debug)]

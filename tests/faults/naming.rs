@@ -9,11 +9,13 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use polynym::directory::search::Filter;
-use polynym::directory::{Error, Mutation, NewUser, Store, Tenant, User, UserChange, Value, View};
+use polynym::directory::{
+    Backend, Error, Mutation, NewUser, Tenant, User, UserChange, Value, View,
+};
 use polynym::identifier::Rules;
 use polynym::store::mongo::Options;
 
-use super::place::{OwnSet, PATIENCE, cluster, fresh, open, prepare, prepare_sharded};
+use crate::place::{OwnSet, PATIENCE, cluster, fresh, open, prepare, prepare_sharded};
 use crate::users;
 
 /// Servers that are at work.
@@ -50,17 +52,17 @@ fn creation(server: usize, n: usize) -> Mutation {
 }
 
 /// Creates a user. On a busy cluster an attempt may have to give up, and leaves nothing.
-async fn create_one(store: &dyn Store, creation: Mutation) -> User {
+async fn create_one(store: &Backend, creation: Mutation) -> User {
     let since = Instant::now();
     loop {
-        match store.mutate(creation.clone()).await {
+        match store.mutations.mutate(creation.clone()).await {
             Err(Error::Unavailable(_)) if since.elapsed() < PATIENCE => {}
             outcome => return outcome.unwrap().into_user().unwrap(),
         }
     }
 }
 
-async fn create(store: &dyn Store, server: usize) -> Vec<User> {
+async fn create(store: &Backend, server: usize) -> Vec<User> {
     let created = (0..USERS).map(|n| create_one(store, creation(server, n)));
     stream::iter(created.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
 }
@@ -70,20 +72,21 @@ async fn servers_agree(uri: &str, database: &Database) {
     for _ in 0..SERVERS {
         stores.push(open(uri, Options::default(), false).await);
     }
-    let created = stores.iter().enumerate().map(|(n, store)| create(&**store, n));
+    let created = stores.iter().enumerate().map(|(n, store)| create(store, n));
     let created: Vec<_> = join_all(created).await.into_iter().flatten().collect();
     assert_eq!(names_have_one_token(database).await, SERVERS * USERS + USERS + 7);
 
     stores.push(open(uri, Options::default(), false).await);
     let ids: Vec<_> = created.iter().map(|user| user.id).collect();
     for store in &stores {
-        let found = store.get(&Tenant::DEFAULT, &ids, View::Full).await.unwrap();
+        let found = store.lookups.get(&Tenant::DEFAULT, &ids, View::Full).await.unwrap();
         for (found, wanted) in found.into_iter().zip(&created) {
             assert_eq!(&found.unwrap().unwrap().decode().unwrap(), wanted);
         }
         let lead = Filter::parse("attributes.\"shared 5\" = 5", &[Rules::PRESENT]).unwrap();
         let lead = lead.leads().remove(0);
-        let found = store.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await.unwrap();
+        let found =
+            store.search.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await.unwrap();
         let found: BTreeSet<_> = found.into_iter().map(|found| found.user.id).collect();
         assert_eq!(found, (0..SERVERS).map(|server| users::id(server * USERS + 5)).collect());
     }

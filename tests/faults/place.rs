@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use mongodb::bson::Binary;
 use mongodb::bson::{Bson, doc, spec::BinarySubtype};
-use polynym::directory::Store;
+use polynym::directory::Backend;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::mongo::{Mongo, Options};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-use super::caller::key;
+use crate::caller::key;
 use crate::servers::misled::Misled;
 use crate::servers::{Hashed, Layout, Process, ReplicaSet, Sharded, make};
 use crate::users;
@@ -151,14 +151,14 @@ pub async fn shards_of_names(cluster: &Sharded, store: &str, names: usize) -> Ve
 }
 
 /// Opens the store at `uri`.
-pub async fn open(uri: &str, options: Options, coalesce: bool) -> Arc<dyn Store> {
+pub async fn open(uri: &str, options: Options, coalesce: bool) -> Backend {
     let store = Arc::new(Mongo::open(uri, options).await.unwrap_or_else(|error| panic!("{error}")));
-    let misled = Arc::new(Misled::new(store.clone(), store.hints().clone()));
+    let misled = store.backend().layered(|inner| Misled::new(inner, store.hints().clone()));
     if !coalesce {
         return misled;
     }
-    let coalesced = Coalesced::new(misled, coalesce::Options::default());
-    Arc::new(coalesced.with_short_timeout(store.hasty()))
+    let options = coalesce::Options::default();
+    misled.layered(|inner| Coalesced::new(inner, options).with_short_timeout(store.hasty()))
 }
 
 /// Prints a line, even if the test passes.

@@ -1,17 +1,16 @@
 //! Users are searched on three shards while chunks of users move between them, and others change:
 //! a search finds each user that does not change, once and in its place.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, spec::BinarySubtype};
 use polynym::directory::search::{Filter, Lead, Position, parse_order_by};
-use polynym::directory::{NewUser, Store, Tenant, Update, User, UserChange, Value, View};
+use polynym::directory::{Backend, NewUser, Tenant, Update, User, UserChange, Value, View};
 use polynym::identifier::Rules;
 use polynym::store::mongo::Options;
 use tokio::time::{Instant, sleep};
 
-use super::place::{cluster, fresh, open, prepare_sharded, print_line};
+use crate::place::{cluster, fresh, open, prepare_sharded, print_line};
 use crate::servers::Sharded;
 use crate::users;
 
@@ -62,10 +61,10 @@ fn is_resting(user: &User) -> bool {
 }
 
 /// The resting users that a lead finds, page by page.
-async fn found(store: &dyn Store, lead: &Lead, size: usize) -> Vec<Position> {
+async fn found(store: &Backend, lead: &Lead, size: usize) -> Vec<Position> {
     let (mut found, mut after) = (Vec::new(), None::<Position>);
     loop {
-        let page = store.search(&Tenant::DEFAULT, lead, after.as_ref(), size, View::Full);
+        let page = store.search.search(&Tenant::DEFAULT, lead, after.as_ref(), size, View::Full);
         let page = page.await.unwrap();
         let Some(last) = page.last() else { return found };
         after = lead.position(&last.user);
@@ -75,13 +74,13 @@ async fn found(store: &dyn Store, lead: &Lead, size: usize) -> Vec<Position> {
 }
 
 /// Changes users until it is dropped.
-async fn disturb(store: Arc<dyn Store>) {
+async fn disturb(store: Backend) {
     for round in 0.. {
         for n in RESTING..RESTING + RESTLESS {
             let attributes = attributes(n + round).into();
             let update = Update::from_mask(None, format!("user {round}"), attributes).unwrap();
             let mutation = users::mutation(users::id(n), UserChange::Update(update));
-            store.mutate(mutation).await.unwrap();
+            store.mutations.mutate(mutation).await.unwrap();
         }
     }
 }
@@ -112,12 +111,12 @@ async fn searches_find_whom_chunks_that_move_hide() {
     let space = format!("{name}.users");
     let store = open(&cluster.uri(&name), Options::default(), false).await;
     for n in 0..RESTING + RESTLESS {
-        store.mutate(creation(n)).await.unwrap();
+        store.mutations.mutate(creation(n)).await.unwrap();
     }
     let leads = leads();
     let mut wanted = Vec::new();
     for lead in &leads {
-        wanted.push(found(&*store, lead, 1_000).await);
+        wanted.push(found(&store, lead, 1_000).await);
         assert!(wanted.last().is_some_and(|users| users.len() > 10 && users.is_sorted()), "{lead}");
     }
 
@@ -126,7 +125,7 @@ async fn searches_find_whom_chunks_that_move_hide() {
     let mut searches = 0;
     loop {
         let n = searches % leads.len();
-        let search = found(&*store, &leads[n], [3, 10, 50][searches % 3]);
+        let search = found(&store, &leads[n], [3, 10, 50][searches % 3]);
         tokio::select! {
             () = &mut moving => break,
             users = search => assert_eq!(users, wanted[n], "{}", leads[n]),

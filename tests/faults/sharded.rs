@@ -9,12 +9,12 @@ use polynym::directory::Consistency;
 use polynym::store::mongo::Options;
 use tokio::time::sleep;
 
-use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Lagging, Reply};
-use super::group::Group;
-use super::ledger::Count;
-use super::load::{Load, Plan};
-use super::place::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, print_line};
+use crate::audit::{State, no_transaction};
+use crate::caller::{Call, Caller, Direct, Lagging, Reply};
+use crate::group::Group;
+use crate::ledger::Count;
+use crate::load::{Load, Plan};
+use crate::place::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, print_line};
 use crate::servers::Process;
 
 /// Five groups, each with the callers of three. The first two have users on two shards.

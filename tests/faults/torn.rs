@@ -3,17 +3,18 @@
 //! --mend` makes the two agree while it is served.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Consistency, Error, ItemError, Store, View};
+use polynym::directory::{Backend, Consistency, Error, ItemError, View};
 use polynym::store::mongo::Options;
 use tokio::task::spawn_blocking;
 
-use super::audit::{State, all};
-use super::caller::{Call, Caller, Direct, Names, key, listed, number};
-use super::load::{Load, Plan};
-use super::place::{OwnSet, fresh, open, prepare, print_line};
+use crate::audit::{State, all};
+use crate::caller::{Call, Caller, Direct, Names, key, listed, number};
+use crate::load::{Load, Plan};
+use crate::place::{OwnSet, fresh, open, prepare, print_line};
 use crate::server::polynym;
 
 const PLAN: Plan = Plan { names: NAMES, users: 16, creates: false, ..Plan::DEFAULT };
@@ -28,7 +29,7 @@ struct Backup {
     set: OwnSet,
     name: String,
     database: Database,
-    store: Arc<dyn Store>,
+    store: Backend,
     /// The users and the identities of each moment.
     moments: [[Vec<Document>; 2]; 2],
 }
@@ -72,8 +73,12 @@ impl Backup {
     async fn look_up(&self, torn: &State) -> usize {
         let mut damaged = 0;
         for name in 0..NAMES {
-            let resolved =
-                self.store.resolve(&[key(name)], Consistency::Latest, View::Full).await.unwrap();
+            let resolved = self
+                .store
+                .lookups
+                .resolve(&[key(name)], Consistency::Latest, View::Full, Duration::ZERO)
+                .await
+                .unwrap();
             let found = resolved.found.into_iter().next().unwrap();
             let owner = torn.owners.get(&name);
             let names = owner.and_then(|owner| torn.users.get(owner)).copied().unwrap_or_default();
@@ -99,6 +104,7 @@ impl Backup {
     async fn link(&self, torn: &State) -> Names {
         let mut linked = Names::default();
         self.store
+            .mutations
             .mutate(Direct::mutation(&Call::Create(STRANGER, Vec::new()), None))
             .await
             .unwrap();
@@ -107,7 +113,12 @@ impl Backup {
             if !is_claimed && torn.users.values().any(|names| names.has(name)) {
                 continue;
             }
-            match self.store.mutate(Direct::mutation(&Call::Link(STRANGER, name), None)).await {
+            match self
+                .store
+                .mutations
+                .mutate(Direct::mutation(&Call::Link(STRANGER, name), None))
+                .await
+            {
                 Ok(_) if !is_claimed => linked = linked.with(name),
                 Err(Error::IdentityTaken { .. } | Error::Internal(_)) if is_claimed => {}
                 Ok(_) => panic!("name {name} has two owners"),

@@ -12,9 +12,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tonic::Code;
 
-use super::inbox_servers::{Blow, Servers};
-use super::place::print_line;
 use crate::calls::{Client, email};
+use crate::notices::servers::{Blow, Servers};
+use crate::place::print_line;
 use crate::server::Server;
 
 /// The longest that counts may take to be seen, with a store that is away meanwhile.

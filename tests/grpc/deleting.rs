@@ -3,12 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use polynym::directory::Clock;
 use polynym::proto::v1;
 use tonic::{Code, Status};
 
-use super::{JOE, fresh, store_in, user};
+use super::{JOE, fresh, fresh_with_clock, store_in, user};
 use crate::server::Server;
 use crate::support::calls::{Client, email, handle, identity};
+use crate::support::clocks::skip_quiet_time;
 use crate::support::status::{StatusDetails, status_details};
 
 const ACME: &str = "acme";
@@ -44,9 +46,10 @@ async fn is_found(client: &mut Client, name: &str) -> bool {
     client.directory.resolve_identity(request).await.is_ok()
 }
 
-async fn until_gone(client: &mut Client) {
+async fn until_gone(client: &mut Client, clock: Option<&Clock>) {
     let start = Instant::now();
     while tenant(client).await.is_some() {
+        clock.into_iter().for_each(skip_quiet_time);
         assert!(start.elapsed() < PATIENCE, "the tenant is not deleted");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -54,7 +57,7 @@ async fn until_gone(client: &mut Client) {
 
 #[tokio::test]
 async fn a_tenant_with_users_is_deleted_only_by_force() {
-    let (_server, mut client) = fresh().await;
+    let (_folder, clock, mut client) = fresh_with_clock().await;
     let missing = StatusDetails::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(status_details(delete(&mut client, false).await.unwrap_err()), missing);
     client.create(user("Joe", vec![email(JOE)])).await.unwrap();
@@ -74,7 +77,7 @@ async fn a_tenant_with_users_is_deleted_only_by_force() {
     assert_eq!(status_details(client.registry.disable_user(disable).await.unwrap_err()), missing);
     assert!(is_found(&mut client, "joe").await, "users resolve until they are purged");
 
-    until_gone(&mut client).await;
+    until_gone(&mut client, Some(&clock)).await;
     assert!(!is_found(&mut client, "joe").await);
     assert!(client.resolve(email(JOE)).await.is_ok(), "another tenant's user");
     make(&mut client).await;
@@ -87,11 +90,11 @@ async fn a_tenant_with_users_is_deleted_only_by_force() {
 
 #[tokio::test]
 async fn an_empty_tenant_is_deleted() {
-    let (_server, mut client) = fresh().await;
+    let (_folder, clock, mut client) = fresh_with_clock().await;
     make(&mut client).await;
     let marked = delete(&mut client, false).await.unwrap();
     assert!(marked.delete_time.is_some() && !marked.delete_users);
-    until_gone(&mut client).await;
+    until_gone(&mut client, Some(&clock)).await;
 }
 
 /// The tenant has users of every state. The server is killed during the purge; the next server
@@ -161,7 +164,7 @@ async fn a_tenant_deletion_survives_a_kill() {
 
     let server = launch();
     let mut client = Client::connect(&server.url).await;
-    until_gone(&mut client).await;
+    until_gone(&mut client, None).await;
     make(&mut client).await;
     for n in 0..USERS {
         register(&mut client, &format!("user{n}")).await.unwrap();

@@ -8,65 +8,14 @@ use polynym::proto::v1::list_history_request::User;
 use prost_types::Timestamp;
 use tonic::{Code, Status};
 
-use super::{Fresh, fresh, user};
-use crate::support::calls::{Client, email, handle, merging};
+use super::{Fresh, fresh, fresh_with_clock, user};
+use crate::support::calls::{Client, email, handle, merging, text};
+use crate::support::clocks::skip_quiet_time;
+use crate::support::scenarios::histories::{changes, come_and_go, events, of, page, send_notice};
 use crate::support::status::{StatusDetails, outcome, status_details};
-
-fn of(user_id: &str) -> v1::ListHistoryRequest {
-    v1::ListHistoryRequest { user: Some(User::UserId(user_id.to_owned())), ..Default::default() }
-}
-
-async fn page(
-    client: &mut Client,
-    request: &v1::ListHistoryRequest,
-) -> Result<v1::ListHistoryResponse, Status> {
-    Ok(client.directory.list_history(request.clone()).await?.into_inner())
-}
-
-/// The events on all pages.
-async fn events(client: &mut Client, mut request: v1::ListHistoryRequest) -> Vec<v1::Event> {
-    let mut events = Vec::new();
-    loop {
-        let page = page(client, &request).await.unwrap();
-        assert!(request.page_size == 0 || page.events.len() <= request.page_size as usize);
-        events.extend(page.events);
-        if page.next_page_token.is_empty() {
-            return events;
-        }
-        request.page_token = page.next_page_token;
-    }
-}
 
 async fn refused(client: &mut Client, request: v1::ListHistoryRequest) -> StatusDetails {
     status_details(page(client, &request).await.unwrap_err())
-}
-
-fn changes(event: &v1::Event) -> &v1::ChangeSet {
-    match event.change.as_ref().unwrap() {
-        Change::HistoryBegun(set)
-        | Change::UserCreated(set)
-        | Change::UserImported(set)
-        | Change::UserUpdated(set)
-        | Change::UserDisabled(set)
-        | Change::UserEnabled(set)
-        | Change::UserDeleted(set)
-        | Change::UserRestored(set)
-        | Change::UserMerged(set)
-        | Change::UserUnmerged(set)
-        | Change::IdentityLinked(set)
-        | Change::IdentityUnlinked(set)
-        | Change::IdentityReplaced(set)
-        | Change::IdentityMoved(set)
-        | Change::IdentityVerified(set)
-        | Change::IdentityTakenOver(set)
-        | Change::IdentityRenormalized(set)
-        | Change::HoldReleased(set) => set,
-    }
-}
-
-fn text(value: &str) -> v1::AttributeValue {
-    let kind = v1::attribute_value::Kind::StringValue(value.to_owned());
-    v1::AttributeValue { kind: Some(kind) }
 }
 
 fn whole(value: v1::AttributeValue) -> Option<v1::RecordedValue> {
@@ -397,7 +346,7 @@ async fn read_until_gone(mut client: Client, first: v1::ListHistoryRequest) {
 /// A shorter retention is marked until what it does not keep is removed.
 #[tokio::test]
 async fn a_shorter_retention_is_carried_out() {
-    let (_server, mut client) = fresh().await;
+    let (_folder, clock, mut client) = fresh_with_clock().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let retention = |seconds| v1::Policies {
         history_retention: Some(prost_types::Duration { seconds, nanos: 0 }),
@@ -412,85 +361,15 @@ async fn a_shorter_retention_is_carried_out() {
         if tenant.policies.unwrap().history_change_time.is_none() {
             break;
         }
+        skip_quiet_time(&clock);
         assert!(since.elapsed() < Duration::from_secs(120), "it is not carried out");
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(events(&mut client, of(&joe.user_id)).await.len(), 1, "it is younger");
     // A longer retention does not show again the events that a shorter one has hidden.
     client.govern(retention(0)).await.unwrap();
     client.govern(retention(400 * 86_400)).await.unwrap();
     assert_eq!(events(&mut client, of(&joe.user_id)).await, []);
-}
-
-/// Creates a user that has had the fields and identities of another one for a while: by a merge
-/// that was undone, and by identities that were moved there and back.
-async fn entangled(client: &mut Client, other: &v1::User, name: &str) -> v1::User {
-    let ann = client.create(user("", vec![handle("ann"), handle(&format!("{name}-ann"))])).await;
-    let ann = ann.unwrap();
-    client.merge(&ann.user_id, &other.user_id).await.unwrap();
-    // As many events as make some of them leave the end of the history.
-    for n in 0..6 {
-        let method = if n % 2 == 0 { "a letter" } else { "" };
-        client.verify(&ann.user_id, handle(name), n % 2 == 0, method).await.unwrap();
-    }
-    client.unmerge(&ann.user_id, &other.user_id).await.unwrap();
-    let away = (&*other.user_id, &*ann.user_id);
-    let back = (&*ann.user_id, &*other.user_id);
-    client.move_identity(away, handle(name)).await.unwrap();
-    client.move_identity(back, handle(name)).await.unwrap();
-    client.move_identity(back, handle(&format!("{name}-ann"))).await.unwrap();
-    client.get(&ann.user_id).await.unwrap()
-}
-
-/// Sends a notice to a user.
-async fn send_notice(client: &mut Client, user_id: &str, subject: &str) {
-    let recipient = Some(v1::recipient::Recipient::UserId(user_id.to_owned()));
-    let request = v1::SendNoticeRequest {
-        recipients: vec![v1::Recipient { recipient }],
-        notice: Some(v1::NoticeContent { subject: subject.to_owned(), ..Default::default() }),
-        ..Default::default()
-    };
-    client.inbox.send_notice(request).await.unwrap();
-}
-
-/// Creates a user with `name` in all of its fields and identities, changes it in many ways, and
-/// purges it. Returns a user that stays, and that had the other's identities for a while.
-pub async fn come_and_go(client: &mut Client, name: &str) -> v1::User {
-    client.hold_nothing().await;
-    let mail = |n: usize| email(&format!("{name}{n}@example.com"));
-    let mut user = user(name, vec![mail(0), handle(name)]);
-    user.attributes.insert("note".to_owned(), text(name));
-    let user = client.create(user).await.unwrap();
-    let ann = entangled(client, &user, name).await;
-    for n in 0..20 {
-        client.link(&user.user_id, mail(n + 1)).await.unwrap();
-        client.unlink(&user.user_id, mail(n)).await.unwrap();
-    }
-    client.replace(&user.user_id, handle(name), handle(&format!("{name}-2"))).await.unwrap();
-    let other = client.create(v1::User::default()).await.unwrap();
-    // More than one bucket of an inbox has.
-    for n in 0..60 {
-        send_notice(client, &user.user_id, &format!("{name} {n}")).await;
-    }
-    // Another user has what this one had.
-    client.link(&other.user_id, handle(name)).await.unwrap();
-    client.unlink(&other.user_id, handle(name)).await.unwrap();
-    client.purge(&other.user_id).await.unwrap();
-    client.purge(&user.user_id).await.unwrap();
-
-    assert_eq!(client.get(&ann.user_id).await.unwrap(), ann);
-    let history = events(client, of(&ann.user_id)).await;
-    let redacted = history.iter().filter(|event| changes(event).redacted).count();
-    let sequences: Vec<_> = history.iter().map(|event| event.sequence).collect();
-    assert_eq!(sequences, (1..=sequences.len() as i64).rev().collect::<Vec<_>>());
-    // All but her own handle was another's.
-    assert!(redacted + 1 >= history.len(), "{history:#?}");
-    let created = &changes(history.last().unwrap()).identities;
-    assert_eq!(
-        created.iter().map(|one| &one.after.as_ref().unwrap().display).collect::<Vec<_>>(),
-        ["ann"]
-    );
-    ann
 }
 
 #[tokio::test]

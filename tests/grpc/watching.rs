@@ -1,66 +1,26 @@
 //! Watches over gRPC: each event is sent, those of one user in order, whatever ends the watch.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use polynym::proto::v1;
-use polynym::proto::v1::watch_response::Kind;
-use tonic::transport::Channel;
-use tonic::{Code, Status, Streaming};
+use tonic::Code;
 
 use super::{Fresh, fresh, store_in, user};
 use crate::support::calls::{Client, handle};
+use crate::support::scenarios::watching::{
+    Watching, come_and_go, from, goes_on_after_each_event, rename, survive_kills,
+};
 use crate::support::server::Server;
 use crate::support::status::{StatusDetails, status_details};
 
 /// The longest that anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A watch that has begun, and its last token.
-pub struct Watching {
-    answers: Streaming<v1::WatchResponse>,
-    pub token: String,
-}
-
-impl Watching {
-    pub async fn begin(client: &mut Client, request: v1::WatchRequest) -> Result<Self, Status> {
-        let mut answers = client.directory.watch(request).await?.into_inner();
-        let first = tokio::time::timeout(PATIENCE, answers.message()).await.unwrap()?.unwrap();
-        assert!(matches!(first.kind, Some(Kind::Heartbeat(_))), "{first:?}");
-        Ok(Self { answers, token: first.resume_token })
-    }
-
-    /// The next event; an error where the watch has ended.
-    pub async fn next(&mut self) -> Result<v1::Event, Status> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let answer = tokio::time::timeout_at(deadline, self.answers.message()).await;
-            let answer = answer.expect("an event comes")?.ok_or_else(|| Status::unknown("end"))?;
-            self.token = answer.resume_token;
-            if let Some(Kind::Event(event)) = answer.kind {
-                return Ok(event);
-            }
-        }
-    }
-}
-
-pub fn from(token: &str) -> v1::WatchRequest {
-    v1::WatchRequest { resume_token: token.to_owned(), ..Default::default() }
-}
-
 async fn refused(client: &mut Client, request: v1::WatchRequest) -> StatusDetails {
     match Watching::begin(client, request).await {
         Err(status) => status_details(status),
         Ok(_) => panic!("it is not refused"),
     }
-}
-
-/// Renames a user again and again.
-pub async fn rename(client: &mut Client, id: &str, name: &str) -> Result<v1::User, Status> {
-    let named = v1::User { user_id: id.to_owned(), ..user(name, Vec::new()) };
-    client.update(named, &["display_name"]).await
 }
 
 #[tokio::test]
@@ -89,24 +49,6 @@ async fn events_are_sent_as_they_come() {
 async fn a_watch_goes_on_after_each_event() {
     let (_server, mut client) = fresh().await;
     goes_on_after_each_event(&mut client).await;
-}
-
-pub async fn goes_on_after_each_event(client: &mut Client) {
-    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
-    let mut watching = Watching::begin(client, v1::WatchRequest::default()).await.unwrap();
-    let mut tokens = vec![watching.token.clone()];
-    for n in 0..20 {
-        rename(client, &joe.user_id, &format!("Joe {n}")).await.unwrap();
-        watching.next().await.unwrap();
-        tokens.push(watching.token.clone());
-    }
-    drop(watching);
-    for (n, token) in tokens.iter().enumerate().take(20) {
-        let mut later = Watching::begin(client, from(token)).await.unwrap();
-        for sequence in n + 2..22 {
-            assert_eq!(later.next().await.unwrap().sequence, sequence as i64, "after {n}");
-        }
-    }
 }
 
 #[tokio::test]
@@ -159,152 +101,6 @@ async fn bad_requests_name_the_field() {
     assert_eq!(refused(&mut client, elsewhere).await.reason, "TENANT_NOT_FOUND");
 }
 
-/// The events that a consumer has received.
-#[derive(Default)]
-pub struct Seen {
-    ids: HashSet<String>,
-    /// The last event of each user.
-    last: BTreeMap<String, i64>,
-}
-
-impl Seen {
-    /// Takes an event, unless it was seen before.
-    pub fn take(&mut self, event: &v1::Event) {
-        if self.ids.insert(event.event_id.clone()) {
-            let last = self.last.entry(event.user_id.clone()).or_insert(event.sequence - 1);
-            assert_eq!(*last + 1, event.sequence, "of user {}", event.user_id);
-            *last = event.sequence;
-        }
-    }
-
-    /// The events that were seen.
-    pub fn count(&self) -> usize {
-        self.ids.len()
-    }
-
-    /// Whether all events of users up to these have been seen.
-    pub fn has(&self, last: &BTreeMap<String, i64>) -> bool {
-        last.iter().all(|(user, sequence)| self.last.get(user) == Some(sequence))
-    }
-}
-
-/// The last event of each user, as its history has it.
-pub async fn last_events(client: &mut Client, users: &[String]) -> BTreeMap<String, i64> {
-    let mut last = BTreeMap::new();
-    for id in users {
-        let user = Some(v1::list_history_request::User::UserId(id.clone()));
-        let request = v1::ListHistoryRequest { user, page_size: 1, ..Default::default() };
-        let page = client.directory.list_history(request).await.unwrap().into_inner();
-        last.insert(id.clone(), page.events[0].sequence);
-    }
-    last
-}
-
-/// Changes users until told to stop, whether or not the server is there.
-async fn change(url: Arc<Mutex<String>>, users: Vec<String>, stop: Arc<AtomicBool>) {
-    let mut n = 0;
-    while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let url = url.lock().unwrap().clone();
-        let Ok(channel) = Channel::from_shared(url).unwrap().connect().await else { continue };
-        let mut client = Client::over(channel);
-        for user in users.iter().cycle() {
-            n += 1;
-            if stop.load(Ordering::Relaxed)
-                || rename(&mut client, user, &format!("Name {n}")).await.is_err()
-            {
-                break;
-            }
-        }
-    }
-}
-
-/// Users that are changed continually in the background.
-pub struct Changing {
-    users: Vec<String>,
-    url: Arc<Mutex<String>>,
-    stop: Arc<AtomicBool>,
-    changers: Vec<tokio::task::JoinHandle<()>>,
-}
-
-impl Changing {
-    /// Begins, and returns the token of a watch that began before.
-    pub async fn begin(server: &Server) -> (Self, String) {
-        let mut client = Client::connect(&server.url).await;
-        let mut users = Vec::new();
-        for n in 0..6 {
-            let created = client.create(user("", vec![handle(&format!("user{n}"))])).await;
-            users.push(created.unwrap().user_id);
-        }
-        let token = Watching::begin(&mut client, from("")).await.unwrap().token;
-        let url = Arc::new(Mutex::new(server.url.clone()));
-        let stop = Arc::new(AtomicBool::new(false));
-        let changers = users
-            .chunks(2)
-            .map(|users| tokio::spawn(change(url.clone(), users.to_vec(), stop.clone())))
-            .collect();
-        (Self { users, url, stop, changers }, token)
-    }
-
-    /// Ends, and follows a watch until it has told of all changes. Returns the last event of each
-    /// user.
-    pub async fn end(
-        self,
-        server: &Server,
-        mut seen: Seen,
-        mut token: String,
-    ) -> BTreeMap<String, i64> {
-        self.stop.store(true, Ordering::Relaxed);
-        for changer in self.changers {
-            changer.await.unwrap();
-        }
-        let mut client = Client::connect(&server.url).await;
-        let last = last_events(&mut client, &self.users).await;
-        while !seen.has(&last) {
-            token = follow(server, &mut seen, token, |seen| seen.has(&last)).await;
-        }
-        last
-    }
-}
-
-/// Follows a watch until enough was seen, or it ends. Returns the last token.
-pub async fn follow(
-    server: &Server,
-    seen: &mut Seen,
-    token: String,
-    is_enough: impl Fn(&Seen) -> bool,
-) -> String {
-    let mut client = Client::connect(&server.url).await;
-    let Ok(mut watching) = Watching::begin(&mut client, from(&token)).await else {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        return token;
-    };
-    while !is_enough(seen)
-        && let Ok(event) = watching.next().await
-    {
-        seen.take(&event);
-    }
-    watching.token
-}
-
-/// Kills a server again and again, and sees each event nevertheless.
-pub async fn survive_kills(start: impl Fn() -> Server) {
-    let mut server = start();
-    let (changing, mut token) = Changing::begin(&server).await;
-    let mut seen = Seen::default();
-    for _ in 0..4 {
-        let enough = seen.count() + 30;
-        while seen.count() < enough {
-            token = follow(&server, &mut seen, token, |seen| seen.count() >= enough).await;
-        }
-        server.signal("KILL");
-        server.wait();
-        server = start();
-        changing.url.lock().unwrap().clone_from(&server.url);
-    }
-    changing.end(&server, seen, token).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_is_seen_though_the_server_is_killed() {
     let folder = tempfile::tempdir().unwrap();
@@ -319,42 +115,6 @@ async fn each_event_is_seen_though_the_server_is_killed() {
 async fn each_watcher_sees_each_event_though_it_comes_and_goes() {
     let (Fresh { server, _folder }, _) = fresh().await;
     come_and_go(&server).await;
-}
-
-/// Watchers that leave without a word and come back, some with an older token, see each event; and
-/// none is kept waiting by others that never read.
-pub async fn come_and_go(server: &Server) {
-    let (changing, token) = Changing::begin(server).await;
-    let mut idle = Vec::new();
-    for _ in 0..4 {
-        let mut client = Client::connect(&server.url).await;
-        idle.push(client.directory.watch(from(&token)).await.unwrap());
-    }
-    let watchers = (1..=6).map(|n| restless(server, n, token.clone()));
-    let watchers = futures_util::future::join_all(watchers).await;
-    let mut watchers = watchers.into_iter();
-    let (seen, token) = watchers.next().unwrap();
-    let last = changing.end(server, seen, token).await;
-    for (mut seen, mut token) in watchers {
-        while !seen.has(&last) {
-            token = follow(server, &mut seen, token, |seen| seen.has(&last)).await;
-        }
-    }
-}
-
-/// Follows 12 watches, each for some events, and leaves each in the midst of them.
-async fn restless(server: &Server, n: u32, begin: String) -> (Seen, String) {
-    let (mut seen, mut tokens, mut random) = (Seen::default(), vec![begin], n);
-    for _ in 0..12 {
-        // Numerical Recipes: good enough to leave at other places each time.
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let [some, back] = [(random >> 8) % 40, (random >> 16) % 3].map(|n| n as usize);
-        let token = tokens[tokens.len().saturating_sub(1 + back)].clone();
-        let enough = seen.count() + some;
-        tokens.push(follow(server, &mut seen, token, |seen| seen.count() >= enough).await);
-    }
-    let token = tokens.pop().unwrap();
-    (seen, token)
 }
 
 /// A token is as good as the history is long.

@@ -31,20 +31,19 @@ async fn deadlines_of_a_clock_that_is_behind_are_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_jumps_under_load_harms_nobody() {
     let store = place().await.open().await.unwrap();
-    clocks::jumping(Arc::new(Coalesced::new(store, Default::default()))).await;
+    clocks::jumping(store.layered(|inner| Coalesced::new(inner, Default::default()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_event_is_lost_by_a_clock_that_jumps() {
     let store = place().await.mongo().await.unwrap();
-    let feed = store.feed();
-    clocks::histories(Scene::watched(Arc::new(store), feed).await).await;
+    clocks::histories(Scene::new(Arc::new(store).backend()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_is_counted_once_by_a_clock_that_jumps() {
     let store = Arc::new(place().await.mongo().await.unwrap());
-    clocks::usage(Scene::counting(store.clone(), store).await).await;
+    clocks::usage(Scene::new(store.backend()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

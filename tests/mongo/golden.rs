@@ -192,7 +192,7 @@ async fn the_stored_forms_are_what_they_were() {
     };
     let store = Mongo::open(&uri, Options::default()).await.unwrap();
     fill(&store).await;
-    fill_inboxes(&store, &store).await;
+    fill_inboxes(&store).await;
     compare(&store_of(NEWEST), &dump(&filled).await);
     let expected = records(&store).await;
     for version in VERSIONS {
@@ -224,8 +224,8 @@ async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
         let audit = IntegritySession::open_supporting(&uri, supported).await.unwrap();
         untouched(&audit).await;
         audit.close().await;
-        moved(Arc::new(Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap()))
-            .await;
+        let store = Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap();
+        moved(Arc::new(store).backend()).await;
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{Error, Store};
+use polynym::directory::{Error, Mutations};
 use polynym::store::mongo::Mongo;
 use tokio::task::JoinHandle;
 

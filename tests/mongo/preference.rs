@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    Directory, Error, Limits, PolicyUpdate, Store, Tenant, Timestamp, UserChange,
+    Backend, Directory, Error, Limits, Mutations, PolicyUpdate, Tenant, Timestamp, UserChange,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};
@@ -49,11 +49,11 @@ async fn lagging() -> (ReplicaSet, String) {
     (set, uri)
 }
 
-async fn write(directory: &Directory, store: &dyn Store) {
+async fn write(directory: &Directory, store: &Backend) {
     for n in 1..4 {
-        store.mutate(users::creation(n)).await.unwrap();
+        store.mutations.mutate(users::creation(n)).await.unwrap();
     }
-    store.mutate(users::mutation(users::id(1), UserChange::Delete)).await.unwrap();
+    store.mutations.mutate(users::mutation(users::id(1), UserChange::Delete)).await.unwrap();
     let call = users::call(Tenant::DEFAULT, "UpdateTenant");
     let update =
         PolicyUpdate { undo_window: Some(Duration::from_secs(77)), ..PolicyUpdate::default() };
@@ -63,10 +63,11 @@ async fn write(directory: &Directory, store: &dyn Store) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     let (set, uri) = lagging().await;
-    let store = Arc::new(Mongo::open(&uri, PATIENT).await.unwrap());
+    let mongo = Arc::new(Mongo::open(&uri, PATIENT).await.unwrap());
+    let store = mongo.backend();
     let directory =
         Arc::new(Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default()));
-    write(&directory, &*store).await;
+    write(&directory, &store).await;
     for _ in 0..TIMES {
         let handle = Some(RawIdentifier::Handle("user2"));
         let (_, refusal) = directory
@@ -80,9 +81,9 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
         assert_eq!(tenants, [tenant], "ListTenants");
         let mut walk = directory.renormalize(Tenant::DEFAULT, "", true).await.unwrap();
         assert_eq!(walk.step().await.unwrap().users, 4, "Renormalize");
-        let due = store.expired_users(Timestamp::MAX, None, 10).await.unwrap();
+        let due = store.histories.expired_users(Timestamp::MAX, None, 10).await.unwrap();
         assert_eq!(due.len(), 1, "what is due");
-        assert!(users::look_up(&*store, 3).await.unwrap());
+        assert!(users::look_up(&*store.lookups, 3).await.unwrap());
     }
     for _ in 0..TIMES / 2 {
         let audit = IntegritySession::open(&uri).await.unwrap();
@@ -100,5 +101,5 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
         );
         assert!(status(&uri).await.unwrap().schema_version > Some(100), "status");
     }
-    store.close().await;
+    mongo.close().await;
 }

@@ -1,12 +1,13 @@
 //! Single documents that cannot be read, and users of whom an answer holds few.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
-use polynym::directory::{ANSWER_BYTES, Consistency, Resolved, Store, Tenant, View};
+use polynym::directory::{ANSWER_BYTES, Consistency, LookUps, Mutations, Resolved, Tenant, View};
 use polynym::identifier::IdentityKey;
 use polynym::store::coalesce::Coalesced;
 use polynym::store::mongo::Mongo;
@@ -50,9 +51,9 @@ async fn damage_of_one_document_concerns_no_other() {
         .await;
     put("users", doc! { "_id": uuid(users::id(USER)), "name": "somebody" }).await;
     // A server that remembers an owner does not read its claim.
-    let store: Arc<dyn Store> = Arc::new(place.mongo().await.unwrap());
+    let store = Arc::new(place.mongo().await.unwrap()).backend();
     fails_alone(store.clone()).await;
-    fails_alone(Arc::new(Coalesced::new(store, Default::default()))).await;
+    fails_alone(store.layered(|inner| Coalesced::new(inner, Default::default()))).await;
 }
 
 async fn sent(server: &Process) -> i64 {
@@ -89,8 +90,10 @@ async fn an_answer_takes_no_more_from_the_server_than_it_can_hold() {
         let mut found = Vec::new();
         while found.len() < LARGE {
             let before = sent(server).await;
-            let resolved =
-                store.resolve(&keys[found.len()..], consistency, View::Full).await.unwrap();
+            let resolved = store
+                .resolve(&keys[found.len()..], consistency, View::Full, Duration::ZERO)
+                .await
+                .unwrap();
             let taken = sent(server).await - before;
             assert!(taken < MOST, "{consistency:?}: {taken} bytes");
             let (next, size) = read(&resolved);
@@ -121,11 +124,14 @@ async fn together(store: Mongo, keys: &[IdentityKey], ids: &[LocalityId]) {
     let store = Arc::new(Coalesced::new(Arc::new(store), Default::default()));
     let callers = keys.chunks(4).map(|keys| {
         let (store, keys) = (store.clone(), keys.to_vec());
-        tokio::spawn(async move { store.resolve(&keys, Consistency::Latest, View::Full).await })
+        tokio::spawn(async move {
+            store.resolve(&keys, Consistency::Latest, View::Full, Duration::ZERO).await
+        })
     });
     for (outcome, ids) in join_all(callers).await.into_iter().zip(ids.chunks(4)) {
         assert_eq!(read(&outcome.unwrap().unwrap()).0, ids);
     }
-    let (found, size) = read(&store.resolve(keys, Consistency::Latest, View::Full).await.unwrap());
+    let (found, size) =
+        read(&store.resolve(keys, Consistency::Latest, View::Full, Duration::ZERO).await.unwrap());
     assert!(found.len() < LARGE && size < ANSWER_BYTES + (1 << 20), "{size} bytes");
 }

@@ -41,7 +41,7 @@ impl Server {
         let store =
             Mongo::open_supporting(&place.uri().await, Options::default(), supported()).await;
         let store = Arc::new(store.unwrap());
-        Self { directory: directory(store.clone()).under(later_rules()), store }
+        Self { directory: directory(store.clone()).with_rules(later_rules()), store }
     }
 
     async fn resolve(&self, email: &str) -> Result<LocalityId, Error> {
@@ -73,7 +73,7 @@ impl Server {
 }
 
 fn directory(store: Arc<Mongo>) -> Directory {
-    Directory::new(store, Generator::new(Mode::Variable), Limits::default())
+    Directory::new(store.backend(), Generator::new(Mode::Variable), Limits::default())
 }
 
 fn call(method: &'static str) -> MutationCall<'static> {

@@ -8,7 +8,8 @@ use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use polynym::directory::{
-    Error, Mutation, MutationKind, NewIdentity, PolicyUpdate, Store, TenantChange, UserChange,
+    Error, Mutation, MutationKind, Mutations, NewIdentity, PolicyUpdate, Reads, TenantChange,
+    UserChange,
 };
 use polynym::identifier::{Identifier, RawIdentifier, Rules};
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use polynym::directory::{Store, Tenant, Timestamp};
+use polynym::directory::{Histories, Reads, Search, Tenant, Tenants, Timestamp};
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 use tokio::time::{sleep, timeout};
 

@@ -7,12 +7,12 @@ use polynym::store::mongo::{InitOptions, init};
 use tonic::Code;
 
 use crate::calls::Client;
-use crate::grpc::watching::{
-    Changing, Seen, Watching, come_and_go, follow, from, goes_on_after_each_event, survive_kills,
-};
 use crate::server::Server;
 use crate::servers::{self, Layout, ReplicaSet, Signal};
 use crate::status::{StatusDetails, status_details};
+use crate::support::scenarios::watching::{
+    Changing, Seen, Watching, come_and_go, follow, from, goes_on_after_each_event, survive_kills,
+};
 
 async fn prepared(uri: &str) {
     init(uri, &InitOptions::default(), &|_| {}).await.unwrap();

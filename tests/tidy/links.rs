@@ -11,7 +11,7 @@ pub fn faults(root: &Path, path: &str, text: &str) -> Vec<String> {
 }
 
 /// Returns the lines outside code blocks, with their numbers.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(n, line)| {
         let is_fence = line.trim_start().starts_with("```");

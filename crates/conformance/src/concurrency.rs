@@ -164,7 +164,7 @@ pub async fn names_that_everyone_wants_have_one_owner(f: Fixture) -> Result<(), 
 
 /// Starts a mutation and lets go of it, sooner or later.
 async fn let_go(f: &Fixture, mutation: Mutation, n: usize) {
-    let running = f.store.mutate(mutation);
+    let running = f.store.mutations.mutate(mutation);
     match n % 3 {
         0 => drop(running),
         1 => drop(running.now_or_never()),

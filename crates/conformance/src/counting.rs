@@ -16,5 +16,5 @@ pub async fn a_counter_is_written_along_with_a_user(f: Fixture) -> Result<(), Fa
     f.mutate(counted(f.mutation(other.id, link("handle:new")?))).await?;
     f.mutate(Mutation { dry_run: true, ..counted(f.mutation(other.id, link("handle:dry")?)) })
         .await?;
-    equal(&f.store.counter("links").await?, &2, "the counter")
+    equal(&f.store.mutations.counter("links").await?, &2, "the counter")
 }

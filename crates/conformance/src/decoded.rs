@@ -1,7 +1,9 @@
 //! Reads whose answers are decoded, for cases that look into users.
 
+use std::time::Duration;
+
 use locality_uuid::LocalityId;
-use polynym::directory::{Consistency, EncodedUser, Found, Store, Tenant, Timestamp, User, View};
+use polynym::directory::{Backend, Consistency, EncodedUser, Found, Tenant, Timestamp, User, View};
 use polynym::identifier::{IdentityKey, RULES_VERSION};
 
 use super::Failure;
@@ -9,11 +11,11 @@ use super::assertions::equal;
 
 /// The owners of `keys`; each answer must carry the identity that was asked for.
 pub async fn owners(
-    store: &dyn Store,
+    store: &Backend,
     keys: &[IdentityKey],
     consistency: Consistency,
 ) -> Result<Vec<Option<User>>, Failure> {
-    let found = store.resolve(keys, consistency, View::Full).await?.found;
+    let found = store.lookups.resolve(keys, consistency, View::Full, Duration::ZERO).await?.found;
     equal(&found.len(), &keys.len(), "the number of answers")?;
     keys.iter()
         .zip(found)
@@ -31,11 +33,11 @@ fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
 
 /// The users of `tenant` with these ids.
 pub async fn users(
-    store: &dyn Store,
+    store: &Backend,
     tenant: &Tenant,
     ids: &[LocalityId],
 ) -> Result<Vec<Option<User>>, Failure> {
-    let users = store.get(tenant, ids, View::Full).await?;
+    let users = store.lookups.get(tenant, ids, View::Full).await?;
     users.into_iter().map(|user| user?.map(|user| decode(&user)).transpose()).collect()
 }
 
@@ -50,10 +52,10 @@ fn decode(user: &EncodedUser) -> Result<User, Failure> {
 
 /// The first users that are due at `now`, with their tenants.
 pub async fn expired_users(
-    store: &dyn Store,
+    store: &Backend,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<(Tenant, LocalityId)>, Failure> {
-    let due = store.expired_users(now, None, limit).await?;
+    let due = store.histories.expired_users(now, None, limit).await?;
     due.into_iter().map(|user| Ok((user.tenant?, user.id))).collect()
 }

@@ -31,7 +31,7 @@ async fn define(
     };
     let mutation = f.mutation_of(MutationKind::Tenant(TenantChange::Set(update)));
     let time = mutation.time;
-    match f.store.mutate(mutation).await?.report {
+    match f.store.mutations.mutate(mutation).await?.report {
         MutationReport::Tenant(tenant) => {
             let holds = Default::default();
             Ok((Policies { holds, ..tenant.policies.clone() }, time))
@@ -53,7 +53,10 @@ async fn create(f: &Fixture, policies: &Policies, bio: &str) -> Result<User, Fai
 async fn reindex(f: &Fixture, policies: &Policies, users: &[&User]) -> Result<(), Failure> {
     for user in users {
         let mutation = f.mutation(user.id, UserChange::Reindex);
-        f.store.mutate(Mutation { policies: policies.clone().into(), ..mutation }).await?;
+        f.store
+            .mutations
+            .mutate(Mutation { policies: policies.clone().into(), ..mutation })
+            .await?;
         f.is_kept(user).await?;
     }
     Ok(())
@@ -61,16 +64,16 @@ async fn reindex(f: &Fixture, policies: &Policies, users: &[&User]) -> Result<()
 
 async fn finish(f: &Fixture, since: Timestamp) -> Result<Policies, Failure> {
     let kind = MutationKind::Tenant(TenantChange::FinishIndexChanges(since));
-    f.store.mutate(f.mutation_of(kind)).await?;
-    let tenant = f.store.tenant(&Tenant::DEFAULT).await?.ok_or("no tenant")?;
+    f.store.mutations.mutate(f.mutation_of(kind)).await?;
+    let tenant = f.store.tenants.tenant(&Tenant::DEFAULT).await?.ok_or("no tenant")?;
     Ok(tenant.policies)
 }
 
 pub async fn an_index_follows_the_definition(f: Fixture) -> Result<(), Failure> {
     let count = async |text: &str| -> Result<usize, Failure> {
         let lead = lead(text)?;
-        let found = f.store.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await?;
-        equal(&f.store.probe(&Tenant::DEFAULT, &lead, 10).await?, &found.len(), text)?;
+        let found = f.store.search.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await?;
+        equal(&f.store.search.probe(&Tenant::DEFAULT, &lead, 10).await?, &found.len(), text)?;
         Ok(found.len())
     };
     let plain = super::fixture::free();
@@ -100,7 +103,7 @@ pub async fn an_index_follows_the_definition(f: Fixture) -> Result<(), Failure> 
     equal(&count("attributes.bio = x").await?, &1, "users in the index again")?;
     equal(&count("attributes.bio = y").await?, &1, "users in the index with what they have now")?;
     equal(&finish(&f, since).await?, &Policies::default(), "policies without a definition")?;
-    f.store.mutate(f.mutation(before.id, UserChange::Purge)).await?;
+    f.store.mutations.mutate(f.mutation(before.id, UserChange::Purge)).await?;
     equal(&count("attributes.bio = x").await?, &0, "users in the index after a purge")
 }
 

@@ -17,13 +17,13 @@ const NAME: &str = "acme";
 async fn step(f: &Fixture, step: DeletionStep) -> Result<MutationReport, Error> {
     let mutation = f.mutation_of(MutationKind::Tenant(TenantChange::Delete(step)));
     let name = tenant(NAME).map_err(|error| Error::Internal(error.to_string().into()))?;
-    Ok(f.store.mutate(Mutation { tenant: name, ..mutation }).await?.report)
+    Ok(f.store.mutations.mutate(Mutation { tenant: name, ..mutation }).await?.report)
 }
 
 async fn made(f: &Fixture) -> Result<TenantRecord, Failure> {
     let mutation = f.mutation_of(MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default())));
-    f.store.mutate(Mutation { tenant: tenant(NAME)?, ..mutation }).await?;
-    Ok(f.store.tenant(&tenant(NAME)?).await?.ok_or("the tenant was not made")?)
+    f.store.mutations.mutate(Mutation { tenant: tenant(NAME)?, ..mutation }).await?;
+    Ok(f.store.tenants.tenant(&tenant(NAME)?).await?.ok_or("the tenant was not made")?)
 }
 
 async fn register(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failure> {
@@ -35,7 +35,7 @@ async fn purge(f: &Fixture, user: &User) -> Result<(), Failure> {
     let policies = Policies { holds: [(Kind::Handle, DAY)].into(), ..Policies::default() };
     let mutation = f.mutation(user.id, UserChange::Purge);
     let mutation = Mutation { tenant: tenant(NAME)?, policies: Arc::new(policies), ..mutation };
-    f.store.mutate(mutation).await?;
+    f.store.mutations.mutate(mutation).await?;
     Ok(())
 }
 
@@ -51,7 +51,7 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
     ensure(is_not_empty(&begun), format!("a tenant with users: {begun:?}"))?;
     step(&f, DeletionStep::Begin { with_users: true }).await?;
     let f = f.reopen().await?;
-    let marked = f.store.tenant(&name).await?.ok_or("the mark has removed the tenant")?;
+    let marked = f.store.tenants.tenant(&name).await?.ok_or("the mark has removed the tenant")?;
     ensure(marked.deletion.is_some_and(|deletion| deletion.with_users), "it is not marked")?;
     equal(
         &TenantRecord { deletion: None, ..marked.clone() },
@@ -61,22 +61,22 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
     ensure(marked.etag() != before.etag(), "the mark does not show")?;
 
     let set = f.mutation_of(MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default())));
-    let set = f.store.mutate(Mutation { tenant: name.clone(), ..set }).await;
+    let set = f.store.mutations.mutate(Mutation { tenant: name.clone(), ..set }).await;
     ensure(matches!(set, Err(Error::TenantNotFound)), "its policies can be changed")?;
     ensure(is_not_empty(&step(&f, DeletionStep::Finish).await), "it goes before its users")?;
 
     purge(&f, &user).await?;
-    let held = f.store.keys(&name, 10).await?;
+    let held = f.store.tenants.keys(&name, 10).await?;
     equal(
         &held,
         &vec![IdentityKey::new(NAME, &identifier("handle:joe")?)],
         "what is held of its users",
     )?;
     step(&f, DeletionStep::Forget(held)).await?;
-    equal(&f.store.keys(&name, 10).await?, &Vec::new(), "what is held afterwards")?;
+    equal(&f.store.tenants.keys(&name, 10).await?, &Vec::new(), "what is held afterwards")?;
     step(&f, DeletionStep::Finish).await?;
     let f = f.reopen().await?;
-    equal(&f.store.tenant(&name).await?, &None, "the tenant")?;
+    equal(&f.store.tenants.tenant(&name).await?, &None, "the tenant")?;
     ensure(
         matches!(step(&f, DeletionStep::Finish).await, Err(Error::TenantNotFound)),
         "it is removed twice",
@@ -93,13 +93,13 @@ pub async fn a_mark_can_be_taken_back(f: Fixture) -> Result<(), Failure> {
         step(&f, DeletionStep::Begin { with_users }).await?;
     }
 
-    let marked = f.store.tenant(&tenant(NAME)?).await?.and_then(|tenant| tenant.deletion);
+    let marked = f.store.tenants.tenant(&tenant(NAME)?).await?.and_then(|tenant| tenant.deletion);
     ensure(
         matches!(marked, Some(Deletion { with_users: true, .. })),
         "a later call has weakened the first",
     )?;
     step(&f, DeletionStep::GiveUp).await?;
-    equal(&f.store.tenant(&tenant(NAME)?).await?, &Some(before), "the tenant")?;
+    equal(&f.store.tenants.tenant(&tenant(NAME)?).await?, &Some(before), "the tenant")?;
 
     register(&f, NAME, &["handle:joe"]).await.map(drop)
 }
@@ -111,8 +111,8 @@ pub async fn a_tenant_that_is_not_marked_stays(f: Fixture) -> Result<(), Failure
     for taken in [DeletionStep::Forget(keys.clone()), DeletionStep::GiveUp, DeletionStep::Finish] {
         step(&f, taken).await?;
     }
-    equal(&f.store.tenant(&tenant(NAME)?).await?, &Some(before), "the tenant")?;
-    equal(&f.store.keys(&tenant(NAME)?, 10).await?, &keys, "its keys")?;
+    equal(&f.store.tenants.tenant(&tenant(NAME)?).await?, &Some(before), "the tenant")?;
+    equal(&f.store.tenants.keys(&tenant(NAME)?, 10).await?, &keys, "its keys")?;
     purge(&f, &user).await
 }
 
@@ -120,11 +120,11 @@ pub async fn keys_are_those_of_one_tenant(f: Fixture) -> Result<(), Failure> {
     for name in ["acme", "acm", "acme-2", "acme0"] {
         register(&f, name, &["handle:joe", "handle:eve", "phone:+14155552671"]).await?;
     }
-    let mut keys = f.store.keys(&tenant(NAME)?, 10).await?;
+    let mut keys = f.store.tenants.keys(&tenant(NAME)?, 10).await?;
     keys.sort();
     let names = ["handle:eve", "handle:joe", "phone:+14155552671"];
     let wanted = names.map(|name| Ok::<_, Failure>(IdentityKey::new(NAME, &identifier(name)?)));
     equal(&keys, &wanted.into_iter().collect::<Result<Vec<_>, _>>()?, "the keys of a tenant")?;
-    equal(&f.store.keys(&tenant(NAME)?, 2).await?.len(), &2, "as many as were asked for")?;
-    equal(&f.store.keys(&tenant("acme1")?, 2).await?, &Vec::new(), "the keys of nobody")
+    equal(&f.store.tenants.keys(&tenant(NAME)?, 2).await?.len(), &2, "as many as were asked for")?;
+    equal(&f.store.tenants.keys(&tenant("acme1")?, 2).await?, &Vec::new(), "the keys of nobody")
 }

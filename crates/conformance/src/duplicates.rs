@@ -73,7 +73,7 @@ pub async fn users_of_one_mailbox_are_found_in_states_that_count(
             UserChange::Create(named("", &["email:joe.smith+acme@gmail.com"])?),
         ),
     );
-    f.store.mutate(elsewhere).await?;
+    f.store.mutations.mutate(elsewhere).await?;
 
     let (pairs, progress) = found_within(&f, KEYS, 0).await?;
     equal(&pairs.len(), &1, "pairs")?;

@@ -2,9 +2,9 @@
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Error, ExportedUser, Hold, ImportedTenant, Mutation, MutationKind, MutationReport, Policies,
-    PolicyUpdate, Tenant, TenantChange, TenantRecord, Timestamp, Update, UserChange, UserScan,
-    Value,
+    Error, ExportSnapshot, ExportedUser, Hold, ImportedTenant, Mutation, MutationKind,
+    MutationReport, Policies, PolicyUpdate, Tenant, TenantChange, TenantRecord, Timestamp, Update,
+    UserChange, Value,
 };
 use polynym::identifier::Kind;
 
@@ -17,7 +17,7 @@ const PAGE: usize = 2;
 
 /// The users of the default tenant in a view, from a user on.
 async fn seen(
-    view: &dyn UserScan,
+    view: &dyn ExportSnapshot,
     mut after: Option<LocalityId>,
 ) -> Result<(Vec<ExportedUser>, Vec<Hold>), Failure> {
     const FORGOTTEN: &str = "the moment is forgotten";
@@ -54,26 +54,26 @@ pub async fn a_view_is_of_one_moment(f: Fixture) -> Result<(), Failure> {
         |id| Mutation { policies: holding.clone().into(), ..f.mutation(id, UserChange::Purge) };
     let held = f.create(&["handle:held"]).await?;
     f.change_under(&holding, &held, UserChange::Unlink(identifier("handle:held")?)).await?;
-    f.store.mutate(purge(held.id)).await?;
+    f.store.mutations.mutate(purge(held.id)).await?;
 
-    let view = f.store.view().await?.ok_or("no view")?;
+    let view = f.store.search.snapshot().await?.ok_or("no snapshot")?;
     let before = seen(&*view, None).await?;
     equal(&before.0.iter().map(|user| user.id).collect(), &ids(&users), "the users")?;
     equal(&before.1.len(), &1, "holds without an owner")?;
 
     f.change(&users[1], team("after")?).await?;
     f.change(&users[2], UserChange::Disable).await?;
-    f.store.mutate(purge(users[3].id)).await?;
+    f.store.mutations.mutate(purge(users[3].id)).await?;
     f.create(&["handle:new"]).await?;
     let released = MutationKind::ReleaseHold(identifier("handle:held")?);
-    f.store.mutate(f.mutation_of(released)).await?;
+    f.store.mutations.mutate(f.mutation_of(released)).await?;
 
     let after = seen(&*view, None).await?;
     equal(&shown(&after.0), &shown(&before.0), "the users as they were")?;
     equal(&after.1, &before.1, "the holds as they were")?;
     let rest = seen(&*view, Some(users[1].id)).await?.0;
     equal(&shown(&rest), &shown(&before.0[2..]), "the rest of them")?;
-    let now = f.store.view().await?.ok_or("no view")?;
+    let now = f.store.search.snapshot().await?.ok_or("no snapshot")?;
     equal(&seen(&*now, None).await?.0.len(), &5, "users of a later view")
 }
 
@@ -86,7 +86,7 @@ fn import(f: &Fixture, tenant: &ImportedTenant) -> Mutation {
 }
 
 async fn imported(f: &Fixture, tenant: &ImportedTenant) -> Result<TenantRecord, Failure> {
-    match f.store.mutate(import(f, tenant)).await?.report {
+    match f.store.mutations.mutate(import(f, tenant)).await?.report {
         MutationReport::Tenant(tenant) => Ok(*tenant),
         other => Err(format!("another report: {other:?}").into()),
     }
@@ -101,20 +101,20 @@ pub async fn a_tenant_is_imported_as_it_is(f: Fixture) -> Result<(), Failure> {
     };
     let line = ImportedTenant { policies, create_time: time(0), update_time: time(1) };
     let dry = Mutation { dry_run: true, ..import(&f, &line) };
-    f.store.mutate(dry).await?;
-    equal(&f.store.tenant(&Tenant::DEFAULT).await?, &None, "the tenant after a dry run")?;
+    f.store.mutations.mutate(dry).await?;
+    equal(&f.store.tenants.tenant(&Tenant::DEFAULT).await?, &None, "the tenant after a dry run")?;
 
     let made = imported(&f, &line).await?;
     equal(&(Some(made.create_time), Some(made.update_time)), &(time(0), time(1)), "the times")?;
     ensure(made.policies.keep_last, "its policies are others")?;
     ensure(Some(made.since) > time(1), "it was not made just now")?;
     let f = f.reopen().await?;
-    equal(&f.store.tenant(&Tenant::DEFAULT).await?, &Some(made.clone()), "the tenant")?;
+    equal(&f.store.tenants.tenant(&Tenant::DEFAULT).await?, &Some(made.clone()), "the tenant")?;
     equal(&imported(&f, &line).await?, &made, "the tenant, imported again")?;
     let other = ImportedTenant::default();
-    let refused = f.store.mutate(import(&f, &other)).await;
+    let refused = f.store.mutations.mutate(import(&f, &other)).await;
     ensure(matches!(refused, Err(Error::TenantExists)), format!("{refused:?}"))?;
 
-    let view = f.store.view().await?.ok_or("no view")?;
+    let view = f.store.search.snapshot().await?.ok_or("no snapshot")?;
     equal(&view.tenant(&Tenant::DEFAULT).await?, &Some(Some(made)), "the tenant in a view")
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser,
-    Policies, Store, Tenant, Timestamp, User, UserChange,
+    Backend, Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity,
+    NewUser, Policies, Tenant, Timestamp, User, UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 
@@ -17,7 +17,7 @@ use super::{Failure, StoreFactory, decoded};
 
 /// A store to try, with what is needed to ask it for things.
 pub struct Fixture {
-    pub store: Arc<dyn Store>,
+    pub store: Backend,
     pub ids: Generator,
     place: Arc<dyn StoreFactory>,
     clock: AtomicI64,
@@ -75,7 +75,7 @@ impl Fixture {
 
     /// The claim on an identifier, which is given in its text form.
     pub async fn claim(&self, name: &str) -> Result<Option<Claim>, Failure> {
-        let claims = self.store.claims(&[key("default", name)?]).await?;
+        let claims = self.store.reads.claims(&[key("default", name)?]).await?;
         equal(&claims.len(), &1, "claims under one key")?;
         Ok(claims.into_iter().next().flatten())
     }
@@ -87,7 +87,7 @@ impl Fixture {
 
     /// Carries out a mutation that is about a user.
     pub async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
-        self.store.mutate(mutation).await?.into_user()
+        self.store.mutations.mutate(mutation).await?.into_user()
     }
 
     /// Creates a user who owns `names`.
@@ -109,7 +109,7 @@ impl Fixture {
     pub async fn all(&self, mutations: Vec<Mutation>) -> Result<Vec<Result<User, Error>>, Failure> {
         let start = |mutation| {
             let store = self.store.clone();
-            tokio::spawn(async move { store.mutate(mutation).await?.into_user() })
+            tokio::spawn(async move { store.mutations.mutate(mutation).await?.into_user() })
         };
         let tasks: Vec<_> = mutations.into_iter().map(start).collect();
         let mut outcomes = Vec::with_capacity(tasks.len());
@@ -122,7 +122,7 @@ impl Fixture {
     /// The user of the default tenant who owns the identifier with this text form.
     pub async fn owner(&self, name: &str) -> Result<Option<User>, Failure> {
         let keys = [key("default", name)?];
-        let users = decoded::owners(&*self.store, &keys, Consistency::Latest).await?;
+        let users = decoded::owners(&self.store, &keys, Consistency::Latest).await?;
         equal(&users.len(), &1, "answers to one key")?;
         Ok(users.into_iter().next().flatten())
     }
@@ -149,7 +149,7 @@ impl Fixture {
 
     /// The user of the default tenant with this id.
     pub async fn get(&self, id: LocalityId) -> Result<Option<User>, Failure> {
-        let users = decoded::users(&*self.store, &Tenant::DEFAULT, &[id]).await?;
+        let users = decoded::users(&self.store, &Tenant::DEFAULT, &[id]).await?;
         equal(&users.len(), &1, "answers to one id")?;
         Ok(users.into_iter().next().flatten())
     }

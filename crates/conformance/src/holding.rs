@@ -109,7 +109,7 @@ pub async fn other_policies_leave_a_hold_as_it_is(f: Fixture) -> Result<(), Fail
 }
 
 async fn release(f: &Fixture, name: &str) -> Result<Result<Outcome, Error>, Failure> {
-    Ok(f.store.mutate(f.mutation_of(MutationKind::ReleaseHold(identifier(name)?))).await)
+    Ok(f.store.mutations.mutate(f.mutation_of(MutationKind::ReleaseHold(identifier(name)?))).await)
 }
 
 /// Fails unless there is no hold to end.
@@ -133,8 +133,8 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
             ..f.mutation_of(MutationKind::ReleaseHold(identifier("handle:JOE")?))
         })
     };
-    equal(&f.store.mutate(send()?).await?.user, &None, "the user in the answer")?;
-    f.store.mutate(send()?).await?;
+    equal(&f.store.mutations.mutate(send()?).await?.user, &None, "the user in the answer")?;
+    f.store.mutations.mutate(send()?).await?;
     equal(&f.claim("handle:joe").await?, &None, "the claim")?;
     not_held(&f, "handle:joe").await?;
     let other = f.change(&other, link("handle:joe")?).await?;
@@ -148,7 +148,7 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
 
 pub async fn what_is_held_for_nobody_can_be_released(f: Fixture) -> Result<(), Failure> {
     let (owner, other, _) = one_held(&f).await?;
-    f.store.mutate(f.mutation(owner.id, UserChange::Purge)).await?;
+    f.store.mutations.mutate(f.mutation(owner.id, UserChange::Purge)).await?;
     let nobody = |claim: Option<Claim>| {
         claim.is_some_and(|claim| claim.owner.is_none() && claim.hold.is_some())
     };
@@ -183,7 +183,8 @@ pub async fn what_one_tenant_holds_is_free_in_another(f: Fixture) -> Result<(), 
     let elsewhere = Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:joe"])? };
     f.mutate(elsewhere).await?;
     let released = f.mutation_of(MutationKind::ReleaseHold(identifier("handle:joe")?));
-    let outcome = f.store.mutate(Mutation { tenant: tenant("elsewhere")?, ..released }).await;
+    let outcome =
+        f.store.mutations.mutate(Mutation { tenant: tenant("elsewhere")?, ..released }).await;
     ensure(matches!(outcome, Err(Error::NotHeld)), "a hold of another tenant was ended")?;
     refused(
         f.mutate(f.creation(&["handle:joe"])?).await,

@@ -48,7 +48,7 @@ pub async fn a_user_is_imported_as_it_is(f: Fixture) -> Result<(), Failure> {
         Some(Verification { time: time(2), by: "a letter".to_owned() });
     let mutation = import(&f, &line);
     let id = mutation.user_id().ok_or("no user")?;
-    equal(&report(f.store.mutate(mutation.clone()).await)?, &NEW, "the first time")?;
+    equal(&report(f.store.mutations.mutate(mutation.clone()).await)?, &NEW, "the first time")?;
 
     let user: User = f.get(id).await?.ok_or("the user is not there")?;
     equal(&user.state, &line.state, "the state")?;
@@ -60,11 +60,11 @@ pub async fn a_user_is_imported_as_it_is(f: Fixture) -> Result<(), Failure> {
     let guarded = f.create(&["handle:scope"]).await;
     ensure(guarded.is_err(), "its handle does not reserve what looks like it")?;
 
-    equal(&report(f.store.mutate(mutation.clone()).await)?, &THERE, "the second time")?;
+    equal(&report(f.store.mutations.mutate(mutation.clone()).await)?, &THERE, "the second time")?;
     equal(&f.get(id).await?, &Some(user), "the user afterwards")?;
     line.display_name = "Jane".to_owned();
     let other = f.mutation(id, UserChange::Import(Box::new(line)));
-    let refused = f.store.mutate(other).await;
+    let refused = f.store.mutations.mutate(other).await;
     ensure(matches!(refused, Err(Error::UserExists)), format!("{refused:?}"))
 }
 
@@ -72,22 +72,30 @@ pub async fn a_line_is_imported_once(f: Fixture) -> Result<(), Failure> {
     let names = ["email:joe@example.com", "handle:joe"];
     let line = line(&names)?;
     let of = |key: &str| Mutation { request: request(key, 1), ..import(&f, &line) };
-    equal(&report(f.store.mutate(of("a")).await)?, &NEW, "the first time")?;
+    equal(&report(f.store.mutations.mutate(of("a")).await)?, &NEW, "the first time")?;
     let user = f.owner(names[0]).await?.ok_or("nobody has it")?;
-    let again = report(f.store.mutate(of("a")).await)?;
+    let again = report(f.store.mutations.mutate(of("a")).await)?;
     equal(&again, &THERE, "the line again")?;
-    equal(&report(f.store.mutate(of("b")).await)?, &THERE, "a user who has all that it says")?;
+    equal(
+        &report(f.store.mutations.mutate(of("b")).await)?,
+        &THERE,
+        "a user who has all that it says",
+    )?;
     f.is_kept(&user).await?;
 
     // A user who was changed since is another one, where the line is forgotten.
     f.change(&user, UserChange::Unlink(draft(names[1])?.identifier)).await?;
-    equal(&report(f.store.mutate(of("a")).await)?, &THERE, "the line after a change")?;
-    let refused = f.store.mutate(of("c")).await;
+    equal(&report(f.store.mutations.mutate(of("a")).await)?, &THERE, "the line after a change")?;
+    let refused = f.store.mutations.mutate(of("c")).await;
     let wanted =
         Error::IdentityTaken { owner: user.id, field: "user.identities[0].identifier".to_owned() };
     equal(&format!("{refused:?}"), &format!("{:?}", Err::<(), _>(wanted)), "the refusal")?;
     f.change(&user, UserChange::Purge).await.err().ok_or("the user is left")?;
-    equal(&report(f.store.mutate(of("a")).await)?, &THERE, "the line after the user is gone")?;
+    equal(
+        &report(f.store.mutations.mutate(of("a")).await)?,
+        &THERE,
+        "the line after the user is gone",
+    )?;
     f.free(&names).await
 }
 
@@ -95,7 +103,7 @@ pub async fn what_others_have_is_passed_over(f: Fixture) -> Result<(), Failure> 
     let owner = f.create(&["email:joe@example.com", "handle:scope"]).await?;
     let names = ["email:Joe@example.com", "handle:ѕсоре", "handle:admin", "phone:+14155552300"];
     let mut line = line(&names)?;
-    let refused = f.store.mutate(import(&f, &line)).await;
+    let refused = f.store.mutations.mutate(import(&f, &line)).await;
     ensure(refused.is_err(), "a line with what another has was imported")?;
     f.free(&names[3..]).await?;
 
@@ -106,7 +114,7 @@ pub async fn what_others_have_is_passed_over(f: Fixture) -> Result<(), Failure> 
         skipped(1, SkipReason::Confusable),
         skipped(2, SkipReason::Reserved),
     ];
-    let imported = report(f.store.mutate(import(&f, &line)).await)?;
+    let imported = report(f.store.mutations.mutate(import(&f, &line)).await)?;
     equal(&imported, &(true, wanted), "what was passed over")?;
     let user = f.owner(names[3]).await?.ok_or("nobody has the rest")?;
     equal(&user.identities.len(), &1, "the identities that are left")?;
@@ -115,7 +123,7 @@ pub async fn what_others_have_is_passed_over(f: Fixture) -> Result<(), Failure> 
     // It is made even if none is left.
     line.identities.truncate(1);
     line.display_name = "Nobody".to_owned();
-    let (is_new, skipped) = report(f.store.mutate(import(&f, &line)).await)?;
+    let (is_new, skipped) = report(f.store.mutations.mutate(import(&f, &line)).await)?;
     ensure(is_new && skipped.len() == 1, "it was not made without identities")
 }
 
@@ -128,7 +136,7 @@ pub async fn of_many_imports_of_one_line_one_happens(f: Fixture) -> Result<(), F
         .into_iter()
         .map(|mutation| {
             let store = f.store.clone();
-            tokio::spawn(async move { store.mutate(mutation).await })
+            tokio::spawn(async move { store.mutations.mutate(mutation).await })
         })
         .collect();
     let mut new = 0;
@@ -136,7 +144,7 @@ pub async fn of_many_imports_of_one_line_one_happens(f: Fixture) -> Result<(), F
         new += usize::from(report(task.await?)?.0);
     }
     equal(&new, &1, "how often it was imported")?;
-    equal(&f.store.scan(&Tenant::DEFAULT, None, 10).await?.len(), &1, "users")
+    equal(&f.store.search.scan(&Tenant::DEFAULT, None, 10).await?.len(), &1, "users")
 }
 
 pub async fn many_lines_are_imported_as_each_would_be(f: Fixture) -> Result<(), Failure> {
@@ -161,7 +169,7 @@ pub async fn many_lines_are_imported_as_each_would_be(f: Fixture) -> Result<(), 
     let mutations: Vec<_> = lines.iter().map(of).collect();
 
     for expected in [Some(true), Some(false)] {
-        let outcomes = f.store.mutate_all(mutations.clone()).await;
+        let outcomes = f.store.mutations.mutate_all(mutations.clone()).await;
         let news: Vec<_> = outcomes
             .into_iter()
             .map(|outcome| report(outcome).ok().map(|(is_new, _)| is_new))
@@ -172,17 +180,17 @@ pub async fn many_lines_are_imported_as_each_would_be(f: Fixture) -> Result<(), 
     }
     let owner = f.owner("phone:+14155552300").await?.ok_or("nobody has the phone")?;
     equal(&owner.identities.len(), &1, "the identities that were not passed over")?;
-    let all = f.store.scan(&Tenant::DEFAULT, None, 10).await?;
+    let all = f.store.search.scan(&Tenant::DEFAULT, None, 10).await?;
     equal(&all.len(), &4, "users")
 }
 
 pub async fn a_dry_run_imports_nothing(f: Fixture) -> Result<(), Failure> {
     let names = ["email:joe@example.com"];
     let dry = Mutation { dry_run: true, ..import(&f, &line(&names)?) };
-    equal(&report(f.store.mutate(dry.clone()).await)?, &NEW, "what would be")?;
+    equal(&report(f.store.mutations.mutate(dry.clone()).await)?, &NEW, "what would be")?;
     f.free(&names).await?;
     let owner = f.create(&names).await?;
-    let refused = f.store.mutate(dry).await;
+    let refused = f.store.mutations.mutate(dry).await;
     ensure(refused.is_err(), "what is taken is not found out")?;
     f.is_kept(&owner).await
 }
@@ -193,18 +201,19 @@ pub async fn holds_without_an_owner_are_exported_and_imported(f: Fixture) -> Res
         let user = f.create(&[name]).await?;
         f.change_under(&holding, &user, UserChange::Unlink(identifier(name)?)).await?;
         let purge = f.mutation(user.id, UserChange::Purge);
-        f.store.mutate(Mutation { policies: holding.clone().into(), ..purge }).await?;
+        f.store.mutations.mutate(Mutation { policies: holding.clone().into(), ..purge }).await?;
     }
     let kept = f.create(&["handle:eve"]).await?;
     f.change_under(&holding, &kept, UserChange::Unlink(identifier("handle:eve")?)).await?;
-    let holds = f.store.ownerless_holds(&Tenant::DEFAULT, None, 10).await?;
+    let holds = f.store.tenants.ownerless_holds(&Tenant::DEFAULT, None, 10).await?;
     // Two handles, and what the second looks like.
     equal(&holds.len(), &3, "holds without an owner")?;
-    let rest = f.store.ownerless_holds(&Tenant::DEFAULT, Some(&holds[0].key), 1).await?;
+    let rest = f.store.tenants.ownerless_holds(&Tenant::DEFAULT, Some(&holds[0].key), 1).await?;
     equal(&rest, &holds[1..2].to_vec(), "the next hold")?;
 
-    let import =
-        |hold: &Hold| f.store.mutate(f.mutation_of(MutationKind::ImportHold(hold.clone())));
+    let import = |hold: &Hold| {
+        f.store.mutations.mutate(f.mutation_of(MutationKind::ImportHold(hold.clone())))
+    };
     for hold in &holds {
         equal(&report(import(hold).await)?, &THERE, "a hold that is there")?;
     }

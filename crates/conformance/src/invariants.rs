@@ -19,7 +19,7 @@ impl Fixture {
         ids: &[LocalityId],
         names: &[String],
     ) -> Result<Vec<User>, Failure> {
-        let users: Vec<User> = decoded::users(&*self.store, &Tenant::DEFAULT, ids)
+        let users: Vec<User> = decoded::users(&self.store, &Tenant::DEFAULT, ids)
             .await?
             .into_iter()
             .flatten()
@@ -31,7 +31,7 @@ impl Fixture {
 
         let keys: Vec<_> =
             owners.keys().map(|name| IdentityKey::new(Tenant::DEFAULT.as_str(), name)).collect();
-        let found = decoded::owners(&*self.store, &keys, Consistency::Latest).await?;
+        let found = decoded::owners(&self.store, &keys, Consistency::Latest).await?;
         equal(&found.len(), &keys.len(), "answers")?;
         for ((name, owner), found) in owners.iter().zip(&found) {
             equal(&found.as_ref(), owner, &format!("the owner of {name}"))?;

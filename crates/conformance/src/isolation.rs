@@ -15,7 +15,7 @@ async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Fail
 
 async fn owner_in(f: &Fixture, tenant: &str, name: &str) -> Result<Option<User>, Failure> {
     let keys = [key(tenant, name)?];
-    Ok(decoded::owners(&*f.store, &keys, Consistency::Latest).await?.into_iter().next().flatten())
+    Ok(decoded::owners(&f.store, &keys, Consistency::Latest).await?.into_iter().next().flatten())
 }
 
 pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
     }
 
     equal(
-        &decoded::users(&*f.store, &tenant("a")?, &[a.id, b.id]).await?,
+        &decoded::users(&f.store, &tenant("a")?, &[a.id, b.id]).await?,
         &vec![Some(a.clone()), None],
         "users of tenant a",
     )?;
@@ -98,7 +98,7 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
         ..f.mutation(user.id, UserChange::Expire)
     };
     equal(
-        &f.store.mutate(expiry).await?.report,
+        &f.store.mutations.mutate(expiry).await?.report,
         &MutationReport::Nothing,
         "what became of another tenant's user",
     )?;

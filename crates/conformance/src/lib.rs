@@ -1,4 +1,4 @@
-//! The contract of [`Store`] as code: cases that every store passes unchanged, each on a store of
+//! The contract of a [`Backend`] as code: cases that every store passes unchanged, each on a store of
 //! its own that is empty at first, and a [`model`] for random operations. What is particular to one
 //! store is tested beside that store.
 
@@ -22,6 +22,7 @@ mod merging;
 mod merging_concurrently;
 pub mod model;
 mod naming;
+mod notices;
 mod paging;
 mod purging;
 mod quantity;
@@ -39,7 +40,9 @@ mod tenants;
 mod transferring;
 mod unmerging;
 mod updating;
+mod usage;
 mod verifying;
+mod watching;
 
 use std::any::type_name;
 use std::error::Error;
@@ -47,7 +50,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt};
-use polynym::directory::Store;
+use polynym::directory::Backend;
 
 use fixture::Fixture;
 
@@ -61,7 +64,7 @@ pub trait StoreFactory: Send + Sync {
     ///
     /// # Errors
     /// A [`Failure`] that says why it cannot be opened.
-    async fn open(&self) -> Result<Arc<dyn Store>, Failure>;
+    async fn open(&self) -> Result<Backend, Failure>;
 }
 
 type Run = Box<dyn FnOnce(Fixture) -> BoxFuture<'static, Result<(), Failure>> + Send>;
@@ -110,6 +113,7 @@ pub fn cases() -> Vec<Case> {
         of_tenants(),
         of_imports(),
         of_duplicates(),
+        of_inboxes_usage_and_events(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -297,6 +301,17 @@ fn of_imports() -> Vec<Case> {
         case(importing::holds_without_an_owner_are_exported_and_imported),
         case(exporting::a_view_is_of_one_moment),
         case(exporting::a_tenant_is_imported_as_it_is),
+    ]
+}
+
+fn of_inboxes_usage_and_events() -> Vec<Case> {
+    vec![
+        case(notices::inboxes_agree_with_the_model),
+        case(notices::a_request_keeps_its_first_notice),
+        case(notices::a_purged_user_has_no_inbox),
+        case(usage::each_batch_is_added_once),
+        case(watching::a_feed_goes_on_after_each_event),
+        case(watching::a_feed_without_events_answers_in_time),
     ]
 }
 

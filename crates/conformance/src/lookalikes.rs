@@ -70,7 +70,7 @@ fn guard(name: &str) -> Result<IdentityKey, Failure> {
 }
 
 async fn is_guarded(f: &Fixture, owner: &User, name: &str) -> Result<(), Failure> {
-    let claim = f.store.claims(&[guard(name)?]).await?.pop().flatten().ok_or("no guard")?;
+    let claim = f.store.reads.claims(&[guard(name)?]).await?.pop().flatten().ok_or("no guard")?;
     equal(&(claim.owner, claim.guard, claim.hold), &(Some(owner.id), true, None), "the guard")
 }
 
@@ -95,7 +95,7 @@ pub async fn ascii_handles_reserve_nothing_else(f: Fixture) -> Result<(), Failur
             .into_string()
             .replace("handle", Guard::LOOKALIKE);
         let guard = IdentityKey::from_stored(guard).ok_or("the case itself is wrong: no key")?;
-        equal(&f.store.claims(&[guard]).await?, &vec![None], &format!("a guard of {name}"))?;
+        equal(&f.store.reads.claims(&[guard]).await?, &vec![None], &format!("a guard of {name}"))?;
     }
 
     Ok(())
@@ -111,7 +111,7 @@ pub async fn a_guard_goes_with_its_handle(f: Fixture) -> Result<(), Failure> {
     is_guarded(&f, &user, "handle:ѕсоре").await?;
     let user = f.change(&user, unlink("handle:ѕсоре")?).await?;
     equal(
-        &f.store.claims(&[guard("handle:ѕсоре")?]).await?,
+        &f.store.reads.claims(&[guard("handle:ѕсоре")?]).await?,
         &vec![None],
         "the guard of what was unlinked",
     )?;

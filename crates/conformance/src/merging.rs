@@ -149,8 +149,11 @@ async fn preview(
     primary: &User,
     change: UserChange,
 ) -> Result<(Option<User>, Preview), Failure> {
-    let outcome =
-        f.store.mutate(Mutation { dry_run: true, ..f.mutation(primary.id, change) }).await?;
+    let outcome = f
+        .store
+        .mutations
+        .mutate(Mutation { dry_run: true, ..f.mutation(primary.id, change) })
+        .await?;
     match outcome.report {
         MutationReport::Preview(preview) => Ok((outcome.user, *preview)),
         other => Err(format!("a dry run of a merge that tells {other:?}").into()),
@@ -258,7 +261,7 @@ pub async fn a_repeated_merge_happens_once(f: Fixture) -> Result<(), Failure> {
     let send =
         || Mutation { request: request("merge", 1), ..f.mutation(primary.id, merge(&secondary)) };
     let merged = f.mutate(send()).await?;
-    let outcome = f.store.mutate(send()).await?;
+    let outcome = f.store.mutations.mutate(send()).await?;
     equal(
         &(outcome.user, outcome.report),
         &(Some(merged), MutationReport::Nothing),
@@ -304,7 +307,7 @@ pub async fn chains_of_merges_lead_to_one_user(f: Fixture) -> Result<(), Failure
 
 pub async fn purging_a_primary_purges_what_is_part_of_it(f: Fixture) -> Result<(), Failure> {
     let users = chain(&f, 4).await?;
-    let outcome = f.store.mutate(f.mutation(users[3].id, UserChange::Purge)).await?;
+    let outcome = f.store.mutations.mutate(f.mutation(users[3].id, UserChange::Purge)).await?;
     let mut ids: Vec<_> = users.iter().map(|user| user.id).collect();
     ids.sort_unstable();
     equal(&outcome.report, &MutationReport::Purged(ids), "who is gone")?;

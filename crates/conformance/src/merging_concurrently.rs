@@ -46,7 +46,7 @@ pub async fn a_merge_and_a_purge_at_once_leave_nothing_behind(f: Fixture) -> Res
         let (merge, purge) =
             (f.mutation(a.id, merge(&b)), f.mutation(purged.id, UserChange::Purge));
         let store = f.store.clone();
-        let purging = tokio::spawn(async move { store.mutate(purge).await });
+        let purging = tokio::spawn(async move { store.mutations.mutate(purge).await });
         let merged = f.mutate(merge).await;
         let purged_both = purging.await?;
         let left: Vec<_> =
@@ -108,6 +108,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
     let policies = Arc::new(super::fixture::free());
     for user in left.iter().filter(|user| user.state == State::Active) {
         f.store
+            .mutations
             .mutate(Mutation {
                 policies: policies.clone(),
                 ..f.mutation(user.id, UserChange::Purge)

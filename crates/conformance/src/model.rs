@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport,
-    Outcome, Store, Tenant, Timestamp, User, UserChange,
+    Backend, Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind,
+    MutationReport, Outcome, Tenant, Timestamp, User, UserChange,
 };
 use polynym::identifier::{IdentityKey, RULES_VERSION};
 
@@ -39,7 +39,7 @@ pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Fai
     let mut store = place.open().await?;
     for (n, step) in steps.iter().enumerate() {
         if let Some(mutation) = model.mutation(step, &ids)? {
-            let outcome = store.mutate(mutation.clone()).await;
+            let outcome = store.mutations.mutate(mutation.clone()).await;
             model
                 .judge(&mutation, step, outcome)
                 .map_err(|e| format!("step {n}, {step:?}: {e}"))?;
@@ -47,10 +47,10 @@ pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Fai
             drop(store);
             store = place.open().await?;
         }
-        model.compare(&*store).await.map_err(|e| format!("after step {n}, {step:?}: {e}"))?;
+        model.compare(&store).await.map_err(|e| format!("after step {n}, {step:?}: {e}"))?;
     }
 
-    model.compare_history(&*store).await
+    model.compare_history(&store).await
 }
 
 /// The content of a store after some steps.
@@ -210,7 +210,7 @@ impl Model {
     ///
     /// # Errors
     /// A [`Failure`] that names the first difference.
-    pub async fn compare(&self, store: &dyn Store) -> Result<(), Failure> {
+    pub async fn compare(&self, store: &Backend) -> Result<(), Failure> {
         let ids: Vec<_> = self.known.iter().map(|(id, _)| *id).collect();
         for name in TENANTS {
             let tenant = tenant(name)?;
@@ -222,7 +222,7 @@ impl Model {
             self.compare_owners(store, &tenant, &users).await?;
             let mut users: Vec<_> = users.into_iter().flatten().collect();
             users.sort_by_key(|user| user.id);
-            let scanned = store.scan(&tenant, None, ids.len() + 1).await?;
+            let scanned = store.search.scan(&tenant, None, ids.len() + 1).await?;
             let scanned: Vec<_> = scanned.into_iter().map(|record| record.user).collect();
             equal(&scanned, &users, "the users of a scan")?;
             self.compare_claims(store, &tenant).await?;
@@ -244,7 +244,7 @@ impl Model {
     ///
     /// # Errors
     /// A [`Failure`] that names the first difference.
-    pub async fn compare_history(&self, store: &dyn Store) -> Result<(), Failure> {
+    pub async fn compare_history(&self, store: &Backend) -> Result<(), Failure> {
         let ids: Vec<_> = self.known.iter().map(|(id, _)| *id).collect();
         history::compare_events(&self.world, store, &ids).await?;
         self.owners.compare(&self.world, store, self.now()).await
@@ -252,7 +252,7 @@ impl Model {
 
     async fn compare_owners(
         &self,
-        store: &dyn Store,
+        store: &Backend,
         tenant: &Tenant,
         users: &[Option<User>],
     ) -> Result<(), Failure> {
@@ -265,7 +265,7 @@ impl Model {
     }
 
     /// A claim whose hold is over may be there or not.
-    async fn compare_claims(&self, store: &dyn Store, tenant: &Tenant) -> Result<(), Failure> {
+    async fn compare_claims(&self, store: &Backend, tenant: &Tenant) -> Result<(), Failure> {
         let mut keys = Vec::new();
         for name in NAMES {
             let name = identifier(name)?;
@@ -274,7 +274,7 @@ impl Model {
         }
 
         let is_over = |claim: &Claim| claim.hold.is_some_and(|until| until.as_millis() <= self.now);
-        let found = store.claims(&keys).await?;
+        let found = store.reads.claims(&keys).await?;
         equal(&found.len(), &keys.len(), "claims")?;
         for (key, found) in keys.iter().zip(found) {
             let found = found.filter(|claim| !is_over(claim));

@@ -37,18 +37,18 @@ pub async fn names_of_any_script_come_back(f: Fixture) -> Result<(), Failure> {
     equal(&user.attributes, &with(names), "attributes")?;
 
     let (id, f) = (user.id, f.reopen().await?);
-    let read = decoded::users(&*f.store, &Tenant::DEFAULT, &[id]).await?;
+    let read = decoded::users(&f.store, &Tenant::DEFAULT, &[id]).await?;
     equal(&read, &vec![Some(user.clone())], "the user")?;
-    let basic = f.store.get(&Tenant::DEFAULT, &[id], View::Basic).await?.remove(0)?;
+    let basic = f.store.lookups.get(&Tenant::DEFAULT, &[id], View::Basic).await?.remove(0)?;
     let basic = basic.ok_or("no user")?.decode()?;
     ensure(basic.attributes.is_empty(), "a look-up without attributes reads some")?;
     equal(&basic.update_time, &user.update_time, "the rest of the user")?;
 
     let mut sorted = names.to_vec();
     sorted.sort_unstable();
-    let listed = f.store.attribute_names(&Tenant::DEFAULT, "", 100).await?;
+    let listed = f.store.tenants.attribute_names(&Tenant::DEFAULT, "", 100).await?;
     equal(&listed, &sorted.iter().map(ToString::to_string).collect(), "the names")?;
-    let page = f.store.attribute_names(&Tenant::DEFAULT, sorted[1], 2).await?;
+    let page = f.store.tenants.attribute_names(&Tenant::DEFAULT, sorted[1], 2).await?;
     equal(&page, &listed[2..4].to_vec(), "a page of names")
 }
 
@@ -56,9 +56,9 @@ pub async fn a_name_stays_where_no_user_has_it(f: Fixture) -> Result<(), Failure
     let user = f.change_new(create(with(["a", "b"]))).await?;
     let user = f.change(&user, set(with(["b", "c"]))).await?;
     equal(&user.attributes, &with(["b", "c"]), "attributes")?;
-    let read = decoded::users(&*f.store, &Tenant::DEFAULT, &[user.id]).await?;
+    let read = decoded::users(&f.store, &Tenant::DEFAULT, &[user.id]).await?;
     equal(&read, &vec![Some(user)], "the user")?;
-    let listed = f.store.attribute_names(&Tenant::DEFAULT, "", 100).await?;
+    let listed = f.store.tenants.attribute_names(&Tenant::DEFAULT, "", 100).await?;
     equal(&listed, &["a", "b", "c"].map(str::to_owned).to_vec(), "the names")
 }
 
@@ -74,15 +74,15 @@ pub async fn a_tenant_has_a_bounded_number_of_names(f: Fixture) -> Result<(), Fa
     )?;
     let user = f.change_new(create(with(["name 0", "name 9999"]))).await?;
     equal(&user.attributes.len(), &2, "attributes with known names")?;
-    let listed = f.store.attribute_names(&Tenant::DEFAULT, "", 2 * MOST).await?;
+    let listed = f.store.tenants.attribute_names(&Tenant::DEFAULT, "", 2 * MOST).await?;
     equal(&listed.len(), &MOST, "names")
 }
 
 pub async fn a_dry_run_adds_no_name(f: Fixture) -> Result<(), Failure> {
     let user = f.change_new(create(with(["a"]))).await?;
     let change = f.mutation(user.id, set(with(["b"])));
-    f.store.mutate(Mutation { dry_run: true, ..change }).await?;
-    let listed = f.store.attribute_names(&Tenant::DEFAULT, "", 100).await?;
+    f.store.mutations.mutate(Mutation { dry_run: true, ..change }).await?;
+    let listed = f.store.tenants.attribute_names(&Tenant::DEFAULT, "", 100).await?;
     equal(&listed, &vec!["a".to_owned()], "the names")
 }
 
@@ -90,26 +90,26 @@ pub async fn a_tenant_that_is_made_again_begins_anew(f: Fixture) -> Result<(), F
     for since in [1_000, 2_000, 3_000].map(Timestamp::from_millis) {
         let tenant = |change| f.mutation_of(MutationKind::Tenant(change));
         let make = TenantChange::Set(PolicyUpdate::default());
-        f.store.mutate(tenant(make)).await?;
+        f.store.mutations.mutate(tenant(make)).await?;
         let names = [format!("of {since:?}"), "of all".to_owned()];
         let attributes = with(names.iter().map(String::as_str));
         let creation = f.mutation(f.ids.next_id(), create(attributes));
         let user = f.mutate(Mutation { tenant_since: since, ..creation }).await?;
 
-        let read = decoded::users(&*f.store, &Tenant::DEFAULT, &[user.id]).await?;
+        let read = decoded::users(&f.store, &Tenant::DEFAULT, &[user.id]).await?;
         equal(&read, &vec![Some(user.clone())], "the user")?;
-        let mut listed = f.store.attribute_names(&Tenant::DEFAULT, "", 100).await?;
+        let mut listed = f.store.tenants.attribute_names(&Tenant::DEFAULT, "", 100).await?;
         listed.sort_unstable();
         let mut wanted = names.to_vec();
         wanted.sort_unstable();
         equal(&listed, &wanted, "the names")?;
 
         let purge = f.mutation(user.id, UserChange::Purge);
-        f.store.mutate(Mutation { tenant_since: since, ..purge }).await?;
+        f.store.mutations.mutate(Mutation { tenant_since: since, ..purge }).await?;
         for step in [DeletionStep::Begin { with_users: true }, DeletionStep::Finish] {
-            f.store.mutate(tenant(TenantChange::Delete(step))).await?;
+            f.store.mutations.mutate(tenant(TenantChange::Delete(step))).await?;
         }
-        let listed = f.store.attribute_names(&Tenant::DEFAULT, "", 100).await?;
+        let listed = f.store.tenants.attribute_names(&Tenant::DEFAULT, "", 100).await?;
         equal(&listed, &Vec::new(), "the names of a tenant that is gone")?;
     }
     Ok(())
@@ -123,8 +123,8 @@ pub async fn names_that_many_add_at_once_have_one_token_each(f: Fixture) -> Resu
     let ids: Vec<_> = users.iter().map(|user| user.id).collect();
 
     let f = f.reopen().await?;
-    let read = decoded::users(&*f.store, &Tenant::DEFAULT, &ids).await?;
+    let read = decoded::users(&f.store, &Tenant::DEFAULT, &ids).await?;
     equal(&read, &users.into_iter().map(Some).collect(), "the users")?;
-    let listed = f.store.attribute_names(&Tenant::DEFAULT, "", 100).await?;
+    let listed = f.store.tenants.attribute_names(&Tenant::DEFAULT, "", 100).await?;
     equal(&listed.len(), &42, "names")
 }

@@ -32,7 +32,7 @@ fn purge(f: &Fixture, user: &User) -> Mutation {
 
 /// All events of a user, the newest first.
 async fn events(f: &Fixture, user: &User) -> Result<Vec<Event>, Failure> {
-    let history = f.store.history(&Tenant::DEFAULT, user.id, None, 1_000).await?;
+    let history = f.store.histories.history(&Tenant::DEFAULT, user.id, None, 1_000).await?;
     Ok(history.ok_or("the user is gone")?.events)
 }
 
@@ -48,7 +48,7 @@ pub async fn a_purge_goes_on_until_no_event_has_the_name(f: Fixture) -> Result<(
     let (mut f, mut rounds) = (f, 0);
     let purge = purge(&f, &joe);
     loop {
-        let report = f.store.mutate(purge.clone()).await?.report;
+        let report = f.store.mutations.mutate(purge.clone()).await?.report;
         rounds += 1;
         let kept = events(&f, &ann).await?;
         check_history(&f.get(ann.id).await?.ok_or("the other user is gone")?, &kept)?;
@@ -66,18 +66,18 @@ pub async fn a_purge_goes_on_until_no_event_has_the_name(f: Fixture) -> Result<(
     let after = events(&f, &ann).await?;
     equal(&have_name(&after), &0, "events with the name")?;
     equal(&after.len(), &before.len(), "events of the other user")?;
-    let ended = f.store.ended_ownerships(&[key("default", NAME)?]).await?;
+    let ended = f.store.histories.ended_ownerships(&[key("default", NAME)?]).await?;
     ensure(ended.iter().all(|ended| ended.0.iter().all(|one| one.user.is_none())), "an owner")?;
     equal(&f.get(joe.id).await?, &None, "the purged user")?;
     // Its request was answered.
-    let again = f.store.mutate(purge).await?.report;
+    let again = f.store.mutations.mutate(purge).await?.report;
     equal(&again, &MutationReport::Purged(vec![joe.id]), "the purge that is sent again")
 }
 
 pub async fn a_dry_run_of_a_purge_needs_no_second_one(f: Fixture) -> Result<(), Failure> {
     let (joe, ann) = entangled(&f).await?;
     let trial = Mutation { dry_run: true, request: None, ..purge(&f, &joe) };
-    let report = f.store.mutate(trial).await?.report;
+    let report = f.store.mutations.mutate(trial).await?.report;
     equal(&report, &MutationReport::Purged(vec![joe.id]), "the trial")?;
     equal(&have_name(&events(&f, &ann).await?), &(2 * TIMES), "events with the name")
 }

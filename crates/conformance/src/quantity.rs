@@ -108,7 +108,7 @@ pub async fn a_batch_is_answered_in_order(f: Fixture) -> Result<(), Failure> {
     };
     let (keys, wanted): (Vec<_>, Vec<_>) =
         (0..BATCH).map(item).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-    let found = decoded::owners(&*f.store, &keys, Consistency::Latest).await?;
+    let found = decoded::owners(&f.store, &keys, Consistency::Latest).await?;
     equal(&found, &wanted, "the owners of 1,000 keys")?;
     let ids: Vec<_> = (0..BATCH)
         .map(|n| if n % 4 == 0 { f.ids.next_id() } else { users[n * 7 % 50].id })
@@ -117,7 +117,7 @@ pub async fn a_batch_is_answered_in_order(f: Fixture) -> Result<(), Failure> {
         (0..BATCH).map(|n| users.get(n * 7 % 50).filter(|_| n % 4 > 0).cloned()).collect();
 
     equal(
-        &decoded::users(&*f.store, &Tenant::DEFAULT, &ids).await?,
+        &decoded::users(&f.store, &Tenant::DEFAULT, &ids).await?,
         &wanted,
         "the users of 1,000 ids",
     )

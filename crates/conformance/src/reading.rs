@@ -1,6 +1,7 @@
 //! Everything that was written can be read, and nothing else.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use polynym::directory::{
     Consistency, NewUser, Tenant, Timestamp, User, UserChange, Value, Verification, View,
@@ -76,7 +77,7 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
     f.is_kept(&user).await?;
     for consistency in [Consistency::Latest, Consistency::Linearizable] {
         let keys = NAMES.iter().map(|name| key("default", name)).collect::<Result<Vec<_>, _>>()?;
-        let found = decoded::owners(&*f.store, &keys, consistency).await?;
+        let found = decoded::owners(&f.store, &keys, consistency).await?;
         equal(&found, &vec![Some(user.clone()); NAMES.len()], "all names in one call")?;
     }
 
@@ -116,7 +117,8 @@ pub async fn nobody_owns_what_was_never_linked(f: Fixture) -> Result<(), Failure
     ])
     .await?;
     f.owns(&user, &["email:joe@example.com"]).await?;
-    let none = f.store.resolve(&[], Consistency::Latest, View::Full).await?;
+    let none =
+        f.store.lookups.resolve(&[], Consistency::Latest, View::Full, Duration::ZERO).await?;
 
     equal(&none.found.len(), &0, "the answers to no keys")
 }
@@ -125,9 +127,13 @@ pub async fn unknown_ids_are_absent(f: Fixture) -> Result<(), Failure> {
     let nobody = f.ids.next_id();
     equal(&f.get(nobody).await?, &None, "a user of an empty store")?;
     let (a, b) = (f.create(&[]).await?, f.create(&["handle:b"]).await?);
-    let found = decoded::users(&*f.store, &Tenant::DEFAULT, &[b.id, nobody, a.id, b.id]).await?;
+    let found = decoded::users(&f.store, &Tenant::DEFAULT, &[b.id, nobody, a.id, b.id]).await?;
     equal(&found, &vec![Some(b.clone()), None, Some(a), Some(b)], "users by id, in order")?;
-    equal(&f.store.get(&Tenant::DEFAULT, &[], View::Full).await?.len(), &0, "the answers to no ids")
+    equal(
+        &f.store.lookups.get(&Tenant::DEFAULT, &[], View::Full).await?.len(),
+        &0,
+        "the answers to no ids",
+    )
 }
 
 pub async fn extremes_come_back(f: Fixture) -> Result<(), Failure> {

@@ -36,7 +36,7 @@ fn renormalize(kind: Kind, canonical: &str) -> UserChange {
 /// Whether the key of a canonical form resolves.
 async fn resolves(f: &Fixture, kind: Kind, canonical: &str) -> Result<bool, Failure> {
     let key = IdentityKey::new("default", &Identifier::from_canonical(kind, canonical.to_owned()));
-    let owners = decoded::owners(&*f.store, &[key], Consistency::Latest).await?;
+    let owners = decoded::owners(&f.store, &[key], Consistency::Latest).await?;
     Ok(owners.into_iter().flatten().count() == 1)
 }
 
@@ -130,7 +130,7 @@ pub async fn a_scan_meets_every_user_of_a_tenant_once(f: Fixture) -> Result<(), 
         wanted.sort_unstable();
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let users = f.store.scan(&tenant, after, page).await?;
+            let users = f.store.search.scan(&tenant, after, page).await?;
             ensure(
                 users.iter().all(|record| record.user.tenant == tenant),
                 "a user of another tenant",

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, Error, Identity, Store, Tenant, Timestamp, User, UserChange, Verification,
+    Backend, Consistency, Error, Identity, Tenant, Timestamp, User, UserChange, Verification,
 };
 
 use super::assertions::{ensure, equal, refused, taken};
@@ -136,7 +136,7 @@ struct Progress {
 
 /// Watches a user whose handle goes from `name-0` to `name-1` and so on.
 struct Watcher {
-    store: Arc<dyn Store>,
+    store: Backend,
     id: LocalityId,
     progress: Arc<Progress>,
 }
@@ -144,7 +144,7 @@ struct Watcher {
 impl Watcher {
     async fn owner(&self, name: &str) -> Result<Option<User>, Failure> {
         let found =
-            decoded::owners(&*self.store, &[key("default", name)?], Consistency::Linearizable)
+            decoded::owners(&self.store, &[key("default", name)?], Consistency::Linearizable)
                 .await?
                 .pop()
                 .flatten();
@@ -177,8 +177,7 @@ impl Watcher {
             ensure(next.is_some() || begun > done + 1, "between two names neither resolved")?;
         }
 
-        let user =
-            decoded::users(&*self.store, &Tenant::DEFAULT, &[self.id]).await?.pop().flatten();
+        let user = decoded::users(&self.store, &Tenant::DEFAULT, &[self.id]).await?.pop().flatten();
         equal(&user.map(|user| user.identities.len()), &Some(2), "identities at any moment")
     }
 
@@ -211,7 +210,7 @@ pub async fn replace_is_never_seen_half_done(f: Fixture) -> Result<(), Failure> 
 
 /// Resolves `name` until `done` is set.
 async fn watch_moves(
-    store: Arc<dyn Store>,
+    store: Backend,
     name: &'static str,
     done: Arc<AtomicUsize>,
 ) -> Result<usize, Failure> {
@@ -219,7 +218,7 @@ async fn watch_moves(
     let mut found = 0;
     while done.load(Ordering::SeqCst) == 0 {
         let users =
-            decoded::owners(&*store, std::slice::from_ref(&key), Consistency::Latest).await?;
+            decoded::owners(&store, std::slice::from_ref(&key), Consistency::Latest).await?;
         for user in users.into_iter().flatten() {
             ensure(
                 user.identities.iter().any(|identity| key.is_of(&identity.identifier)),

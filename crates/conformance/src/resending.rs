@@ -136,7 +136,7 @@ impl Case {
         let key = format!("{},{:?}", mutation.tenant, self.sent);
         let request = request(&key, 1).filter(|_| self.with_request);
         let mutation = Mutation { etag, request, ..mutation };
-        let first = f.store.mutate(mutation.clone()).await?;
+        let first = f.store.mutations.mutate(mutation.clone()).await?;
         scene.note(&first);
         scene.then(self.sent, self.then).await?;
         let before = scene.all().await?;
@@ -144,7 +144,7 @@ impl Case {
             MutationKind::User(_, change) => MutationKind::User(scene.user_id(self.sent), change),
             kind => kind,
         };
-        let again = f.store.mutate(Mutation { kind, ..mutation }).await;
+        let again = f.store.mutations.mutate(Mutation { kind, ..mutation }).await;
         match (self.answer, again) {
             ("=", Ok(again)) => {
                 equal(&again, &now(&scene, self.sent).await?, "the second answer")?;

@@ -34,7 +34,7 @@ async fn create_with(f: &Fixture, value: Value) -> Result<User, Failure> {
 pub async fn everybody(f: &Fixture, of: &Tenant) -> Result<Vec<Record>, Failure> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = f.store.scan(of, after, 100).await?;
+        let page = f.store.search.scan(of, after, 100).await?;
         let Some(last) = page.last() else { return Ok(all) };
         after = Some(last.id());
         all.extend(page);
@@ -61,7 +61,7 @@ async fn found_in(
 ) -> Result<Vec<SearchedUser>, Failure> {
     let (mut all, mut after): (Vec<SearchedUser>, Option<Position>) = (Vec::new(), None);
     loop {
-        let page = f.store.search(of, lead, after.as_ref(), size, view).await?;
+        let page = f.store.search.search(of, lead, after.as_ref(), size, view).await?;
         ensure(page.len() <= size, format!("{lead}: a page of {} users", page.len()))?;
         let Some(last) = page.last() else { return Ok(all) };
         let position = match lead.order() {
@@ -91,7 +91,7 @@ async fn check_lead(f: &Fixture, of: &Tenant, lead: &Lead, size: usize) -> Resul
         let users: Vec<_> = wanted.iter().map(part).collect();
         equal(&found, &users, &format!("what {lead} finds"))?;
     }
-    let probed = f.store.probe(of, lead, 101).await?;
+    let probed = f.store.search.probe(of, lead, 101).await?;
     ensure(probed <= 101 && (probed == 0) == wanted.is_empty(), format!("{lead}: probed {probed}"))
 }
 
@@ -198,7 +198,7 @@ pub async fn a_search_shows_the_last_change(f: Fixture) -> Result<(), Failure> {
     equal(&find("state = DISABLED").await?, &1, "disabled users")?;
     f.change(&joe, UserChange::Enable).await?;
     equal(&find("state = DISABLED").await?, &0, "disabled users after that")?;
-    f.store.mutate(f.mutation(joe.id, UserChange::Purge)).await?;
+    f.store.mutations.mutate(f.mutation(joe.id, UserChange::Purge)).await?;
     equal(&find("attributes.team:*").await?, &0, "users in a team after a purge")
 }
 
@@ -306,7 +306,7 @@ pub async fn who_does_not_change_is_found_once_while_others_change(
         let (mut met, mut after): (Vec<_>, Option<Position>) = (Vec::new(), None);
         loop {
             let (of, after_last) = (&Tenant::DEFAULT, after.as_ref());
-            let page = f.store.search(of, &lead, after_last, 7, View::Full).await?;
+            let page = f.store.search.search(of, &lead, after_last, 7, View::Full).await?;
             let Some(last) = page.last() else { break };
             after = lead.position(&last.user);
             met.extend(page.iter().map(|met| met.user.id).filter(|id| resting.contains(id)));

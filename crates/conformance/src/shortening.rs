@@ -39,16 +39,19 @@ pub async fn what_a_shorter_retention_does_not_keep_is_removed(f: Fixture) -> Re
         f.mutate(at(now, f.mutation(id, rename(n)?))).await?;
     }
     let gone = [key("default", "handle:gone")?];
-    equal(&f.store.ended_ownerships(&gone).await?[0].0.len(), &1, "a former owner")?;
+    equal(&f.store.histories.ended_ownerships(&gone).await?[0].0.len(), &1, "a former owner")?;
 
     let by = Shortening { retention: 90 * DAY, now };
     let policies = Arc::new(Policies { history_retention: by.retention, ..free() });
     let mut place = None;
     loop {
-        let part = f.store.shorten_history(&Tenant::DEFAULT, by, place).await?;
+        let part = f.store.histories.shorten_history(&Tenant::DEFAULT, by, place).await?;
         for user in part.users {
             let again = f.mutation(user, UserChange::Reindex);
-            f.store.mutate(at(now, Mutation { policies: policies.clone(), ..again })).await?;
+            f.store
+                .mutations
+                .mutate(at(now, Mutation { policies: policies.clone(), ..again }))
+                .await?;
         }
         place = part.next;
         if place.is_none() {
@@ -57,12 +60,12 @@ pub async fn what_a_shorter_retention_does_not_keep_is_removed(f: Fixture) -> Re
     }
     let since = std::time::Instant::now();
     loop {
-        let history = f.store.history(&Tenant::DEFAULT, id, None, 1_000).await?;
+        let history = f.store.histories.history(&Tenant::DEFAULT, id, None, 1_000).await?;
         let events = history.ok_or("the user is gone")?.events;
         check_history(&f.get(id).await?.ok_or("the user is gone")?, &events)?;
         let left = events.iter().filter(|event| event.time < now).count();
         equal(&(events.len() - left), &(NEW as usize), "events that are kept")?;
-        let ended = f.store.ended_ownerships(&gone).await?;
+        let ended = f.store.histories.ended_ownerships(&gone).await?;
         if left == 0 && ended[0].0.is_empty() {
             return Ok(());
         }

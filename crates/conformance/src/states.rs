@@ -169,7 +169,7 @@ async fn purge(
     id: LocalityId,
 ) -> Result<Vec<LocalityId>, Failure> {
     let mutation = Mutation { policies: Arc::new(policies), ..f.mutation(id, UserChange::Purge) };
-    match f.store.mutate(mutation).await?.report {
+    match f.store.mutations.mutate(mutation).await?.report {
         MutationReport::Purged(ids) => Ok(ids),
         other => Err(format!("a purge that tells {other:?}").into()),
     }
@@ -213,7 +213,7 @@ pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result
         let stale = Mutation { request: None, etag: Some("0".repeat(16)), ..purge() };
         refused(f.mutate(stale).await, &Error::EtagMismatch)?;
         for _ in 0..2 {
-            let outcome = f.store.mutate(purge()).await?;
+            let outcome = f.store.mutations.mutate(purge()).await?;
             equal(
                 &(outcome.user, outcome.report),
                 &(None, MutationReport::Purged(vec![user.id])),
@@ -229,7 +229,11 @@ pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result
 
 /// Does what is due about a user at this time.
 async fn expire(f: &Fixture, id: LocalityId, time: Timestamp) -> Result<MutationReport, Failure> {
-    Ok(f.store.mutate(Mutation { time, ..f.mutation(id, UserChange::Expire) }).await?.report)
+    Ok(f.store
+        .mutations
+        .mutate(Mutation { time, ..f.mutation(id, UserChange::Expire) })
+        .await?
+        .report)
 }
 
 pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Result<(), Failure> {
@@ -275,7 +279,7 @@ async fn are_due(
     users: &[&User],
 ) -> Result<(), Failure> {
     let wanted = users.iter().map(|user| (Tenant::DEFAULT, user.id)).collect();
-    equal(&decoded::expired_users(&*f.store, now, limit).await?, &wanted, "the expired users")
+    equal(&decoded::expired_users(&f.store, now, limit).await?, &wanted, "the expired users")
 }
 
 /// The pages of those that are due at `now`, of `limit` each.
@@ -286,7 +290,7 @@ async fn pages(
 ) -> Result<Vec<(Timestamp, LocalityId)>, Failure> {
     let mut found: Vec<(Timestamp, LocalityId)> = Vec::new();
     loop {
-        let page = f.store.expired_users(now, found.last().copied(), limit).await?;
+        let page = f.store.histories.expired_users(now, found.last().copied(), limit).await?;
         ensure(page.len() <= limit, "a page is longer than was asked for")?;
         if page.is_empty() {
             return Ok(found);
@@ -320,7 +324,7 @@ pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure>
     let due: Vec<_> = wanted.iter().copied().filter(|(time, _)| *time <= now).collect();
     equal(&pages(&f, now, 4).await?, &due, "pages of what is due now")?;
     equal(
-        &f.store.expired_users(now, Some(wanted[15]), 4).await?.len(),
+        &f.store.histories.expired_users(now, Some(wanted[15]), 4).await?.len(),
         &0,
         "what is due now and comes after what is not",
     )

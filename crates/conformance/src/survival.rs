@@ -35,7 +35,7 @@ pub async fn requests_survive_closing(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn an_open_store_says_so(f: Fixture) -> Result<(), Failure> {
-    f.store.check().await?;
+    f.store.reads.check().await?;
     let f = f.reopen().await?;
-    Ok(f.store.check().await?)
+    Ok(f.store.reads.check().await?)
 }

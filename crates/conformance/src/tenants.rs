@@ -21,7 +21,7 @@ fn set(f: &Fixture, name: &str, update: PolicyUpdate) -> Result<Mutation, Failur
 }
 
 async fn done(f: &Fixture, mutation: Mutation) -> Result<TenantRecord, Failure> {
-    match f.store.mutate(mutation).await?.report {
+    match f.store.mutations.mutate(mutation).await?.report {
         MutationReport::Tenant(tenant) => Ok(*tenant),
         other => Err(format!("a tenant was set, and the outcome is {other:?}").into()),
     }
@@ -48,7 +48,7 @@ fn all() -> PolicyUpdate {
 
 pub async fn a_tenant_is_made_and_changed(f: Fixture) -> Result<(), Failure> {
     let name = tenant("acme")?;
-    equal(&f.store.tenant(&name).await?, &None, "a tenant that nobody made")?;
+    equal(&f.store.tenants.tenant(&name).await?, &None, "a tenant that nobody made")?;
     let made = done(&f, set(&f, "acme", PolicyUpdate::default())?).await?;
     equal(&made.policies, &Policies::default(), "the policies of a new tenant")?;
     equal(
@@ -80,11 +80,11 @@ pub async fn a_tenant_is_made_and_changed(f: Fixture) -> Result<(), Failure> {
     )?;
     let f = f.reopen().await?;
     equal(
-        &f.store.tenant(&name).await?,
+        &f.store.tenants.tenant(&name).await?,
         &Some(changed.clone()),
         "the tenant after the store was closed",
     )?;
-    equal(&f.store.tenant(&tenant("acm")?).await?, &None, "another tenant")?;
+    equal(&f.store.tenants.tenant(&tenant("acm")?).await?, &None, "another tenant")?;
     let none =
         PolicyUpdate { holds: [(Kind::Email, Duration::ZERO)].into(), ..PolicyUpdate::default() };
     let changed = done(&f, set(&f, "acme", none)?).await?;
@@ -100,13 +100,17 @@ pub async fn an_etag_of_a_tenant_is_enforced(f: Fixture) -> Result<(), Failure> 
         [("acme", first.etag()), ("acme", String::new()), ("elsewhere", second.etag())]
     {
         let stale = Mutation { etag: Some(etag), ..set(&f, name, PolicyUpdate::default())? };
-        let outcome = f.store.mutate(stale).await;
+        let outcome = f.store.mutations.mutate(stale).await;
         ensure(
             matches!(outcome, Err(Error::EtagMismatch)),
             format!("an old etag was answered {outcome:?}"),
         )?;
     }
-    equal(&f.store.tenant(&tenant("elsewhere")?).await?, &None, "a tenant that was refused")?;
+    equal(
+        &f.store.tenants.tenant(&tenant("elsewhere")?).await?,
+        &None,
+        "a tenant that was refused",
+    )?;
     let current =
         Mutation { etag: Some(second.etag()), ..set(&f, "acme", PolicyUpdate::default())? };
 
@@ -126,30 +130,34 @@ pub async fn a_repeated_change_of_a_tenant_happens_once(f: Fixture) -> Result<()
 pub async fn a_dry_run_changes_no_tenant(f: Fixture) -> Result<(), Failure> {
     let would = done(&f, Mutation { dry_run: true, ..set(&f, "acme", all())? }).await?;
     ensure(would.policies.verified_wins, "a dry run does not tell what would be")?;
-    equal(&f.store.tenant(&tenant("acme")?).await?, &None, "the tenant after a dry run")
+    equal(&f.store.tenants.tenant(&tenant("acme")?).await?, &None, "the tenant after a dry run")
 }
 
 pub async fn tenants_are_listed_by_name(f: Fixture) -> Result<(), Failure> {
-    equal(&f.store.tenants("", "", 10).await?, &vec![], "the tenants of an empty store")?;
+    equal(&f.store.tenants.tenants("", "", 10).await?, &vec![], "the tenants of an empty store")?;
     let mut made = Vec::new();
     for name in ["b", "a", "ab", "a-b", "default", "c"] {
         made.push(done(&f, set(&f, name, PolicyUpdate::default())?).await?);
     }
 
     made.sort_by(|a, b| a.name.cmp(&b.name));
-    equal(&f.store.tenants("", "", 10).await?, &made, "all tenants")?;
+    equal(&f.store.tenants.tenants("", "", 10).await?, &made, "all tenants")?;
     let page = |from: usize, to: usize| made[from..to].to_vec();
-    equal(&f.store.tenants("", "", 2).await?, &page(0, 2), "the first two")?;
-    equal(&f.store.tenants("", made[1].name.as_str(), 2).await?, &page(2, 4), "the next two")?;
-    equal(&f.store.tenants("", "zz", 2).await?, &vec![], "those after the last")?;
-    equal(&f.store.tenants("a", "", 10).await?, &page(0, 3), "those that start with an a")?;
+    equal(&f.store.tenants.tenants("", "", 2).await?, &page(0, 2), "the first two")?;
     equal(
-        &f.store.tenants("a", made[0].name.as_str(), 1).await?,
+        &f.store.tenants.tenants("", made[1].name.as_str(), 2).await?,
+        &page(2, 4),
+        "the next two",
+    )?;
+    equal(&f.store.tenants.tenants("", "zz", 2).await?, &vec![], "those after the last")?;
+    equal(&f.store.tenants.tenants("a", "", 10).await?, &page(0, 3), "those that start with an a")?;
+    equal(
+        &f.store.tenants.tenants("a", made[0].name.as_str(), 1).await?,
         &page(1, 2),
         "the second of those",
     )?;
 
-    equal(&f.store.tenants("x", "", 10).await?, &vec![], "those that start with an x")
+    equal(&f.store.tenants.tenants("x", "", 10).await?, &vec![], "those that start with an x")
 }
 
 pub async fn changes_of_a_tenant_in_one_millisecond_have_an_order(

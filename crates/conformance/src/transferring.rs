@@ -64,8 +64,8 @@ pub async fn a_repeated_move_happens_once(f: Fixture) -> Result<(), Failure> {
         request: request("moves", 1),
         ..f.mutation(to.id, take(&from, "handle:moves")?)
     };
-    let first = f.store.mutate(mutation.clone()).await?.into_user()?;
+    let first = f.store.mutations.mutate(mutation.clone()).await?.into_user()?;
     f.change(&first, unlink("handle:moves")?).await?;
-    let again = f.store.mutate(mutation).await?.into_user()?;
+    let again = f.store.mutations.mutate(mutation).await?.into_user()?;
     equal(&again.identities.len(), &1, "what a repeated move leaves as it is")
 }

@@ -19,7 +19,8 @@ async fn unmerge(
     primary: &User,
     secondary: &User,
 ) -> Result<(User, Vec<NotRestored>), Failure> {
-    let outcome = f.store.mutate(f.mutation(primary.id, UserChange::Unmerge(secondary.id))).await?;
+    let outcome =
+        f.store.mutations.mutate(f.mutation(primary.id, UserChange::Unmerge(secondary.id))).await?;
     match &outcome.report {
         MutationReport::NotRestored(what) => {
             Ok((outcome.user.clone().ok_or("no user")?, what.clone()))
@@ -50,7 +51,7 @@ pub async fn an_undone_merge_leaves_both_as_they_were(f: Fixture) -> Result<(), 
         f.is_kept(&back).await?;
         f.is_kept(&now).await?;
         for user in [&back, &now] {
-            f.store.mutate(f.mutation(user.id, UserChange::Purge)).await?;
+            f.store.mutations.mutate(f.mutation(user.id, UserChange::Purge)).await?;
         }
     }
 
@@ -163,7 +164,7 @@ pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     let dry =
         Mutation { dry_run: true, ..f.mutation(primary.id, UserChange::Unmerge(secondary.id)) };
     let lost = vec![NotRestored::Identity(identifier("social:github/1")?)];
-    let preview = f.store.mutate(dry).await?;
+    let preview = f.store.mutations.mutate(dry).await?;
     equal(&preview.report, &MutationReport::NotRestored(lost), "what would not be restored")?;
     let user = preview.into_user()?;
     equal(&(user.id, user.state), &(secondary.id, secondary.state), "the user as it would be")?;
@@ -179,7 +180,7 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     let merged = f.change_under(&policies, &primary, merge(&secondary)).await?;
     let at = |time, change| f.mutate(Mutation { time, ..f.mutation(primary.id, change) });
     refused(at(until, UserChange::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
-    let due = |time| decoded::expired_users(&*f.store, time, 10);
+    let due = |time| decoded::expired_users(&f.store, time, 10);
     equal(
         &due(Timestamp::from_millis(until.as_millis() - 1)).await?,
         &vec![],
@@ -188,6 +189,7 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     equal(&due(until).await?, &vec![(secondary.tenant.clone(), secondary.id)], "what is due")?;
     let outcome = f
         .store
+        .mutations
         .mutate(Mutation { time: until, ..f.mutation(secondary.id, UserChange::Expire) })
         .await?;
     equal(&outcome.report, &MutationReport::Nothing, "the report of an expiry")?;
@@ -212,10 +214,10 @@ pub async fn a_repeated_unmerge_happens_once(f: Fixture) -> Result<(), Failure> 
         request: request("unmerge", 1),
         ..f.mutation(primary.id, UserChange::Unmerge(secondary.id))
     };
-    let first = f.store.mutate(send()).await?;
-    equal(&f.store.mutate(send()).await?, &first, "the answer to the same request")?;
+    let first = f.store.mutations.mutate(send()).await?;
+    equal(&f.store.mutations.mutate(send()).await?, &first, "the answer to the same request")?;
     let renamed = f.change(&secondary, link("handle:joseph")?).await?;
-    let again = f.store.mutate(send()).await?;
+    let again = f.store.mutations.mutate(send()).await?;
 
     equal(&(again.user, again.report), &(Some(renamed), first.report), "the secondary as it is now")
 }
@@ -241,7 +243,7 @@ pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
         f.is_kept(&user).await?;
     }
 
-    let report = f.store.mutate(f.mutation(users[2].id, UserChange::Purge)).await?.report;
+    let report = f.store.mutations.mutate(f.mutation(users[2].id, UserChange::Purge)).await?.report;
     equal(
         &report,
         &MutationReport::Purged(vec![users[2].id]),
@@ -297,8 +299,11 @@ pub async fn what_was_linked_anew_in_the_same_millisecond_stays(f: Fixture) -> R
         f.mutate(at(f.mutation(primary.id, change))).await?;
     }
 
-    let outcome =
-        f.store.mutate(at(f.mutation(primary.id, UserChange::Unmerge(secondary.id)))).await?;
+    let outcome = f
+        .store
+        .mutations
+        .mutate(at(f.mutation(primary.id, UserChange::Unmerge(secondary.id))))
+        .await?;
     let lost = vec![NotRestored::Identity(identifier("handle:new")?)];
     equal(&outcome.report, &MutationReport::NotRestored(lost), "what was not restored")?;
     let now = f.get(primary.id).await?.ok_or("the primary is gone")?;

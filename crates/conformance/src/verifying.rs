@@ -26,7 +26,7 @@ fn verified_link(name: &str) -> Result<UserChange, Failure> {
 /// Carries out a change under a policy by which the verified win.
 async fn winning(f: &Fixture, user: &User, change: UserChange) -> Result<Outcome, Error> {
     let policies = Arc::new(Policies { verified_wins: true, ..free() });
-    f.store.mutate(Mutation { policies, ..f.mutation(user.id, change) }).await
+    f.store.mutations.mutate(Mutation { policies, ..f.mutation(user.id, change) }).await
 }
 
 pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Result<(), Failure> {
@@ -92,7 +92,7 @@ pub async fn a_new_user_takes_from_several(f: Fixture) -> Result<(), Failure> {
         UserChange::Create(NewUser { identities, ..NewUser::default() }),
     );
     let policies = Arc::new(Policies { verified_wins: true, ..free() });
-    let outcome = f.store.mutate(Mutation { policies, ..creation }).await?;
+    let outcome = f.store.mutations.mutate(Mutation { policies, ..creation }).await?;
     let mut losers = vec![a.id, b.id];
     losers.sort_unstable();
     let takeovers = outcome.takeovers.clone();

@@ -1,4 +1,4 @@
-//! The generator: puts together who makes the ids, the clock and the shared sequence.
+//! The generator: combines the origin, the clock and the shared sequence.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,15 +12,15 @@ pub enum Mode {
     /// Consecutive ids differ in their first digit and spread over the whole id space.
     #[default]
     Variable,
-    /// Ids count up, from a start that all generators share for ten minutes of UTC, so ids of one
-    /// window lie close together.
+    /// Ids count up from a start that all generators share for ten minutes of UTC, so that ids of
+    /// one window lie close together.
     Sequential,
 }
 
 /// Milliseconds since the Unix epoch.
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// Makes ids, none of them twice. Threads share it by reference; it neither locks nor allocates.
+/// Generates unique ids. Threads share it by reference; it neither locks nor allocates.
 ///
 /// ```
 /// use locality_uuid::{Generator, Mode};
@@ -38,21 +38,21 @@ pub struct Generator {
 impl Generator {
     /// A generator with the system's clock and, in variable mode, a random start.
     ///
-    /// The first one of a process names its process id and the node of its MAC. Those after it name
-    /// random numbers instead, 44 bits together, and so does the first one where the process id is
-    /// 1 or no interface has a MAC from its maker.
+    /// The first generator of a process uses the process id and the node of a MAC. Others use
+    /// random fields, 44 bits together, and so does the first one in a container or without a
+    /// unique MAC.
     pub fn new(mode: Mode) -> Self {
         Self::builder(mode).build()
     }
 
-    /// A generator of which some parts are given.
+    /// Configures a generator.
     pub fn builder(mode: Mode) -> Builder {
         Builder { mode, process_id: None, node: None, random: false, start: None, clock: None }
     }
 
-    /// The next id. It differs from every other id of this generator, also when the clock steps
-    /// back: then the timestamp stays, at most ten seconds before the latest one, until the clock
-    /// has caught up. The clock is good to the year 3331.
+    /// The next id. It differs from every other id of this generator, even if the clock steps back:
+    /// then the timestamp stays, at most ten seconds before the latest one, until the clock catches
+    /// up. Valid until the year 3331.
     #[inline]
     pub fn next_id(&self) -> LocalityId {
         let now = match &self.clock {
@@ -64,7 +64,7 @@ impl Generator {
     }
 }
 
-/// The choices for a [`Generator`]; what is not chosen is as [`Generator::new`] has it.
+/// The configuration of a [`Generator`], with the defaults of [`Generator::new`].
 #[must_use]
 pub struct Builder {
     mode: Mode,
@@ -76,43 +76,43 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Gives the process field. Who gives it answers for its being different in each process that
-    /// has the same node.
+    /// Sets the process field. It must differ between processes of the same node.
     pub fn process_id(mut self, process_id: u16) -> Self {
         self.process_id = Some(process_id);
         self
     }
 
-    /// Gives the node field; the last 28 bits count.
+    /// Sets the node field to the last 28 bits of `node`.
     pub fn node(mut self, node: u32) -> Self {
         self.node = Some(node);
         self
     }
 
-    /// Draws the process and node fields at random, where they are not given.
+    /// Uses random process and node fields, unless they are set.
     pub fn random_origin(mut self) -> Self {
         self.random = true;
         self
     }
 
-    /// Gives the counter before the first id, in variable mode. Sequential mode takes its start
-    /// from the time.
+    /// Sets the counter before the first id in variable mode. Sequential mode derives it from the
+    /// time.
     pub fn start(mut self, counter: u32) -> Self {
         self.start = Some(counter);
         self
     }
 
-    /// Gives a clock in place of the system's: milliseconds since the Unix epoch.
+    /// Replaces the system's clock: milliseconds since the Unix epoch.
     pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Some(Box::new(clock));
         self
     }
 
-    /// The generator with these choices.
+    /// Builds the generator.
     pub fn build(self) -> Generator {
-        let random_start = || origin::random_bits() as u32;
         let order = match self.mode {
-            Mode::Variable => Order::Variable(self.start.unwrap_or_else(random_start)),
+            Mode::Variable => {
+                Order::Variable(self.start.unwrap_or_else(|| origin::random_bits() as u32))
+            }
             Mode::Sequential => Order::Sequential,
         };
         Generator {
@@ -123,7 +123,7 @@ impl Builder {
     }
 }
 
-/// The system's clock; 0 for a time before the epoch.
+/// The system's time; 0 before the epoch.
 fn system_millis() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     since_epoch.map_or(0, |time| time.as_secs() * 1_000 + u64::from(time.subsec_millis()))

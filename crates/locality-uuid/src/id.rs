@@ -1,14 +1,12 @@
-//! The 16 bytes of an id and what they say. Text forms are in `text`, the making of ids in
-//! `generator`.
+//! The 16 bytes of an id and their fields. The text form is in `text`, generation in `generator`.
 
 /// The version digit of a Locality UUID.
 const VERSION: u8 = 0xb;
 
-/// A UUID as this project uses it: a Locality UUID, or one of another version from elsewhere.
+/// A Locality UUID, or a UUID of another version.
 ///
-/// The order is that of the bytes, which is also the order of the text forms. Every accessor but
-/// [`version`](Self::version) answers `None` for a UUID of another version, whose fields mean
-/// something else.
+/// Ids order by their bytes, which is also the order of their text forms. Every accessor except
+/// [`version`](Self::version) returns `None` for a UUID of another version, whose fields differ.
 ///
 /// ```
 /// use locality_uuid::LocalityId;
@@ -22,23 +20,23 @@ const VERSION: u8 = 0xb;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalityId([u8; 16]);
 
-/// The part of an id that is the same for all ids of one generator: process, version and node.
+/// The constant part of the ids of a generator: process, version and node.
 #[derive(Clone, Copy)]
 pub(super) struct Origin(u128);
 
 impl Origin {
-    /// Of `node` the last 28 bits count.
+    /// Uses the last 28 bits of `node`.
     pub(super) fn new(process_id: u16, node: u32) -> Self {
-        let node = u128::from(node & 0x0fff_ffff);
-        Self(u128::from(process_id) << 80 | u128::from(VERSION) << 76 | node << 48)
+        let node_bits = u128::from(node & 0x0fff_ffff);
+        Self(u128::from(process_id) << 80 | u128::from(VERSION) << 76 | node_bits << 48)
     }
 }
 
 impl LocalityId {
-    /// The id with `counter` as its first 32 bits; of `millis` the last 48 bits count.
+    /// The id with `counter` as its first 32 bits and the last 48 bits of `millis`.
     pub(super) fn assemble(counter: u32, origin: Origin, millis: u64) -> Self {
-        let millis = u128::from(millis & 0xffff_ffff_ffff);
-        Self((u128::from(counter) << 96 | origin.0 | millis).to_be_bytes())
+        let time_bits = u128::from(millis & 0xffff_ffff_ffff);
+        Self((u128::from(counter) << 96 | origin.0 | time_bits).to_be_bytes())
     }
 
     /// The 16 bytes, in the order of the text form.
@@ -51,33 +49,32 @@ impl LocalityId {
         self.0[6] >> 4
     }
 
-    /// The counter as variable mode writes it: the eight hex digits read in reverse.
+    /// The counter of variable mode: the eight hex digits in reverse.
     pub fn counter(&self) -> Option<u32> {
         self.sequential_counter().map(reverse_digits)
     }
 
-    /// The counter as sequential mode writes it: the eight hex digits as they stand.
+    /// The counter of sequential mode: the eight hex digits in order.
     pub fn sequential_counter(&self) -> Option<u32> {
         self.field(96, 32).map(|bits| bits as u32)
     }
 
-    /// The process field: the last 16 bits of a process id, or a number drawn or given in its
-    /// place.
+    /// The process field: the last 16 bits of a process id, or a random or configured number.
     pub fn process_id(&self) -> Option<u16> {
         self.field(80, 16).map(|bits| bits as u16)
     }
 
-    /// The node field, 28 bits: the end of a MAC, or a number drawn or given in its place.
+    /// The node field, 28 bits: the end of a MAC, or a random or configured number.
     pub fn node(&self) -> Option<u32> {
         self.field(48, 28).map(|bits| bits as u32)
     }
 
-    /// When the id was made, in milliseconds since the Unix epoch, UTC.
+    /// The time of generation in milliseconds since the Unix epoch, UTC.
     pub fn timestamp_millis(&self) -> Option<u64> {
         self.field(0, 48)
     }
 
-    /// `width` bits, at most 64, that stand `shift` bits above the last one.
+    /// `width` bits, at most 64, `shift` bits above the last one.
     fn field(&self, shift: u32, width: u32) -> Option<u64> {
         let bits = (u128::from_be_bytes(self.0) >> shift) as u64;
         (self.version() == VERSION).then_some(bits & (u64::MAX >> (64 - width)))

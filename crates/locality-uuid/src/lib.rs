@@ -6,8 +6,7 @@
 //! y  28 bits: node         z  48 bits: milliseconds since the Unix epoch, UTC
 //! ```
 //!
-//! Here live [`LocalityId`], which holds any UUID, and [`Generator`], which makes new ones. What
-//! the ids stand for, and how a database stores them, does not. The layout and both counter modes
+//! [`LocalityId`] holds any UUID, [`Generator`] makes new ones. The layout and both counter modes
 //! follow Groupon's locality-uuid (Java and Ruby, 2013).
 
 mod generator;
@@ -28,7 +27,7 @@ pub use id::LocalityId;
 pub use split::split_points;
 pub use text::{ParseIdError, TEXT_LEN};
 
-/// The examples of the README compile.
+/// Tests the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

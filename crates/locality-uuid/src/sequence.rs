@@ -1,19 +1,19 @@
-//! The state that a generator's threads share, and why no id of a generator repeats.
+//! The state that the threads of a generator share, and why no id repeats.
 //!
 //! `state` holds two numbers of 32 bits: a *tick*, the number of ten-second steps since the Unix
-//! epoch, and a *position*, the number of ids drawn, modulo 2^32. Three things hold:
+//! epoch, and a *position*, the number of ids drawn, modulo 2^32. Three invariants hold:
 //!
-//! 1. The tick never falls. It rises when the clock has passed it, and when the position wraps to
-//!    0: adding 1 to the whole carries into it.
-//! 2. An id drawn under a tick has a timestamp within the ten seconds of that tick. Where the clock
-//!    is behind the tick, the timestamp is the tick's first millisecond.
-//! 3. Within one tick a position is drawn at most once, since a wrap ends the tick. The position
-//!    gives the counter, one to one, from a base that is the same throughout a tick.
+//! 1. The tick never decreases. It increases when the clock passes it, and when the position wraps
+//!    to 0, as adding 1 to the word carries into it.
+//! 2. An id drawn in a tick has a timestamp within its ten seconds. If the clock is behind the
+//!    tick, the timestamp is the tick's first millisecond.
+//! 3. Within a tick a position is drawn at most once, since a wrap ends the tick. The position maps
+//!    one to one to the counter, from a base that is constant throughout the tick.
 //!
-//! So two ids differ in their counter if they share a tick, and in their timestamp if they do not,
-//! whatever the clock does and however long a thread sleeps between two steps. A tick would have to
-//! see 429 million ids a second, more than one atomic word can give, before a carry moves the
-//! timestamps ahead of a clock that runs.
+//! So two ids differ in their counter if they share a tick, and in their timestamp otherwise,
+//! whatever the clock does and however long a thread sleeps between two steps. A carry moves
+//! timestamps ahead of a running clock only beyond 429 million ids a second, more than one atomic
+//! word allows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,10 +23,10 @@ use super::window;
 const MILLIS_OF_TICK: u64 = 10_000;
 const TICKS_OF_WINDOW: u32 = (window::SECONDS * 1_000 / MILLIS_OF_TICK) as u32;
 
-/// The last millisecond whose tick fits into 32 bits, in the year 3331.
+/// The last millisecond with a tick of 32 bits, in the year 3331.
 const LAST_MILLI: u64 = (1 << 32) * MILLIS_OF_TICK - 1;
 
-/// Odd, so that the multiples of it visit every number of 32 bits before one comes again.
+/// Odd, so that its multiples visit every 32-bit number before one repeats.
 const INCREMENT: u32 = 198_491_317;
 
 /// The source of counters.
@@ -40,7 +40,7 @@ pub(super) enum Order {
 /// The part of an id that comes from the sequence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Draw {
-    /// As the id has it: reversed in variable order.
+    /// The counter in the id: reversed in variable order.
     pub counter: u32,
     /// Milliseconds since the Unix epoch.
     pub millis: u64,
@@ -49,12 +49,12 @@ pub(super) struct Draw {
 pub(super) struct Sequence {
     order: Order,
     state: CachePadded,
-    /// A tick that the state has reached, and the base of its counters. Read for each id and seldom
-    /// written, so threads keep a copy near while `state` moves between them.
+    /// A reached tick and the base of its counters. It is read for each id and rarely written, so
+    /// that threads keep it cached while `state` moves between them.
     known: CachePadded,
 }
 
-/// An atomic word with the cache lines around it to itself.
+/// An atomic word with cache lines of its own.
 #[repr(align(128))]
 struct CachePadded(AtomicU64);
 
@@ -79,7 +79,8 @@ impl Sequence {
         } else {
             self.advance(tick)
         };
-        let base = if high(state) == high(known) { low(known) } else { self.learn(high(state)) };
+        let base =
+            if high(state) == high(known) { low(known) } else { self.publish_base(high(state)) };
 
         Draw {
             counter: self.order.counter(base, low(state)),
@@ -87,18 +88,18 @@ impl Sequence {
         }
     }
 
-    /// Draws a state whose tick is `tick` or a later one that another thread has set.
+    /// Draws a state in `tick`, or in a later tick that another thread has set.
     #[cold]
     fn advance(&self, tick: u32) -> u64 {
         let step = |state| self.order.step(state, tick);
         let relaxed = Ordering::Relaxed;
-        let before = self.state.0.fetch_update(relaxed, relaxed, |state| Some(step(state)));
-        step(before.unwrap_or_else(|state| state))
+        let previous = self.state.0.fetch_update(relaxed, relaxed, |state| Some(step(state)));
+        step(previous.unwrap_or_else(|state| state))
     }
 
-    /// Finds the base of a tick that the state has reached and leaves it for other threads.
+    /// Computes the base of a reached tick, and publishes it to other threads.
     #[cold]
-    fn learn(&self, tick: u32) -> u32 {
+    fn publish_base(&self, tick: u32) -> u32 {
         let base = self.order.base(tick);
         self.known.0.fetch_max(pack(tick, base), Ordering::AcqRel);
         base
@@ -106,7 +107,7 @@ impl Sequence {
 }
 
 impl Order {
-    /// The counter that the positions of `tick` are counted from.
+    /// The base of the counters of `tick`.
     fn base(&self, tick: u32) -> u32 {
         match self {
             Self::Variable(start) => *start,
@@ -123,18 +124,18 @@ impl Order {
         }
     }
 
-    /// The state that follows `state` at the time `tick`.
+    /// The state after `state` at the time `tick`.
     fn step(&self, state: u64, tick: u32) -> u64 {
         if tick <= high(state) {
             state.wrapping_add(1)
-        } else if self.starts_over(high(state), tick) {
+        } else if self.starts_window(high(state), tick) {
             pack(tick, 1)
         } else {
             pack(tick, low(state).wrapping_add(1))
         }
     }
 
-    fn starts_over(&self, from: u32, to: u32) -> bool {
+    fn starts_window(&self, from: u32, to: u32) -> bool {
         matches!(self, Self::Sequential) && from / TICKS_OF_WINDOW != to / TICKS_OF_WINDOW
     }
 }

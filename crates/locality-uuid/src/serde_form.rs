@@ -1,4 +1,4 @@
-//! The serde form of ids: text in formats that people read, 16 bytes in others.
+//! The serde form of ids: text in human-readable formats, 16 bytes in others.
 
 use std::fmt;
 
@@ -42,8 +42,8 @@ impl Visitor<'_> for IdVisitor {
     }
 
     fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<LocalityId, E> {
-        let exact: Result<[u8; 16], _> = bytes.try_into();
-        let wrong_length = |_| E::invalid_length(bytes.len(), &self);
-        exact.map(LocalityId::from).map_err(wrong_length)
+        <[u8; 16]>::try_from(bytes)
+            .map(LocalityId::from)
+            .map_err(|_| E::invalid_length(bytes.len(), &self))
     }
 }

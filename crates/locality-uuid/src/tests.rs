@@ -1,4 +1,4 @@
-//! The module as its users see it.
+//! Tests of the public API.
 
 mod generating;
 mod origins;

@@ -1,4 +1,4 @@
-//! The text form of ids: writing and reading it.
+//! The text form of ids.
 
 use std::error::Error;
 use std::fmt;
@@ -14,13 +14,13 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// The positions of the hyphens in the text form.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// Why a text is not an id.
+/// Why a text is not a valid id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseIdError {
-    /// The text has this many bytes, and not [`TEXT_LEN`].
+    /// The text has this number of bytes instead of [`TEXT_LEN`].
     Length(usize),
-    /// The byte at this position, counted from 0, is not the hyphen that belongs there.
+    /// The byte at this position, counted from 0, should be a hyphen.
     Hyphen(usize),
     /// The byte at this position, counted from 0, is not a hex digit.
     Digit(usize),
@@ -39,8 +39,7 @@ impl fmt::Display for ParseIdError {
 impl Error for ParseIdError {}
 
 impl LocalityId {
-    /// Writes the text form, lower-case, into `buffer` and gives it back as a `str`. It does not
-    /// allocate.
+    /// Writes the lower-case text form into `buffer`, without allocating, and returns it.
     pub fn encode_text<'b>(&self, buffer: &'b mut [u8; TEXT_LEN]) -> &'b str {
         *buffer = *b"........-....-....-....-............";
         let digits = buffer.iter_mut().filter(|byte| **byte == b'.');
@@ -55,7 +54,7 @@ impl LocalityId {
 impl FromStr for LocalityId {
     type Err = ParseIdError;
 
-    /// Reads the hyphenated form of RFC 9562, of any version, in lower or upper case.
+    /// Parses the hyphenated form of RFC 9562, of any version, in lower or upper case.
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
         if text.len() != TEXT_LEN {
             return Err(ParseIdError::Length(text.len()));

@@ -1,4 +1,4 @@
-//! Ten-minute windows of UTC and the counter that sequential mode starts each of them with.
+//! Ten-minute windows of UTC, and the counters at which sequential mode starts them.
 
 use md5::{Digest, Md5};
 
@@ -7,14 +7,14 @@ pub(super) const SECONDS: u64 = 600;
 
 const SECONDS_OF_DAY: u64 = 86_400;
 
-/// The counter that `window`, counted from the Unix epoch, starts from: the MD5 hash of its label,
-/// of which the first four bytes are read little-endian. Generators on all nodes agree on it.
+/// The starting counter of `window`, counted from the Unix epoch: the first four bytes of the MD5
+/// hash of its label, little-endian. It is the same on all nodes.
 pub(super) fn start(window: u64) -> u32 {
     let hash = Md5::digest(label(window));
     u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]])
 }
 
-/// The first 11 digits of the UTC time written as `YYYYMMDDHHMM`, the same throughout a window.
+/// The first 11 digits of the UTC time as `YYYYMMDDHHMM`, constant throughout a window.
 pub(super) fn label(window: u64) -> [u8; 11] {
     let seconds = window * SECONDS;
     let (year, month, day) = civil_date(seconds / SECONDS_OF_DAY);
@@ -31,8 +31,8 @@ pub(super) fn label(window: u64) -> [u8; 11] {
 
 /// Year, month and day of the Gregorian calendar, `days` after 1970-01-01.
 ///
-/// The years here begin in March, so that the leap day comes last and the lengths of the months
-/// repeat every five: 153 days.
+/// Years here begin in March, so that the leap day is last and the lengths of months repeat every
+/// five months: 153 days.
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let since_year_0 = days + 719_468;
     let (era, day_of_era) = (since_year_0 / 146_097, since_year_0 % 146_097);

@@ -1,5 +1,4 @@
-//! The base of every kind of call: a share of a connection, random numbers, and the check of an
-//! answer.
+//! The client of one caller: a shared connection, random numbers, and checks of answers.
 
 use std::sync::Arc;
 
@@ -10,16 +9,16 @@ use tonic::client::Grpc;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::message::{Changed, Found, Listed};
-use super::people::{KINDS, Person};
+use super::message::{Found, UserResponse};
+use super::numbered_user::{KINDS, NumberedUser};
 use super::targets::Targets;
-use crate::cli::client::Connection;
+use crate::cli::client::connection::Connection;
 use crate::proto::v1::{BatchResolveIdentitiesRequest, CreateUserRequest, Identifier};
 
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchResolveIdentities";
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
-/// The state of a caller: its share of a connection, and its own random numbers.
+/// One caller.
 pub struct Caller {
     grpc: Grpc<Connection>,
     tenant: Arc<str>,
@@ -42,17 +41,16 @@ impl Caller {
     {
         self.grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let codec: ProstCodec<Q, A> = ProstCodec::default();
-        let answer =
-            self.grpc.unary(Request::new(message), PathAndQuery::from_static(path), codec).await;
-        answer.map(tonic::Response::into_inner)
+        let path = PathAndQuery::from_static(path);
+        Ok(self.grpc.unary(Request::new(message), path, codec).await?.into_inner())
     }
 
     pub fn tenant(&self) -> String {
-        // The empty name means the same, and costs nothing.
+        // An empty name means the default tenant and allocates nothing.
         if &*self.tenant == "default" { String::new() } else { self.tenant.to_string() }
     }
 
-    /// A number, by xorshift64* (Vigna 2016).
+    /// A random number, by xorshift64* (Vigna 2016).
     const fn random(&mut self) -> u64 {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
@@ -60,23 +58,24 @@ impl Caller {
         self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// One of the users, and one of the kinds.
-    pub fn anybody(&mut self, targets: &Targets) -> (Person, usize) {
-        // The upper bits are the better ones, and as many as the fraction of a float has.
+    /// A random user, and a random kind of its identifiers.
+    pub fn random_target(&mut self, targets: &Targets) -> (NumberedUser, usize) {
+        // The upper 53 bits are the most random, and fill the fraction of a float.
         let share = (self.random() >> 11) as f64 / (1_u64 << 53) as f64;
         let kind = (self.random() >> 32) as usize % KINDS;
-        (Person(targets.pick(share)), kind)
+        (NumberedUser(targets.pick(share)), kind)
     }
 
-    /// Whether the answer is the person who was asked for by one of the kinds.
-    pub fn is_right(&mut self, (person, kind): (Person, usize), found: &Found) -> bool {
+    /// Whether the answer is the user whose identifier was looked up.
+    pub fn is_expected(&mut self, (person, kind): (NumberedUser, usize), found: &Found) -> bool {
         let Some((user, identity)) = found.user.as_ref().zip(found.identity.as_ref()) else {
             return false;
         };
         let identifier = identity.identifier.as_ref();
         person.is_named(&user.display_name, &mut self.scratch)
-            && identifier
-                .is_some_and(|identifier| person.is_identified(kind, identifier, &mut self.scratch))
+            && identifier.is_some_and(|identifier| {
+                person.has_identifier(kind, identifier, &mut self.scratch)
+            })
     }
 
     /// Resolves many identifiers.
@@ -94,8 +93,8 @@ impl Caller {
         self.unary(BATCH, request).await
     }
 
-    /// Registers a person.
-    pub async fn create(&mut self, person: Person) -> Result<Changed, Status> {
+    /// Registers a user.
+    pub async fn create(&mut self, person: NumberedUser) -> Result<UserResponse, Status> {
         let request = CreateUserRequest {
             tenant: self.tenant(),
             user: Some(person.user()),
@@ -104,12 +103,11 @@ impl Caller {
         self.unary(CREATE, request).await
     }
 
-    /// Whether the user is this person, with all that belongs to it.
-    pub fn is_whole(&mut self, person: Person, answer: &Changed) -> bool {
-        let whole = |user: &Listed| (0..KINDS).all(|kind| user.has(&person.identifier(kind)));
-        answer
-            .user
-            .as_ref()
-            .is_some_and(|u| person.is_named(&u.display_name, &mut self.scratch) && whole(u))
+    /// Whether the answer has the name and all identifiers of the user.
+    pub fn is_complete(&mut self, person: NumberedUser, answer: &UserResponse) -> bool {
+        answer.user.as_ref().is_some_and(|found| {
+            person.is_named(&found.display_name, &mut self.scratch)
+                && (0..KINDS).all(|kind| found.has(&person.identifier(kind)))
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The calls that change something.
+//! The calls that change users.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use locality_uuid::LocalityId;
 use tonic::{Code, Status};
 
 use super::caller::Caller;
-use super::message::Changed;
-use super::people::Person;
+use super::message::UserResponse;
+use super::numbered_user::NumberedUser;
 use super::work::{Verdict, Work};
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{Identifier, LinkIdentityRequest, UnlinkIdentityRequest};
@@ -15,7 +15,7 @@ use crate::proto::v1::{Identifier, LinkIdentityRequest, UnlinkIdentityRequest};
 const LINK: &str = "/polynym.v1.RegistryService/LinkIdentity";
 const UNLINK: &str = "/polynym.v1.RegistryService/UnlinkIdentity";
 
-/// Registers people with new numbers.
+/// Registers users with new numbers.
 pub struct Create {
     caller: Caller,
     next: u64,
@@ -23,7 +23,7 @@ pub struct Create {
 }
 
 impl Create {
-    /// The numbers are `first` and every `step`th after it.
+    /// The users' numbers are `first` and every `step`th after it.
     pub fn new(caller: Caller, first: u64, step: u64) -> Self {
         Self { caller, next: first, step }
     }
@@ -31,19 +31,18 @@ impl Create {
 
 impl Work for Create {
     async fn call(&mut self) -> Result<Verdict, Status> {
-        let person = Person(self.next);
+        let person = NumberedUser(self.next);
         let answer = self.caller.create(person).await;
-        // The number of a call that failed is taken again: a gap would hide the users after it from
-        // a removal.
+        // A failed call repeats its number: a gap would hide later users from a removal.
         if !answer.as_ref().is_err_and(|status| status.code() != Code::AlreadyExists) {
             self.next += self.step;
         }
-        Ok(Verdict::right_if(self.caller.is_whole(person, &answer?)))
+        Ok(Verdict::correct_if(self.caller.is_complete(person, &answer?)))
     }
 }
 
 /// Links a new email to one user after the other, and unlinks it again, so that the store does not
-/// grow: a email would be held for the user.
+/// grow.
 pub struct Link {
     caller: Caller,
     ids: Arc<Vec<LocalityId>>,
@@ -53,7 +52,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// `ids` are those of the people 0, 1 and so on. The emails' numbers are `first` and every
+    /// `ids` are those of the users 0, 1 and so on. The emails' numbers are `first` and every
     /// `step`th after it.
     pub fn new(caller: Caller, ids: Arc<Vec<LocalityId>>, first: u64, step: u64) -> Self {
         Self { caller, ids, next: first, step, linked: None }
@@ -70,11 +69,11 @@ impl Link {
             identifier: Some(email.clone()),
             ..Default::default()
         };
-        let answer: Changed = self.caller.unary(LINK, request).await?;
+        let answer: UserResponse = self.caller.unary(LINK, request).await?;
         let right = self.is_user(user, &answer) && has(&answer, &email);
         self.linked = Some((user, email));
 
-        Ok(Verdict::right_if(right))
+        Ok(Verdict::correct_if(right))
     }
 
     async fn unlink(&mut self, user: usize, email: Identifier) -> Result<Verdict, Status> {
@@ -84,16 +83,16 @@ impl Link {
             identifier: Some(email.clone()),
             ..Default::default()
         };
-        let answer: Changed = self.caller.unary(UNLINK, request).await?;
-        Ok(Verdict::right_if(self.is_user(user, &answer) && !has(&answer, &email)))
+        let answer: UserResponse = self.caller.unary(UNLINK, request).await?;
+        Ok(Verdict::correct_if(self.is_user(user, &answer) && !has(&answer, &email)))
     }
 
-    fn is_user(&mut self, user: usize, answer: &Changed) -> bool {
-        self.caller.is_whole(Person(user as u64), answer)
+    fn is_user(&mut self, user: usize, answer: &UserResponse) -> bool {
+        self.caller.is_complete(NumberedUser(user as u64), answer)
     }
 }
 
-fn has(answer: &Changed, email: &Identifier) -> bool {
+fn has(answer: &UserResponse, email: &Identifier) -> bool {
     answer.user.as_ref().is_some_and(|user| user.has(email))
 }
 
@@ -107,7 +106,7 @@ impl Work for Link {
 
     async fn finish(&mut self) {
         if let Some((user, email)) = self.linked.take() {
-            // An email that stays does no harm: the next run takes other ones.
+            // A remaining email is harmless: the next run uses others.
             let _ = self.unlink(user, email).await;
         }
     }

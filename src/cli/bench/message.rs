@@ -1,30 +1,31 @@
-//! Answers of which only what is checked is decoded; the rest is skipped. Field numbers are those
-//! of `polynym.v1`.
+//! Responses with only the fields that the benchmark checks. Field numbers are those of
+//! `polynym.v1`.
 
 use bytes::Bytes;
 use prost::{Message, Oneof};
 
+use crate::proto::google::rpc::Status;
 use crate::proto::v1::{Identifier, Identity};
 
 /// A `ResolveIdentityResponse`, and a `Found` of a batch.
 #[derive(Clone, PartialEq, Message)]
 pub struct Found {
     #[prost(message, optional, tag = "1")]
-    pub user: Option<Named>,
+    pub user: Option<UserName>,
     #[prost(message, optional, tag = "2")]
-    pub identity: Option<Known>,
+    pub identity: Option<ResolvedIdentity>,
 }
 
-/// A `User` of which the name counts.
+/// A `User` with its name alone.
 #[derive(Clone, PartialEq, Message)]
-pub struct Named {
+pub struct UserName {
     #[prost(bytes = "bytes", tag = "4")]
     pub display_name: Bytes,
 }
 
-/// An `Identity` of which the identifier counts.
+/// An `Identity` with its identifier alone.
 #[derive(Clone, PartialEq, Message)]
-pub struct Known {
+pub struct ResolvedIdentity {
     #[prost(message, optional, tag = "1")]
     pub identifier: Option<Identifier>,
 }
@@ -48,41 +49,41 @@ pub enum Outcome {
     #[prost(message, tag = "1")]
     Found(Found),
     #[prost(message, tag = "2")]
-    Error(tonic_types::Status),
+    Error(Status),
 }
 
-/// A `BatchResolveIdentitiesResponse` whose users are read with their identities.
+/// A `BatchResolveIdentitiesResponse`, with the identities of users.
 #[derive(Clone, PartialEq, Message)]
-pub struct ChangedBatch {
+pub struct UserBatch {
     #[prost(message, repeated, tag = "1")]
-    pub results: Vec<ChangedItem>,
+    pub results: Vec<UserItem>,
 }
 
 /// A `BatchResolveIdentitiesResponse.Result`.
 #[derive(Clone, PartialEq, Message)]
-pub struct ChangedItem {
-    #[prost(oneof = "ChangedOutcome", tags = "1, 2")]
-    pub outcome: Option<ChangedOutcome>,
+pub struct UserItem {
+    #[prost(oneof = "UserOutcome", tags = "1, 2")]
+    pub outcome: Option<UserOutcome>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub enum ChangedOutcome {
+pub enum UserOutcome {
     #[prost(message, tag = "1")]
-    Found(Changed),
+    Found(UserResponse),
     #[prost(message, tag = "2")]
-    Error(tonic_types::Status),
+    Error(Status),
 }
 
-/// The answer to a mutation, and again a `Found` of a batch.
+/// The response to a mutation, and a `Found` of a batch.
 #[derive(Clone, PartialEq, Message)]
-pub struct Changed {
+pub struct UserResponse {
     #[prost(message, optional, tag = "1")]
-    pub user: Option<Listed>,
+    pub user: Option<UserIdentities>,
 }
 
-/// A `User` of which the identities count, too.
+/// A `User` with its id, name and identities.
 #[derive(Clone, PartialEq, Message)]
-pub struct Listed {
+pub struct UserIdentities {
     #[prost(string, tag = "1")]
     pub user_id: String,
     #[prost(bytes = "bytes", tag = "4")]
@@ -91,7 +92,7 @@ pub struct Listed {
     pub identities: Vec<Identity>,
 }
 
-impl Listed {
+impl UserIdentities {
     pub fn has(&self, identifier: &Identifier) -> bool {
         self.identities.iter().any(|identity| identity.identifier.as_ref() == Some(identifier))
     }

@@ -1,17 +1,17 @@
 //! `polynym bench`: loads a running server with calls, checks every answer, and reports rates and
 //! latencies.
 //!
-//! The client shares the machine with the server in most measurements, so it is built to cost
-//! little: one thread, since what a second one would gain at waking and handing over, the server
-//! loses; messages that decode only what is checked; no timer, lock or lookup for a single call.
-//! `health` is the same loop around a call that does nothing: the ceiling.
+//! Most measurements run the client on the server's machine, so the client is cheap: one thread,
+//! since the server needs the other cores; messages that decode only the checked fields; no timer,
+//! lock or hash map for each call. `health` runs the same loop around a call that does nothing,
+//! which is the upper bound.
 
+mod bench_tenant;
 mod caller;
 mod change;
 mod load;
 mod message;
-mod own;
-mod people;
+mod numbered_user;
 mod report;
 mod run;
 mod targets;
@@ -27,9 +27,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 
-use super::client::{Connection, Session};
+use super::client::Session;
+use super::client::connection::{self, Connection};
 use super::failure::Failure;
-use super::{client, output};
+use super::output;
 use crate::config::{Bench, Flags};
 use caller::Caller;
 use change::{Create, Link};
@@ -44,9 +45,9 @@ Examples:
   polynym bench health --concurrency 64 --json
   polynym bench remove
 
-The users that `resolve`, `batch` and `link` work on are loaded first, where they are missing.
-`create` makes users that stay; `link` takes back what it links. All are in a tenant of their own,
-which this makes; it writes into no other. `remove` deletes it.";
+`resolve`, `batch` and `link` first load the users that are missing. The users of `create` stay;
+`link` unlinks what it links. All users are in a tenant that this command creates; it writes to no
+other tenant. `remove` deletes it.";
 
 #[derive(Args)]
 pub struct Run {
@@ -58,17 +59,17 @@ pub struct Run {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Mode {
-    /// Look up one identifier a call.
+    /// Look up one identifier per call.
     Resolve,
-    /// Look up many identifiers a call.
+    /// Look up many identifiers per call.
     Batch,
     /// Register new users.
     Create,
     /// Link new identifiers to users, and unlink them, in turn.
     Link,
-    /// Ask for the server's health: a call that does nothing.
+    /// Check the server's health: a call that does nothing.
     Health,
-    /// Delete the tenant in which the other modes work, with all of its users.
+    /// Delete the tenant of the other modes, with all of its users.
     Remove,
 }
 
@@ -79,7 +80,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     let tenant = Arc::<str>::from(settings.client.tenant.as_str());
     let caller =
         |n: usize| Caller::new(channels[n % channels.len()].clone(), tenant.clone(), n as u64);
-    // A server of another program is reported once, and not counted.
+    // If another program answers, report it once and measure nothing.
     let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
     let session = Session::new(channels[0].clone(), settings.client.clone());
@@ -91,7 +92,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     let writes =
         matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
     if writes {
-        own::claim(&session).await?;
+        bench_tenant::claim(&session).await?;
     }
 
     if is_look_up && !settings.loaded {
@@ -101,7 +102,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     let (tally, measured) = match command.mode {
         Mode::Health | Mode::Remove => measure(&settings, |n| Health(caller(n))).await,
         Mode::Create => {
-            let run = people::new_run();
+            let run = numbered_user::new_run();
             measure(&settings, |n| Create::new(caller(n), run + n as u64, step)).await
         }
         Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), targets.clone())).await,
@@ -110,7 +111,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         }
         Mode::Link => {
             let ids = Arc::new(load::ensure(users, &caller).await?);
-            let run = people::new_run();
+            let run = numbered_user::new_run();
             measure(&settings, |n| Link::new(caller(n), ids.clone(), run + n as u64, step)).await
         }
     };
@@ -118,7 +119,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         Mode::Health | Mode::Remove => 0,
         Mode::Resolve | Mode::Link => 1,
         Mode::Batch => settings.batch,
-        Mode::Create => people::KINDS,
+        Mode::Create => numbered_user::KINDS,
     };
     Report::new(&tally, per_call, measured).print(settings.client.output)?;
     let verdict = tally.verdict();
@@ -127,7 +128,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
 }
 
 async fn remove(session: &Session) -> Result<(), Failure> {
-    own::remove(session).await?;
+    bench_tenant::remove(session).await?;
     match session.json() {
         true => output::print_json(&serde_json::json!({ "removed": session.tenant() })),
         false => output::print(&format!("the tenant {} is gone\n", session.tenant())),
@@ -137,13 +138,13 @@ async fn remove(session: &Session) -> Result<(), Failure> {
 async fn connect(settings: &Bench) -> Result<Vec<Connection>, Failure> {
     let mut channels = Vec::new();
     for _ in 0..settings.connections {
-        channels.push(client::connect(&settings.client).await?);
+        channels.push(connection::connect(&settings.client).await?);
     }
     Ok(channels)
 }
 
-/// Runs as many callers at once as the settings say. Tells what came of it, and how long was
-/// measured: less than was to be where Ctrl-C ends it.
+/// Runs the configured number of callers. Returns their results and the measured time, which Ctrl-C
+/// shortens.
 async fn measure<W: Work>(settings: &Bench, work: impl Fn(usize) -> W) -> (Tally, Duration) {
     let start = Instant::now() + settings.warmup;
     let window = Window { start, end: start + settings.duration, grace: settings.client.timeout };

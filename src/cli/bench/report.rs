@@ -22,7 +22,7 @@ pub struct Report {
 
 impl Report {
     pub fn new(tally: &Tally, identifiers_per_call: usize, duration: Duration) -> Self {
-        // Of a measurement that was stopped before it began, nothing was counted.
+        // A measurement that was stopped during the warm-up has no duration.
         let seconds = duration.as_secs_f64().max(1e-3);
         let rate = |count: u64| (count as f64 / seconds * 10.0).round() / 10.0;
         let quantile = |q| micros(Duration::from_nanos(tally.latencies.value_at_quantile(q)));

@@ -8,46 +8,44 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::work::{Verdict, Work};
 use crate::cli::failure::Failure;
+use crate::cli::failure::report::one_line;
 use crate::cli::output::printable;
-use crate::cli::report::sentence;
 
-/// The pause of a caller after an error, so that an unreachable server is not flooded.
-const PAUSE: Duration = Duration::from_millis(1);
+/// The delay of a caller after an error, so that an unreachable server is not flooded.
+const ERROR_DELAY: Duration = Duration::from_millis(1);
 
-/// When calls count.
+/// The time in which calls count.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// The end of the warm-up: calls that are answered earlier do not count.
+    /// The end of the warm-up: earlier answers do not count.
     pub start: Instant,
-    /// When to stop.
+    /// The time of the last call.
     pub end: Instant,
-    /// The time after the end in which the last answers may come.
+    /// The time after the end for the last answers.
     pub grace: Duration,
 }
 
 /// The outcomes of the calls of one caller, or of all.
 #[derive(Debug)]
 pub struct Tally {
-    /// The latencies in nanoseconds of the calls that were answered rightly within the window.
+    /// The latencies, in nanoseconds, of the calls with a correct answer within the window.
     pub latencies: Histogram<u64>,
-    /// Calls, or items of batches, that failed; those of the warm-up included.
+    /// Failed calls or items of batches, including those of the warm-up.
     pub errors: u64,
-    /// Answers that were not what was loaded; those of the warm-up included.
+    /// Answers that differ from the loaded users, including those of the warm-up.
     pub wrong: u64,
     first_error: Option<String>,
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        // Three digits are as many as the bounds of a histogram allow without limit on its range.
         let latencies = Histogram::new(3).unwrap_or_else(|_| unreachable!("3 is between 0 and 5"));
         Self { latencies, errors: 0, wrong: 0, first_error: None }
     }
 }
 
 impl Tally {
-    /// The histogram grows as far as a time of 64 bits of nanoseconds needs: nothing is out of its
-    /// range.
+    /// The histogram grows up to 64 bits of nanoseconds: no time is out of range.
     fn record(&mut self, time: Duration) {
         let _ = self.latencies.record(time.as_nanos() as u64);
     }
@@ -64,7 +62,7 @@ impl Tally {
         self.first_error.get_or_insert_with(|| message.to_owned());
     }
 
-    /// A measurement failed where an answer was wrong, a call failed, or none was answered rightly.
+    /// Fails if an answer was wrong, a call failed, or no call succeeded.
     pub fn verdict(&self) -> Result<(), Failure> {
         let failed = |message: String| Err(Failure::Other(message));
         if let Some(error) = &self.first_error {
@@ -76,13 +74,13 @@ impl Tally {
             (0, 0, _) => Ok(()),
             (0, errors, _) => failed(format!("{errors} calls failed")),
             (wrong, ..) => failed(format!(
-                "{wrong} answers were wrong: the users are not there as this loads them"
+                "{wrong} answers were wrong: the users differ from those that `polynym bench` loads"
             )),
         }
     }
 }
 
-/// Calls until the window ends or `stop` does, one call after the other, and tidies up.
+/// Makes one call after the other until the window ends or `stop` is dropped, then cleans up.
 pub async fn call(mut work: impl Work, window: Window, stop: Receiver<()>) -> Tally {
     let mut tally = Tally::default();
     let grace = window.end + window.grace;
@@ -92,7 +90,7 @@ pub async fn call(mut work: impl Work, window: Window, stop: Receiver<()>) -> Ta
         _ = stop => return tally,
         () = sleep_until(grace) => tally.fail("a call was not answered in time"),
     }
-    // Data that cannot be removed now stays: the measurement is over.
+    // A failed clean-up does not fail the measurement.
     let _ = timeout_at(grace, work.finish()).await;
     tally
 }
@@ -103,15 +101,15 @@ async fn repeat(work: &mut impl Work, window: Window, tally: &mut Tally) {
         let outcome = work.call().await;
         let now = Instant::now();
         match outcome {
-            Ok(Verdict::RIGHT) if now < window.start || now >= window.end => {}
-            Ok(Verdict::RIGHT) => tally.record(now - before),
+            Ok(Verdict::CORRECT) if now < window.start || now >= window.end => {}
+            Ok(Verdict::CORRECT) => tally.record(now - before),
             Ok(Verdict { wrong, errors }) => {
                 tally.wrong += wrong;
                 tally.errors += errors;
             }
             Err(status) => {
-                tally.fail(&sentence(&status));
-                tokio::time::sleep(PAUSE).await;
+                tally.fail(&one_line(&status));
+                tokio::time::sleep(ERROR_DELAY).await;
             }
         }
         before = now;

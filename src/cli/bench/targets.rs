@@ -1,14 +1,14 @@
-//! The users that look-ups ask for, and how old an answer may be.
+//! The choice of the users to look up.
 
 use prost_types::Duration as ProtoDuration;
 
 use crate::config::Bench;
 
-/// The users that look-ups ask for, and how old an answer may be.
+/// The users to look up, and the greatest age of answers.
 pub struct Targets {
     /// The number of users.
     pub users: u64,
-    /// How unevenly they are asked for; none for evenly.
+    /// The skew of the choice; none for an even choice.
     pub zipf: Option<Zipf>,
     /// The greatest age of an answer; none for no cache.
     pub max_staleness: Option<ProtoDuration>,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn without_skew_all_are_asked_for_alike() {
+    fn without_skew_all_users_are_equally_likely() {
         let targets = Targets { users: 4, zipf: None, max_staleness: None };
         let picked = [0.0, 0.24, 0.26, 0.99, 1.0].map(|random| targets.pick(random));
         assert_eq!(picked, [0, 0, 1, 3, 3]);

@@ -1,4 +1,4 @@
-//! The calls that look something up: what each asks for, and whether the answer is right.
+//! The calls that look up users, and the checks of their answers.
 
 use std::sync::Arc;
 
@@ -9,36 +9,36 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use super::caller::Caller;
 use super::message;
 use super::message::Outcome;
-use super::people::Person;
+use super::numbered_user::NumberedUser;
 use super::targets::Targets;
 use crate::proto::v1::ResolveIdentityRequest;
 
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
-/// The result of checking an answer; of a batch, the number of its items.
+/// The result of checking an answer, in items of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Not what was loaded.
+    /// Items that differ from the loaded users.
     pub wrong: u64,
-    /// Not answered, or by a server that does not serve.
+    /// Items that failed, or an answer of a server that does not serve.
     pub errors: u64,
 }
 
 impl Verdict {
-    pub const RIGHT: Verdict = Verdict { wrong: 0, errors: 0 };
+    pub const CORRECT: Verdict = Verdict { wrong: 0, errors: 0 };
 
-    pub fn right_if(right: bool) -> Self {
-        Self { wrong: u64::from(!right), errors: 0 }
+    pub fn correct_if(is_correct: bool) -> Self {
+        Self { wrong: u64::from(!is_correct), errors: 0 }
     }
 }
 
-/// A kind of call, again and again.
+/// A kind of call, made repeatedly.
 pub trait Work: Send + 'static {
     /// Makes one call and checks its answer.
     fn call(&mut self) -> impl Future<Output = Result<Verdict, Status>> + Send;
 
-    /// Takes back what the last call left.
+    /// Undoes the last call.
     fn finish(&mut self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
@@ -58,7 +58,7 @@ impl Resolve {
 
 impl Work for Resolve {
     async fn call(&mut self) -> Result<Verdict, Status> {
-        let (person, kind) = self.caller.anybody(&self.targets);
+        let (person, kind) = self.caller.random_target(&self.targets);
         let request = ResolveIdentityRequest {
             tenant: self.caller.tenant(),
             identifier: Some(person.identifier(kind)),
@@ -66,8 +66,8 @@ impl Work for Resolve {
             ..Default::default()
         };
         match self.caller.unary(RESOLVE, request).await {
-            Ok(found) => Ok(Verdict::right_if(self.caller.is_right((person, kind), &found))),
-            Err(status) if status.code() == Code::NotFound => Ok(Verdict::right_if(false)),
+            Ok(found) => Ok(Verdict::correct_if(self.caller.is_expected((person, kind), &found))),
+            Err(status) if status.code() == Code::NotFound => Ok(Verdict::correct_if(false)),
             Err(status) => Err(status),
         }
     }
@@ -78,7 +78,7 @@ pub struct Batch {
     caller: Caller,
     targets: Arc<Targets>,
     size: usize,
-    asked: Vec<(Person, usize)>,
+    asked: Vec<(NumberedUser, usize)>,
 }
 
 impl Batch {
@@ -92,7 +92,7 @@ impl Batch {
         for (&asked, item) in self.asked.iter().zip(&answer.results) {
             match &item.outcome {
                 Some(Outcome::Found(found)) => {
-                    verdict.wrong += u64::from(!self.caller.is_right(asked, found))
+                    verdict.wrong += u64::from(!self.caller.is_expected(asked, found))
                 }
                 Some(Outcome::Error(status)) if status.code != Code::NotFound as i32 => {
                     verdict.errors += 1
@@ -108,7 +108,7 @@ impl Batch {
 impl Work for Batch {
     async fn call(&mut self) -> Result<Verdict, Status> {
         self.asked.clear();
-        self.asked.extend((0..self.size).map(|_| self.caller.anybody(&self.targets)));
+        self.asked.extend((0..self.size).map(|_| self.caller.random_target(&self.targets)));
         let identifiers =
             self.asked.iter().map(|(person, kind)| person.identifier(*kind)).collect();
         let answer = self.caller.batch(identifiers, self.targets.max_staleness).await?;
@@ -116,7 +116,7 @@ impl Work for Batch {
     }
 }
 
-/// Asks for the server's health.
+/// Checks the server's health.
 pub struct Health(pub Caller);
 
 impl Work for Health {

@@ -4,12 +4,12 @@ use std::io::{IsTerminal, stdout};
 
 use clap::Args;
 
-use crate::cli::attribute;
 use crate::cli::client::Session;
+use crate::cli::client::pages::Pages;
+use crate::cli::client::user_ref::{self, UserRef};
 use crate::cli::failure::Failure;
 use crate::cli::output::{self, printable};
-use crate::cli::pages::Pages;
-use crate::cli::who::{self, Who};
+use crate::cli::text::attribute;
 use crate::config::{Client, Flags};
 use crate::proto::v1::{ListNoticesRequest, Notice};
 
@@ -21,13 +21,13 @@ Examples:
 
 #[derive(Args)]
 pub struct List {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
-    /// Leave out notices that were read.
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
+    /// Omit read notices.
     #[arg(long)]
     unread: bool,
-    /// The most notices to show.
+    /// The maximum number of notices.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     #[command(flatten)]
@@ -46,8 +46,8 @@ pub async fn list(command: List) -> Result<(), Failure> {
     let mut pages = Pages::new(command.limit);
     loop {
         (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let call = session.inbox().list_notices(session.request(request.clone())).await;
-        let answer = session.answer(call)?;
+        let outcome = session.inbox().list_notices(session.request(request.clone())).await;
+        let answer = session.answer(outcome)?;
         for notice in &answer.notices {
             show(&session, notice)?;
         }
@@ -72,8 +72,7 @@ fn show(session: &Session, notice: &Notice) -> Result<(), Failure> {
         text.push_str(&format!("    {}\n", printable(line)));
     }
     for (name, value) in &notice.attributes {
-        let value = attribute::text(value);
-        text.push_str(&format!("    {}: {}\n", printable(name), printable(&value)));
+        text.push_str(&format!("    {}: {}\n", printable(name), attribute::text(value)));
     }
     output::print(&text)
 }

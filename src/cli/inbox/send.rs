@@ -3,12 +3,12 @@
 use clap::Args;
 use prost_types::Timestamp;
 
-use crate::cli::attribute::{self, Attribute};
+use crate::cli::client::user_ref::{self, UserRef};
 use crate::cli::client::{Session, request_id};
 use crate::cli::failure::Failure;
 use crate::cli::output::{self, printable};
-use crate::cli::time::time_to_come;
-use crate::cli::who::{self, Who};
+use crate::cli::text::attribute::{self, AttributeArg};
+use crate::cli::text::time::future_time;
 use crate::config::{Client, Flags};
 use crate::proto::v1::notice_result::Result as Outcome;
 use crate::proto::v1::{NoticeContent, Recipient, SendNoticeRequest, recipient};
@@ -19,27 +19,26 @@ Examples:
   polynym inbox send handle:joe --subject Hello --body 'The text' --attribute topic=greeting
   polynym inbox send handle:joe --subject Hello --request-id 7d9f3a1c-5a0e-4a1b-9a53-0c8a5f1f2b10
 
-Sent again with the same --request-id, the notice is there once.";
+A retry with the same --request-id sends the notice once.";
 
 #[derive(Args)]
 pub struct Send {
-    /// The recipients: ids of users, or identifiers that they own.
-    #[arg(value_name = "USER", value_parser = who::parse, required = true)]
-    recipients: Vec<Who>,
-    /// A line that says what it is about.
+    /// The recipients: ids or identifiers of users.
+    #[arg(value_name = "USER", value_parser = user_ref::parse, required = true)]
+    recipients: Vec<UserRef>,
+    /// The subject, in one line.
     #[arg(long)]
     subject: String,
     /// The text.
     #[arg(long, default_value = "")]
     body: String,
-    /// Further data: NAME=VALUE, or NAME:TYPE=VALUE; may be given again.
+    /// An attribute: NAME=VALUE, or NAME:TYPE=VALUE; can be repeated.
     #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute::parse)]
-    attributes: Vec<Attribute>,
-    /// Remove the notice from the inboxes then: 2030-12-31, 2030-12-31T12:00:00Z, or in so long:
-    /// 7d.
-    #[arg(long, value_name = "TIME", value_parser = time_to_come)]
+    attributes: Vec<AttributeArg>,
+    /// When the notice expires: 2030-12-31, 2030-12-31T12:00:00Z, or a time from now: 7d.
+    #[arg(long, value_name = "TIME", value_parser = future_time)]
     expires: Option<Timestamp>,
-    /// A UUID that names this call: sent again with it, each recipient has the notice once.
+    /// A UUID that identifies this call, so that a retry sends the notice at most once.
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
@@ -49,22 +48,18 @@ pub struct Send {
 pub async fn send(command: Send) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request_id = request_id(command.request_id.as_deref());
-    let attributes = command.attributes.into_iter();
     let request = SendNoticeRequest {
         tenant: session.tenant(),
         recipients: command.recipients.iter().map(message).collect(),
         notice: Some(NoticeContent {
             subject: command.subject,
             body: command.body,
-            attributes: attributes.map(|attribute| (attribute.name, attribute.value)).collect(),
+            attributes: command.attributes.into_iter().map(|own| (own.name, own.value)).collect(),
             expire_time: command.expires,
         }),
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut inbox = session.inbox();
-        async move { inbox.send_notice(request).await }
-    };
+    let send = async |request| session.inbox().send_notice(request).await;
     let answer = session.mutate(&request_id, request, send).await?;
     if session.json() {
         output::print_message("SendNoticeResponse", &answer)?;
@@ -82,17 +77,17 @@ pub async fn send(command: Send) -> Result<(), Failure> {
     if failed == 0 { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
-fn message(who: &Who) -> Recipient {
-    let recipient = match who {
-        Who::Id(id) => recipient::Recipient::UserId(id.clone()),
-        Who::Identifier(typed) => recipient::Recipient::Identifier(typed.message.clone()),
+fn message(user: &UserRef) -> Recipient {
+    let recipient = match user {
+        UserRef::Id(id) => recipient::Recipient::UserId(id.clone()),
+        UserRef::Identifier(own) => recipient::Recipient::Identifier(own.message.clone()),
     };
     Recipient { recipient: Some(recipient) }
 }
 
-fn text(who: &Who) -> String {
-    match who {
-        Who::Id(id) => printable(id).into_owned(),
-        Who::Identifier(typed) => printable(&typed.text).into_owned(),
+fn text(user: &UserRef) -> String {
+    match user {
+        UserRef::Id(id) => printable(id).into_owned(),
+        UserRef::Identifier(own) => printable(&own.text).into_owned(),
     }
 }

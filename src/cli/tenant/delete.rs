@@ -1,4 +1,4 @@
-//! `polynym tenant delete`: marks a tenant, and waits until the servers have removed it.
+//! `polynym tenant delete`: marks a tenant for deletion, and waits until the servers removed it.
 
 use clap::Args;
 use tonic::Code;
@@ -6,21 +6,21 @@ use tonic::Code;
 use super::Change;
 use crate::cli::client::{Session, request_id};
 use crate::cli::failure::Failure;
-use crate::cli::{confirm, output};
+use crate::cli::output::{self, confirm};
 use crate::proto::v1::{DeleteTenantRequest, DeleteTenantResponse};
 
 #[derive(Args)]
 pub struct Delete {
-    /// Purge the users that the tenant has. Without this, only a tenant without users is deleted.
+    /// Purge the users of the tenant. Without this, only a tenant without users is deleted.
     #[arg(long)]
     force: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
-    /// Tell what would be, and do nothing.
+    /// Show the result without applying it.
     #[arg(long)]
     dry_run: bool,
-    /// Do not wait until it is gone.
+    /// Do not wait for the deletion.
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
 
     let answer = send(&session, request).await?;
     if !command.dry_run && !command.no_wait {
-        eprintln!("{} is being deleted: the servers go on where this is stopped", session.tenant());
+        eprintln!("{} is being deleted, even if this command is stopped", session.tenant());
         wait(&session).await?;
     }
 
@@ -58,8 +58,8 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
     output::print(&format!("{} {word}\n", session.tenant()))
 }
 
-/// Deletes the session's tenant with its users, and waits until it is gone.
-pub async fn delete_whole(session: &Session) -> Result<(), Failure> {
+/// Deletes the session's tenant with its users, and waits for the deletion.
+pub async fn delete_with_users(session: &Session) -> Result<(), Failure> {
     let tenant = session.tenant();
     let request_id = request_id(None);
     send(session, DeleteTenantRequest { tenant, force: true, request_id, ..Default::default() })
@@ -72,34 +72,31 @@ async fn send(
     request: DeleteTenantRequest,
 ) -> Result<DeleteTenantResponse, Failure> {
     let request_id = request.request_id.clone();
-    let send = |request| {
-        let mut admin = session.admin();
-        async move { admin.delete_tenant(request).await }
-    };
+    let send = async |request| session.admin().delete_tenant(request).await;
     session.mutate(&request_id, request, send).await
 }
 
 /// Requires the tenant's name to be typed at a terminal.
 fn confirm(tenant: &str) -> Result<(), Failure> {
     confirm::require_terminal(&format!(
-        "all users of {tenant} would be purged, which cannot be undone: give --yes"
+        "all users of {tenant} would be purged, which cannot be undone: confirm with --yes"
     ))?;
     let question = format!(
-        "All users of {tenant} are purged, which cannot be undone. Type the tenant's name: "
+        "This purges all users of {tenant}, which cannot be undone. Type the tenant's name: "
     );
     confirm::require_answer(&question, tenant, "nothing was deleted")
 }
 
-/// Polls the tenant until it is gone.
+/// Polls the tenant until it is deleted.
 async fn wait(session: &Session) -> Result<(), Failure> {
     loop {
-        match session.next_tenant().await {
+        match session.poll_tenant().await {
             Err(status) if status.code() == Code::NotFound => return Ok(()),
-            Err(status) => return Err(session.failed(status, None)),
+            Err(status) => return Err(session.failure(status, None)),
             Ok(tenant) if tenant.delete_time.is_none() => {
                 let tenant = session.tenant();
                 return Err(Failure::Other(format!(
-                    "{tenant} is not deleted: it got users at the last moment"
+                    "{tenant} is not deleted: a user was created meanwhile"
                 )));
             }
             Ok(_) => {}

@@ -4,11 +4,10 @@ use clap::Args;
 use prost_types::Timestamp;
 
 use crate::cli::client::Session;
+use crate::cli::client::pages::Pages;
 use crate::cli::failure::Failure;
-use crate::cli::output;
-use crate::cli::output::printable;
-use crate::cli::pages::Pages;
-use crate::cli::time::instant;
+use crate::cli::output::{self, printable};
+use crate::cli::text::time::instant;
 use crate::config::{Client, Flags};
 use crate::proto::v1::tenant_event::Change;
 use crate::proto::v1::{ListTenantHistoryRequest, TenantEvent};
@@ -26,7 +25,7 @@ pub struct History {
     /// Show events before this time.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     to: Option<Timestamp>,
-    /// The most events to show.
+    /// The maximum number of events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     #[command(flatten)]
@@ -45,8 +44,8 @@ pub async fn history(command: History) -> Result<(), Failure> {
     let mut pages = Pages::new(command.limit);
     loop {
         (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let call = session.admin().list_tenant_history(session.request(request.clone())).await;
-        let answer = session.answer(call)?;
+        let outcome = session.admin().list_tenant_history(session.request(request.clone())).await;
+        let answer = session.answer(outcome)?;
         for event in &answer.events {
             show(&session, event)?;
         }
@@ -56,7 +55,7 @@ pub async fn history(command: History) -> Result<(), Failure> {
     }
 }
 
-/// Shows an event in a line.
+/// Shows an event in one line.
 fn show(session: &Session, event: &TenantEvent) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("TenantEvent", event);

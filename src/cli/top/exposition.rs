@@ -1,8 +1,8 @@
-//! The text format of Prometheus, as far as a server's metrics use it.
+//! The part of the Prometheus text format that a server's metrics use.
 
 use std::collections::BTreeMap;
 
-/// The values of one scrape, by the name and the labels of each.
+/// The values of one scrape, by name and labels.
 #[derive(Clone, Debug, Default)]
 pub struct Scrape(BTreeMap<Series, f64>);
 
@@ -14,20 +14,19 @@ pub struct Series {
 }
 
 impl Series {
-    /// Whether the value only rises.
+    /// Whether the value only increases.
     fn is_counter(&self) -> bool {
         ["_total", "_bucket", "_count"].iter().any(|end| self.name.ends_with(end))
     }
 
-    /// The value of a label; empty where there is none.
+    /// The value of a label; empty if there is none.
     pub fn label(&self, name: &str) -> &str {
-        let found = self.labels.iter().find(|(label, _)| label == name);
-        found.map_or("", |(_, value)| value)
+        self.labels.iter().find(|(label, _)| label == name).map_or("", |(_, value)| value)
     }
 }
 
 impl Scrape {
-    /// Reads the lines that can be read.
+    /// Parses the valid lines, and ignores others.
     pub fn parse(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Self(lines.filter_map(line).collect())
@@ -38,13 +37,13 @@ impl Scrape {
         self.0.iter().filter(move |(series, _)| series.name == name).map(|(s, v)| (s, *v))
     }
 
-    /// The sum of a metric's values; none where there is none.
+    /// The sum of a metric's values; none if it has no values.
     pub fn sum(&self, name: &str) -> Option<f64> {
         self.of(name).map(|(_, value)| value).reduce(|all, one| all + one)
     }
 
-    /// What was counted since an earlier scrape. Where a counter is lower than before, the server
-    /// began anew, and nothing is known of the time between.
+    /// The increase since an earlier scrape. Empty if a counter has decreased, which means that the
+    /// server restarted.
     pub fn since(&self, before: &Self) -> Self {
         let fell = |(series, now): (&Series, &f64)| {
             series.is_counter() && before.0.get(series).is_some_and(|before| now < before)
@@ -61,17 +60,16 @@ impl Scrape {
 }
 
 fn line(text: &str) -> Option<(Series, f64)> {
-    let (series, value) = text.trim_end().rsplit_once(' ')?;
-    let value = value.parse().ok()?;
-    let Some((name, labels)) = series.split_once('{') else {
-        return Some((Series { name: series.to_owned(), labels: Vec::new() }, value));
+    let (series, number) = text.trim_end().rsplit_once(' ')?;
+    let (name, labels) = match series.split_once('{') {
+        Some((name, labels)) => (name, parse_labels(labels.strip_suffix('}')?)?),
+        None => (series, Vec::new()),
     };
-    let labels = labels.strip_suffix('}')?;
-    Some((Series { name: name.to_owned(), labels: labels_of(labels)? }, value))
+    Some((Series { name: name.to_owned(), labels }, number.parse().ok()?))
 }
 
-/// `a="x",b="y"`, where values have escapes.
-fn labels_of(mut text: &str) -> Option<Vec<(String, String)>> {
+/// Parses `a="x",b="y"`, with escapes in values.
+fn parse_labels(mut text: &str) -> Option<Vec<(String, String)>> {
     let mut labels = Vec::new();
     while !text.is_empty() {
         let (name, rest) = text.split_once("=\"")?;
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_starts_anew_is_no_leap() {
+    fn a_restart_of_the_server_is_no_increase() {
         let before = Scrape::parse("a_total 100\nb_total 5\ngauge 9");
         let step = Scrape::parse("a_total 103\nb_total 5\nc_total 1\ngauge 2").since(&before);
         assert_eq!((step.sum("a_total"), step.sum("c_total")), (Some(3.0), Some(1.0)));

@@ -1,4 +1,4 @@
-//! The figures of an interval, from the metrics at its beginning and its end.
+//! The figures of an interval, from the metrics at its start and end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::exposition::Scrape;
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
-    /// Calls a second.
+    /// Calls per second.
     pub calls: f64,
-    /// The times of all calls.
+    /// The latencies of all calls.
     pub times: Times,
-    /// Methods that were called.
+    /// The methods called.
     pub methods: Vec<Method>,
-    /// Calls a second by code, those that went well left out.
+    /// Failed calls per second, by code.
     pub errors: BTreeMap<String, f64>,
-    /// Calls a second that were turned away, by cause.
+    /// Rejected calls per second, by cause.
     pub rejected: BTreeMap<String, f64>,
-    /// Calls under way and permits, by kind.
+    /// Concurrent calls and permits, by kind.
     pub under_way: BTreeMap<String, (f64, f64)>,
     /// Open connections.
     pub connections: Option<f64>,
@@ -38,18 +38,18 @@ pub struct Figures {
 pub struct Method {
     /// The name.
     pub name: String,
-    /// Calls a second.
+    /// Calls per second.
     pub calls: f64,
-    /// The times of these calls.
+    /// The latencies of these calls.
     pub times: Times,
 }
 
-/// The times of calls, in seconds.
+/// The latencies of calls, in seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Times {
     /// The median.
     pub p50: Option<f64>,
-    /// That of one call in a hundred.
+    /// The 99th percentile.
     pub p99: Option<f64>,
 }
 
@@ -84,7 +84,7 @@ impl Figures {
         });
         let build = after.of("polynym_build_info").next();
         Self {
-            // The sum of nothing is -0.
+            // An empty sum is -0.
             calls: methods.iter().map(|method| method.calls).sum::<f64>() + 0.0,
             times: times(&step, None),
             methods,
@@ -104,7 +104,7 @@ fn mean(step: &Scrape, name: &str) -> Option<f64> {
     Some(step.sum(&format!("{name}_sum"))? / count)
 }
 
-/// The times of the calls of a method, or of all.
+/// The latencies of the calls of a method, or of all.
 fn times(step: &Scrape, method: Option<&str>) -> Times {
     let mut buckets: Vec<(f64, f64)> = Vec::new();
     for (series, count) in step.of(BUCKETS) {
@@ -121,8 +121,8 @@ fn times(step: &Scrape, method: Option<&str>) -> Times {
     Times { p50: quantile(0.5, &buckets), p99: quantile(0.99, &buckets) }
 }
 
-/// The value below which a share of all are, from cumulative buckets: within a bucket, values are
-/// taken to be spread evenly (`histogram_quantile` of Prometheus).
+/// A quantile from cumulative buckets, by linear interpolation within a bucket, as
+/// `histogram_quantile` of Prometheus.
 fn quantile(share: f64, buckets: &[(f64, f64)]) -> Option<f64> {
     let rank = share * buckets.last().map(|(_, count)| *count).filter(|count| *count > 0.0)?;
     let n = buckets.iter().position(|(_, count)| *count >= rank)?;
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_of_the_interval() {
+    fn figures_cover_the_interval() {
         let text = |calls: u32, slow: u32| {
             format!(
                 "polynym_calls_total{{method=\"A\",code=\"OK\",caller=\"x\"}} {calls}\n\
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_nothing_and_of_what_is_beyond_all_bounds() {
+    fn quantiles_of_no_values_and_beyond_all_bounds() {
         assert_eq!(quantile(0.5, &[]), None);
         assert_eq!(quantile(0.5, &[(1.0, 0.0), (f64::INFINITY, 0.0)]), None);
         assert_eq!(quantile(0.5, &[(1.0, 0.0), (f64::INFINITY, 5.0)]), Some(1.0));

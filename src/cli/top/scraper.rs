@@ -1,4 +1,4 @@
-//! Reading a server's metrics over HTTP.
+//! Reads a server's metrics over HTTP.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, DEFAULT_VERSIONS, RootCertStore};
 
 use super::exposition::Scrape;
-use crate::cli::client::Credential;
+use crate::cli::client::connection::{Credential, NO_CERTIFICATE};
 use crate::cli::failure::Failure;
 use crate::config::Top;
 
-/// The largest answer that is read.
-const MOST: usize = 8 << 20;
+/// The maximum size of a response.
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
 
 /// Reads the metrics of one server.
 pub struct Scraper {
@@ -43,10 +43,11 @@ impl Scraper {
         Ok(Self { settings, authorization, tls })
     }
 
-    /// The present metrics; else why there are none.
+    /// The current metrics.
     pub async fn scrape(&self) -> Result<Scrape, String> {
-        let scrape = tokio::time::timeout(self.settings.timeout, self.fetch()).await;
-        scrape.unwrap_or_else(|_| Err("no answer within the --timeout".to_owned()))
+        tokio::time::timeout(self.settings.timeout, self.fetch())
+            .await
+            .unwrap_or_else(|_| Err("no answer within the --timeout".to_owned()))
     }
 
     async fn fetch(&self) -> Result<Scrape, String> {
@@ -56,59 +57,58 @@ impl Scraper {
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let stream = TcpStream::connect((name, port)).await.map_err(|error| error.to_string())?;
         match &self.tls {
-            None => self.ask(stream, uri).await,
+            None => self.get(stream, uri).await,
             Some(tls) => {
-                let name = ServerName::try_from(name.to_owned()).map_err(|e| e.to_string())?;
-                let stream = tls.connect(name, stream).await.map_err(|e| e.to_string())?;
-                self.ask(stream, uri).await
+                let server = ServerName::try_from(name.to_owned()).map_err(|e| e.to_string())?;
+                let encrypted = tls.connect(server, stream).await.map_err(|e| e.to_string())?;
+                self.get(encrypted, uri).await
             }
         }
     }
 
-    async fn ask(
+    async fn get(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         uri: &Uri,
     ) -> Result<Scrape, String> {
-        let fault = |error: hyper::Error| error.to_string();
         let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(fault)?;
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
         tokio::spawn(connection);
         let host = uri.authority().map_or("", |authority| authority.as_str());
-        let mut request = Request::get("/metrics").header(HOST, host);
+        let mut builder = Request::get("/metrics").header(HOST, host);
         if let Some(header) = &self.authorization {
-            request = request.header(AUTHORIZATION, header);
+            builder = builder.header(AUTHORIZATION, header);
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
-        let response = sender.send_request(request).await.map_err(fault)?;
+        let request = builder.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let message = "the metrics need an admin's token or certificate: give \
+                let message = "the metrics require an admin's token or certificate: add \
                     --token-file, or --cert and --key";
                 return Err(message.to_owned());
             }
             other => return Err(format!("the answer is {other}: is this an --admin-listen?")),
         }
-        let body = Limited::new(response.into_body(), MOST).collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
-        Ok(Scrape::parse(&String::from_utf8_lossy(&body)))
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
+        let bytes = body.map_err(|error| error.to_string())?.to_bytes();
+        Ok(Scrape::parse(&String::from_utf8_lossy(&bytes)))
     }
 }
 
-/// Trusts the authorities of a file, or those of the system, and shows the caller's certificate.
+/// Trusts the given certificate authorities or those of the system, and presents the caller's
+/// certificate.
 fn connector(settings: &Top) -> Result<TlsConnector, Failure> {
-    let fault = |error: &dyn ToString| Failure::Other(format!("--ca: {}", error.to_string()));
     let mut roots = RootCertStore::empty();
     match &settings.ca {
         Some(path) => {
-            let all = CertificateDer::pem_file_iter(path).map_err(|error| fault(&error))?;
-            for certificate in all {
-                let certificate = certificate.map_err(|error| fault(&error))?;
-                roots.add(certificate).map_err(|error| fault(&error))?;
+            let failure = |error: &dyn ToString| setting_failure("--ca", path, error);
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|e| failure(&e))? {
+                let parsed = certificate.map_err(|error| failure(&error))?;
+                roots.add(parsed).map_err(|error| failure(&error))?;
             }
             if roots.is_empty() {
-                return Err(own_fault("--ca", path, &"there is no certificate in it"));
+                return Err(failure(&NO_CERTIFICATE));
             }
         }
         None => {
@@ -117,22 +117,23 @@ fn connector(settings: &Top) -> Result<TlsConnector, Failure> {
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(DEFAULT_VERSIONS)
-        .map_err(|error| fault(&error))?
+        .map_err(|error| Failure::Other(error.to_string()))?
         .with_root_certificates(roots);
     let config = match &settings.certificate {
         Some((certificate, key)) => {
-            let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
-            let chain = chain.map_err(|error| own_fault("--cert", certificate, &error))?;
-            let pair = PrivateKeyDer::from_pem_file(key)
-                .map_err(|error| own_fault("--key", key, &error))?;
-            let config = builder.with_client_auth_cert(chain, pair);
-            config.map_err(|error| own_fault("--cert", certificate, &error))?
+            let failure = |error: &dyn ToString| setting_failure("--cert", certificate, error);
+            let chain = CertificateDer::pem_file_iter(certificate)
+                .and_then(Iterator::collect)
+                .map_err(|error| failure(&error))?;
+            let private_key = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| setting_failure("--key", key, &error))?;
+            builder.with_client_auth_cert(chain, private_key).map_err(|error| failure(&error))?
         }
         None => builder.with_no_client_auth(),
     };
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-fn own_fault(setting: &str, path: &Path, error: &dyn ToString) -> Failure {
+fn setting_failure(setting: &str, path: &Path, error: &dyn ToString) -> Failure {
     Failure::Other(format!("{setting} {}: {}", path.display(), error.to_string()))
 }

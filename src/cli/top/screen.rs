@@ -1,4 +1,4 @@
-//! The screen: sparklines of calls and times, methods, and what is in use.
+//! The screen: sparklines of calls and latencies, methods, and resources in use.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -18,18 +18,17 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
         Constraint::Min(3),
         Constraint::Length(facts.len() as u16 + 1),
     ];
-    let [head, lines, methods, foot] = Layout::vertical(parts).areas(frame.area());
+    let [head, charts, methods, foot] = Layout::vertical(parts).areas(frame.area());
     frame.render_widget(title(state), head);
-    sparklines(frame, state, lines);
+    sparklines(frame, state, charts);
     frame.render_widget(table(state), methods);
-    let facts: Vec<_> =
-        facts.into_iter().map(|(name, text)| Line::from(format!("{name}: {text}"))).collect();
-    frame.render_widget(Paragraph::new(facts), foot);
+    let lines = facts.into_iter().map(|(name, text)| Line::from(format!("{name}: {text}")));
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), foot);
 }
 
 fn title(state: &State) -> Line<'static> {
-    if let Some((why, since)) = &state.silence {
-        return Line::from(format!("no answer for {} s: {why}", since.elapsed().as_secs())).red();
+    if let Some((error, since)) = &state.outage {
+        return Line::from(format!("no answer for {} s: {error}", since.elapsed().as_secs())).red();
     }
     let figures = &state.figures;
     let (p50, p99) = (time(figures.times.p50), time(figures.times.p99));
@@ -40,14 +39,14 @@ fn title(state: &State) -> Line<'static> {
     .bold()
 }
 
-/// The last intervals, as many as fit, the latest on the right.
+/// The last intervals that fit, the latest on the right.
 fn sparklines(frame: &mut Frame<'_>, state: &State, area: Rect) {
     let halves = Layout::horizontal([Constraint::Ratio(1, 2); 2]).spacing(1).areas::<2>(area);
-    let of = |pick: fn(&(u64, u64)) -> u64| -> Vec<u64> {
+    let series = |pick: fn(&(u64, u64)) -> u64| -> Vec<u64> {
         let shown = usize::from(halves[0].width).min(state.history.len());
         state.history.iter().skip(state.history.len() - shown).map(pick).collect()
     };
-    let (calls, times) = (of(|(calls, _)| *calls), of(|(_, p99)| *p99));
+    let (calls, times) = (series(|(calls, _)| *calls), series(|(_, p99)| *p99));
     let line = |title: &'static str, color| {
         Sparkline::default().block(Block::new().title(title)).style(color)
     };
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
     use crate::cli::top::rates::{Figures, Method, Times};
 
-    fn drawn(state: &State, width: u16, height: u16) -> String {
+    fn rendered(state: &State, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, state)).unwrap();
         terminal.backend().to_string()
@@ -103,16 +102,16 @@ mod tests {
         for _ in 0..200 {
             state.add(figures.clone());
         }
-        let text = drawn(&state, 80, 24);
+        let text = rendered(&state, 80, 24);
         for part in
             ["59000", "120 µs", "4.2 ms", "NOT_FOUND 12.0/s", "look-up 3/1024", "7.2", "█", "–"]
         {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
-        assert!(drawn(&state, 40, 12).contains("ResolveIden"));
-        drawn(&state, 3, 1);
+        assert!(rendered(&state, 40, 12).contains("ResolveIden"));
+        rendered(&state, 3, 1);
 
-        state.silence = Some(("connection refused".to_owned(), Instant::now()));
-        assert!(drawn(&state, 80, 24).contains("no answer for 0 s: connection refused"));
+        state.outage = Some(("connection refused".to_owned(), Instant::now()));
+        assert!(rendered(&state, 80, 24).contains("no answer for 0 s: connection refused"));
     }
 }

@@ -19,7 +19,7 @@ pub fn print(figures: &Figures) -> Result<(), Failure> {
     output::print(&lines.collect::<String>())
 }
 
-/// The figures beside those of methods, as names and texts.
+/// The figures of the server as a whole, as names and texts.
 pub fn facts(figures: &Figures) -> Vec<(&'static str, String)> {
     let rates = |rates: &std::collections::BTreeMap<String, f64>| {
         let texts: Vec<_> =
@@ -27,7 +27,7 @@ pub fn facts(figures: &Figures) -> Vec<(&'static str, String)> {
         if texts.is_empty() { "none".to_owned() } else { texts.join("  ") }
     };
     let under_way =
-        figures.under_way.iter().map(|(kind, (now, most))| format!("{kind} {now}/{most}"));
+        figures.under_way.iter().map(|(kind, (now, limit))| format!("{kind} {now}/{limit}"));
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
     let count = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.0}"));
     vec![

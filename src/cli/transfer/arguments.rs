@@ -13,12 +13,11 @@ Examples:
   polynym export --server http://old:7171 | polynym import - --server http://new:7171
   polynym import users.jsonl.rejects --on-conflict skip-identity
 
-A file of JSON Lines has a user a line, in the JSON form of the API, as `polynym export` writes it.
-Lines that are rejected are written to FILE.rejects, where they can be mended and imported again.
-An import that was broken off goes on when the same command is run again: what is there already is
-not imported twice. docs/transfer.md has more.
+A file of JSON Lines has one user per line, in the JSON form of the API, as `polynym export` writes
+it. Rejected lines are written to FILE.rejects, to be corrected and imported again. To continue an
+interrupted import, run the same command again: it imports no user twice. See docs/transfer.md.
 
-Exit status: 0 all lines were imported or were there already; 1 some were rejected.";
+Exit status: 0 all lines are imported, now or before; 1 some were rejected.";
 
 pub const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -29,10 +28,10 @@ Examples:
 /// `polynym import`.
 #[derive(Args)]
 pub struct Import {
-    /// The file: JSON Lines, CSV where its name ends in .csv, or - for standard input.
+    /// The file: JSON Lines, or CSV if its name ends in .csv; - for standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The form of the file, where its name does not tell.
+    /// The format of the file. By default, its name decides.
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// The columns of a CSV file: FIELD=COLUMN, separated by commas. Fields are user_id,
@@ -40,63 +39,63 @@ pub struct Import {
     /// create_time and update_time.
     #[arg(long = "map", value_name = "MAPPING")]
     pub maps: Vec<String>,
-    /// The region whose national form the phone numbers of a CSV file are in, such as US.
+    /// The region of national phone numbers in a CSV file, such as US.
     #[arg(long, value_name = "REGION", default_value = "")]
     pub region: String,
-    /// The treatment of a line with an identity that another user has, or that is invalid.
+    /// What to do with a line with an invalid identity, or one that another user owns.
     #[arg(long, value_enum, default_value = "reject")]
     pub on_conflict: OnConflict,
-    /// Check all lines, and write nothing.
+    /// Check all lines without importing them.
     #[arg(long)]
     pub dry_run: bool,
-    /// How the ids of new users follow each other.
+    /// How to generate the ids of new users.
     #[arg(long, value_enum, default_value = "variable")]
     pub ids: Ids,
-    /// Import each line into the tenant that it names, as --all-tenants of export writes it.
+    /// Import each line into its own tenant, from an export with --all-tenants.
     #[arg(long)]
     pub all_tenants: bool,
-    /// The file for rejected lines, in place of FILE.rejects.
+    /// The file for rejected lines, instead of FILE.rejects.
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
-    /// The server, and how to print.
+    /// The server, and the output.
     #[command(flatten)]
     pub settings: Flags<Client>,
 }
 
-/// The form of a file.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A user in JSON a line.
+    /// JSON Lines: one user per line.
     Jsonl,
     /// Comma-separated values, with a header.
     Csv,
 }
 
-/// The treatment of a line with an identity that cannot be linked.
+/// What to do with a line with an identity that cannot be linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnConflict {
-    /// The line is rejected.
+    /// Reject the line.
     Reject,
-    /// The user is imported without that identity.
+    /// Import the user without that identity.
     SkipIdentity,
 }
 
-/// How the ids of new users follow each other.
+/// How to generate the ids of new users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ids {
-    /// Spread over the whole range, as those of users that are registered one by one.
+    /// Spread over the whole range, as for registered users.
     Variable,
-    /// Counting up, so that users of one import lie close together.
+    /// Ascending, so that the users of one import are adjacent.
     Sequential,
 }
 
 /// `polynym export`.
 #[derive(Args)]
 pub struct Export {
-    /// The file to write, in place of standard output.
+    /// The file to write, instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Export all tenants that the caller may work in.
+    /// Export all tenants of the caller.
     #[arg(long)]
     pub all_tenants: bool,
     /// The server.

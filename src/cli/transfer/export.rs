@@ -17,10 +17,10 @@ use crate::cli::files;
 use crate::proto::v1::{ExportUsersRequest, ExportedUser, ListTenantsRequest};
 
 /// Tenants in one page.
-const PAGE: i32 = 1_000;
+const PAGE_SIZE: i32 = 1_000;
 /// Users in one message of an export.
-const USERS: i32 = 256;
-const BUFFER: usize = 256 << 10;
+const USERS_PER_MESSAGE: i32 = 256;
+const BUFFER_BYTES: usize = 256 << 10;
 
 pub async fn run(command: Export) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
@@ -34,15 +34,15 @@ pub async fn run(command: Export) -> Result<(), Failure> {
         is_exact &= export(&session, &mut output, tenant).await?;
     }
     let users = output.finish()?;
-    let moment = match is_exact {
-        true => "each tenant as it was at one moment",
-        false => "some as they were when they were read",
+    let consistency = match is_exact {
+        true => "each tenant as of one moment",
+        false => "some as of the moment they were read",
     };
-    eprintln!("{users} users, {moment}");
+    eprintln!("{users} users, {consistency}");
     Ok(())
 }
 
-/// Where lines go. A file gets its name once it is whole.
+/// The output file, which gets its name when it is complete, or standard output.
 struct Output {
     writer: BufWriter<Box<dyn Write>>,
     draft: Option<(TempPath, PathBuf)>,
@@ -54,46 +54,43 @@ impl Output {
         let (writer, draft): (Box<dyn Write>, _) = match &command.output {
             None => (Box::new(std::io::stdout()), None),
             Some(path) => {
-                let fault = |error: std::io::Error| files::fault(path, error);
-                // A device, a pipe or a link stays what it is.
-                if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
-                    (Box::new(File::create(path).map_err(fault)?), None)
+                let failure = |error: std::io::Error| files::failure(path, error);
+                // Write to a device, a pipe or a link in place.
+                if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+                    (Box::new(File::create(path).map_err(failure)?), None)
                 } else {
-                    let draft = NamedTempFile::new_in(files::folder(path)).map_err(fault)?;
-                    let (file, draft) = draft.into_parts();
+                    let temporary = NamedTempFile::new_in(files::folder(path)).map_err(failure)?;
+                    let (file, draft) = temporary.into_parts();
                     (Box::new(file), Some((draft, path.clone())))
                 }
             }
         };
-        Ok(Self { writer: BufWriter::with_capacity(BUFFER, writer), draft, users: 0 })
+        Ok(Self { writer: BufWriter::with_capacity(BUFFER_BYTES, writer), draft, users: 0 })
     }
 
-    /// Writes what is left. Returns the number of users.
+    /// Flushes the output. Returns the number of users.
     fn finish(mut self) -> Result<u64, Failure> {
         self.writer.flush()?;
         if let Some((draft, path)) = self.draft {
-            draft.persist(&path).map_err(|fault| files::fault(&path, fault.error))?;
+            draft.persist(&path).map_err(|error| files::failure(&path, error.error))?;
         }
         Ok(self.users)
     }
 
-    fn line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
+    fn write_line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut self.writer, line)
             .map_err(|error| Failure::from(std::io::Error::from(error)))?;
         Ok(self.writer.write_all(b"\n")?)
     }
 }
 
-fn unwritten(error: String) -> Failure {
-    Failure::Other(format!("cannot write JSON: {error}"))
-}
-
 async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
     let (mut names, mut page_token) = (Vec::new(), String::new());
     loop {
-        let request = ListTenantsRequest { tenant: String::new(), page_size: PAGE, page_token };
-        let answer =
-            session.answer(session.admin().list_tenants(session.request(request)).await)?;
+        let request =
+            ListTenantsRequest { tenant: String::new(), page_size: PAGE_SIZE, page_token };
+        let outcome = session.admin().list_tenants(session.request(request)).await;
+        let answer = session.answer(outcome)?;
         names.extend(answer.tenants.into_iter().map(|tenant| tenant.tenant));
         if answer.next_page_token.is_empty() {
             return Ok(names);
@@ -102,13 +99,14 @@ async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Exports a tenant. Returns whether it is as it was at one moment.
+/// Exports a tenant. Returns whether the export is as of one moment.
 async fn export(session: &Session, output: &mut Output, tenant: String) -> Result<bool, Failure> {
-    // Has no deadline of its own: it takes as long as there are users.
-    let request = Request::new(ExportUsersRequest { tenant, read_time: None, page_size: USERS });
+    // Without a deadline: the time depends on the number of users.
+    let request =
+        Request::new(ExportUsersRequest { tenant, read_time: None, page_size: USERS_PER_MESSAGE });
     let mut parts = session.answer(session.admin().export_users(request).await)?;
     let mut is_exact = false;
-    while let Some(part) = parts.message().await.map_err(|status| session.failed(status, None))? {
+    while let Some(part) = parts.message().await.map_err(|status| session.failure(status, None))? {
         if let Some(start) = &part.start {
             is_exact = start.exact;
         }
@@ -116,17 +114,17 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
             is_exact = end.exact;
         }
         if let Some(tenant) = &part.tenant_record {
-            output.line(&codec::tenant_object(tenant).map_err(unwritten)?)?;
+            output.write_line(&codec::tenant_object(tenant)?)?;
         }
         if let Some(hold) = &part.ownerless_hold {
-            output.line(&codec::hold_object(hold).map_err(unwritten)?)?;
+            output.write_line(&codec::hold_object(hold)?)?;
         }
-        // A server that knows nothing of several users a message sends one.
+        // Older servers send one user per message.
         let one = ExportedUser { user: part.user, internals: part.internals };
         for ExportedUser { user, internals } in std::iter::once(one).chain(part.users) {
             let Some(user) = &user else { continue };
-            let internals = internals.as_ref().map(codec::internals_object).transpose();
-            output.line(&UserLine { user, internals: internals.map_err(unwritten)? })?;
+            let internals = internals.as_ref().map(codec::internals_object).transpose()?;
+            output.write_line(&UserLine { user, internals })?;
             output.users += 1;
         }
     }

@@ -24,21 +24,20 @@ use v1::import_users_request::Options;
 use v1::import_users_response::Progress;
 use v1::{ImportUsersRequest, ImportUsersResponse};
 
-/// Requests between the reader and the connection.
-const QUEUE: usize = 256;
-/// The pause after which a message without a line keeps the stream open.
-const KEEP_OPEN: Duration = Duration::from_secs(3);
-/// The time that what is under way has to finish after Ctrl-C.
-const STOPPING: Duration = Duration::from_secs(15);
-const GO_ON: &str = "run the same command again to go on: what is there already is not imported \
-    twice";
+/// Requests that wait between the reader and the connection.
+const QUEUE_SIZE: usize = 256;
+/// The idle time after which an empty message keeps the stream open.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+/// The time to complete sent lines after Ctrl-C.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(15);
+const RESUME_ADVICE: &str = "run the same command again to continue; it imports no user twice";
 
 pub async fn run(command: Import) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let (window, rejected) = (Arc::new(Window::default()), Arc::new(AtomicI64::new(0)));
     let rejects = Arc::new(Rejects::new(rejects_path(&command), &command.file)?);
     let bar = Bar::new(&command.file);
-    let (sender, receiver) = mpsc::channel(QUEUE);
+    let (sender, receiver) = mpsc::channel(QUEUE_SIZE);
     let options = options(&session, &command);
     let (dry_run, is_named) = (command.dry_run, command.rejects.is_some());
     let reader = FileReader {
@@ -49,69 +48,70 @@ pub async fn run(command: Import) -> Result<(), Failure> {
     };
     let reader = spawn(reader, command)?;
 
-    let mut running =
-        Running { window: &window, rejects: &rejects, bar: &bar, progress: Progress::default() };
-    let ended = running.run(&session, options, receiver).await;
-    let progress = running.progress;
+    let mut exchange =
+        Exchange { window: &window, rejects: &rejects, bar: &bar, progress: Progress::default() };
+    let end = exchange.run(&session, options, receiver).await;
+    let progress = exchange.progress;
     window.close();
     bar.clear();
-    let ended = match ended {
-        // Nobody waits for a reader that waits for its input.
+    let outcome = match end {
+        // The reader may block on its input: do not wait for it.
         Ok(End::Interrupted) => Err(Failure::Interrupted),
-        Ok(End::Complete) => finished(reader, &rejected, &progress),
+        Ok(End::Complete) => finish(reader, &rejected, &progress),
         Err(failure) => Err(failure),
     };
     rejects.finish()?;
-    // A file that --rejects names may be something else than rejects: it stays.
-    if ended.is_ok() && !is_named {
+    // A file that --rejects names may not be a file of rejects: do not remove it.
+    if outcome.is_ok() && !is_named {
         rejects.remove_older()?;
     }
 
-    let rejected_here = rejected.load(Ordering::Relaxed);
+    let (lines, rejected_here) = (progress.lines, rejected.load(Ordering::Relaxed));
     let json = session.json();
     let summary = Summary { progress, rejected_here, rejects: &rejects, dry_run, json };
-    match ended {
+    match outcome {
         Ok(()) => summary.print(),
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
-            let done = progress.lines;
-            eprintln!("broken off after {done} lines: {GO_ON}");
+            eprintln!("interrupted after {lines} lines: {RESUME_ADVICE}");
             Err(failure)
         }
     }
 }
 
-/// How the exchange with the server ended.
+/// The end of the exchange with the server.
 enum End {
     Complete,
     Interrupted,
 }
 
 fn spawn(reader: FileReader, command: Import) -> Result<JoinHandle<Result<i64, Failure>>, Failure> {
-    let thread = std::thread::Builder::new().name("polynym-reader".to_owned());
-    let thread = thread.spawn(move || {
-        let read = reader.run(&command);
-        if read.is_err() {
+    let read = move || {
+        let outcome = reader.run(&command);
+        if outcome.is_err() {
             reader.window.close();
         }
-        read
-    });
-    thread.map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))
+        outcome
+    };
+    std::thread::Builder::new()
+        .name("polynym-reader".to_owned())
+        .spawn(read)
+        .map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))
 }
 
-/// Fails where the file could not be read to its end, or the server ended before it.
-fn finished(
+/// Fails if the file could not be read to its end, or the server ended early.
+fn finish(
     reader: JoinHandle<Result<i64, Failure>>,
     rejected: &AtomicI64,
     progress: &Progress,
 ) -> Result<(), Failure> {
-    let panicked = || Failure::Other("the reader of the file failed".to_owned());
-    let read = reader.join().map_err(|_| panicked())??;
+    let read =
+        reader.join().map_err(|_| Failure::Other("the reader of the file failed".to_owned()))??;
     if read == 0 {
-        return Err(Failure::Usage("the file is empty: there is nothing to import".to_owned()));
+        return Err(Failure::Usage("the file is empty".to_owned()));
     }
     if progress.lines + rejected.load(Ordering::Relaxed) < read {
-        return Err(Failure::Other("the server ended the import before its end".to_owned()));
+        return Err(Failure::Other("the server ended the import early".to_owned()));
     }
     Ok(())
 }
@@ -137,14 +137,14 @@ fn options(session: &Session, command: &Import) -> Options {
 }
 
 /// An exchange with the server.
-struct Running<'a> {
+struct Exchange<'a> {
     window: &'a Arc<Window>,
     rejects: &'a Rejects,
     bar: &'a Bar,
     progress: Progress,
 }
 
-impl Running<'_> {
+impl Exchange<'_> {
     async fn run(
         &mut self,
         session: &Session,
@@ -156,31 +156,34 @@ impl Running<'_> {
         let request = Request::new(requests);
         let mut answers = session.answer(session.admin().import_users(request).await)?;
         tokio::select! {
-            outcome = self.take(&mut answers) => {
+            outcome = self.receive(&mut answers) => {
                 outcome?;
                 return Ok(End::Complete);
             }
             _ = signal::ctrl_c() => {}
         }
 
-        // Lines that were sent are finished. No further lines are sent.
+        // Send no more lines, and wait for the answers to those sent.
         self.window.close();
         drop(stop);
-        match timeout(STOPPING, self.take(&mut answers)).await {
+        match timeout(SHUTDOWN_GRACE, self.receive(&mut answers)).await {
             Ok(Err(failure)) => Err(failure),
             Ok(Ok(())) | Err(_) => Ok(End::Interrupted),
         }
     }
 
-    /// Takes the server's answers until it has no more.
-    async fn take(&mut self, answers: &mut Streaming<ImportUsersResponse>) -> Result<(), Failure> {
+    /// Receives the server's answers until the end of the stream.
+    async fn receive(
+        &mut self,
+        answers: &mut Streaming<ImportUsersResponse>,
+    ) -> Result<(), Failure> {
         while let Some(answer) = answers.message().await? {
-            self.answer(&answer)?;
+            self.apply(&answer)?;
         }
         Ok(())
     }
 
-    fn answer(&mut self, answer: &ImportUsersResponse) -> Result<(), Failure> {
+    fn apply(&mut self, answer: &ImportUsersResponse) -> Result<(), Failure> {
         for reject in &answer.rejects {
             self.rejects.add(Rejected {
                 line: reject.line,
@@ -200,14 +203,14 @@ impl Running<'_> {
     }
 }
 
-/// The messages of an import. While there is no line, one without keeps the stream open.
+/// The messages of an import. Empty ones keep an idle stream open.
 fn requests(
     options: Options,
     receiver: Receiver<ImportUsersRequest>,
 ) -> impl Stream<Item = ImportUsersRequest> + Send + 'static {
     let first = ImportUsersRequest { options: Some(options), ..Default::default() };
     let lines = stream::unfold(receiver, |mut receiver| async move {
-        match timeout(KEEP_OPEN, receiver.recv()).await {
+        match timeout(KEEPALIVE_INTERVAL, receiver.recv()).await {
             Ok(line) => line.map(|line| (line, receiver)),
             Err(_) => Some((ImportUsersRequest::default(), receiver)),
         }

@@ -1,4 +1,4 @@
-//! A line of JSON as a request. A line of a file of rejects has the line that was rejected inside.
+//! Parses a line of JSON into a request. A line of a file of rejects contains the rejected line.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +9,8 @@ use crate::proto::v1::ImportUsersRequest;
 pub enum Parsed {
     /// A request to send.
     Request(Box<ImportUsersRequest>),
-    /// A blank line, or the reject of an identity whose user was imported without it.
-    Nothing,
+    /// A blank line, or the skipped identity of an imported user.
+    Skipped,
 }
 
 /// The parts of a line in a file of rejects.
@@ -21,22 +21,20 @@ pub const ORIGINAL: &str = "original";
 /// Parses a line.
 ///
 /// # Errors
-/// The fault, in words.
+/// The error in words.
 pub fn parse(text: &str) -> Result<Parsed, String> {
     if text.trim().is_empty() {
-        return Ok(Parsed::Nothing);
+        return Ok(Parsed::Skipped);
     }
     let mut object = object(text)?;
     if object.contains_key(REASON) {
         if object.get(SKIPPED).and_then(Value::as_bool) == Some(true) {
-            return Ok(Parsed::Nothing);
+            return Ok(Parsed::Skipped);
         }
         object = match object.remove(ORIGINAL) {
             Some(Value::Object(original)) => original,
             Some(Value::String(text)) => self::object(&text)?,
-            _ => {
-                return Err("the rejected line is not in the file: mend it where it was".to_owned());
-            }
+            _ => return Err("the file lacks the rejected line: correct its source".to_owned()),
         };
     }
 
@@ -49,8 +47,8 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("a line is an object: {...}".to_owned()),
-        Err(error) if error.is_eof() => Err(format!("the line is cut off: {error}")),
+        Ok(_) => Err("a line must be an object: {...}".to_owned()),
+        Err(error) if error.is_eof() => Err(format!("the line is incomplete: {error}")),
         Err(error) => Err(format!("the line is not JSON: {error}")),
     }
 }
@@ -62,25 +60,25 @@ mod tests {
     fn request(text: &str) -> ImportUsersRequest {
         match parse(text) {
             Ok(Parsed::Request(request)) => *request,
-            Ok(Parsed::Nothing) => panic!("{text}: nothing"),
+            Ok(Parsed::Skipped) => panic!("{text}: skipped"),
             Err(error) => panic!("{text}: {error}"),
         }
     }
 
     #[test]
-    fn a_rejected_line_is_the_line_inside() {
+    fn a_reject_contains_the_line() {
         let line = r#"{"displayName":"Joe","identities":[{"identifier":{"handle":"joe"}}]}"#;
         let inside = format!(r#"{{"line":3,"reason":"X","message":"","original":{line}}}"#);
         assert_eq!(request(line), request(&inside));
         assert_eq!(request(line).user.unwrap().display_name, "Joe");
         let skipped = inside.replacen("{", r#"{"skipped":true,"#, 1);
-        assert!(matches!(parse(&skipped), Ok(Parsed::Nothing)));
+        assert!(matches!(parse(&skipped), Ok(Parsed::Skipped)));
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_their_cause() {
         for (text, wanted) in [
-            ("{", "cut off"),
+            ("{", "incomplete"),
             ("[]", "an object"),
             ("nonsense", "not JSON"),
             (r#"{"fame":1}"#, "fame"),

@@ -1,17 +1,17 @@
-//! The lines of a file, each with its number. The memory that one takes is bounded: a longer one is
-//! passed over.
+//! The lines of a file, with their numbers. The memory for a line is bounded: longer ones are
+//! skipped.
 
 use std::io::{self, BufRead};
 
-/// The bytes of the longest line that is read.
-pub const LINE_BYTES: usize = 4 << 20;
+/// The maximum bytes of a line.
+pub const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Its bytes, without the end of the line.
+    /// The bytes, without the line break.
     Whole(Vec<u8>),
-    /// The bytes that it has, which are too many.
+    /// The number of bytes, which exceeds the maximum.
     TooLong(usize),
 }
 
@@ -26,7 +26,8 @@ impl<R: BufRead> Lines<R> {
         Self { reader, number: 0 }
     }
 
-    /// The next line, with its number from 1 and its bytes with the end; none at the end.
+    /// The next line, with its number from 1 and its bytes including the line break; none at the
+    /// end.
     ///
     /// # Errors
     /// Those of the reader.
@@ -39,7 +40,7 @@ impl<R: BufRead> Lines<R> {
             }
             let end = buffer.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(buffer.len(), |end| end + 1);
-            if bytes + taken <= LINE_BYTES {
+            if bytes + taken <= MAX_LINE_BYTES {
                 line.extend_from_slice(&buffer[..taken]);
             }
             bytes += taken;
@@ -53,7 +54,7 @@ impl<R: BufRead> Lines<R> {
             return Ok(None);
         }
         self.number += 1;
-        if bytes > LINE_BYTES {
+        if bytes > MAX_LINE_BYTES {
             return Ok(Some((self.number, Line::TooLong(bytes), bytes)));
         }
         while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -69,13 +70,13 @@ mod tests {
 
     #[test]
     fn lines_have_numbers_and_bounds() {
-        let long = vec![b'x'; LINE_BYTES + 1];
+        let long = vec![b'x'; MAX_LINE_BYTES + 1];
         let text = [b"a\r\n\n", &long[..], b"\nb"].concat();
         let mut lines = Lines::new(io::BufReader::with_capacity(100, &text[..]));
         let mut next = || lines.next().unwrap();
         assert_eq!(next(), Some((1, Line::Whole(b"a".to_vec()), 3)));
         assert_eq!(next(), Some((2, Line::Whole(Vec::new()), 1)));
-        assert_eq!(next(), Some((3, Line::TooLong(LINE_BYTES + 2), LINE_BYTES + 2)));
+        assert_eq!(next(), Some((3, Line::TooLong(MAX_LINE_BYTES + 2), MAX_LINE_BYTES + 2)));
         assert_eq!(next(), Some((4, Line::Whole(b"b".to_vec()), 1)));
         assert_eq!(next(), None);
     }

@@ -1,11 +1,11 @@
-//! Which column of a CSV file is which field of a user.
+//! The mapping of the columns of a CSV file to fields of users.
 
 use std::collections::BTreeMap;
 
 use ::csv::StringRecord;
 use prost_types::Timestamp;
 
-use crate::cli::attribute::ValueType;
+use crate::cli::text::attribute::ValueType;
 use crate::proto::v1::attribute_value::Kind as ValueKind;
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{
@@ -35,34 +35,36 @@ enum Field {
 }
 
 impl Mapping {
-    /// The mapping of `maps`, such as `email=E-Mail,handle=Login`, under this header.
+    /// Parses `maps`, such as `email=E-Mail,handle=Login`, for this header.
     ///
     /// # Errors
-    /// The fault, in words.
+    /// The error in words.
     pub fn new(maps: &[String], header: &StringRecord, region: &str) -> Result<Self, String> {
-        let pairs = maps.iter().flat_map(|map| map.split(','));
-        let fields = pairs.map(|pair| {
+        let parse = |pair: &str| {
             let (field, column) = pair
                 .split_once('=')
-                .ok_or_else(|| format!("--map {pair}: has the form FIELD=COLUMN"))?;
+                .ok_or_else(|| format!("--map {pair}: must be of the form FIELD=COLUMN"))?;
             let position = header.iter().position(|name| name.trim() == column.trim());
-            let columns = || header.iter().collect::<Vec<_>>().join(", ");
-            let position = position.ok_or_else(|| {
-                format!("--map {pair}: there is no such column; there are {}", columns())
-            })?;
-            Ok((Field::parse(field.trim())?, position))
-        });
-        let fields = fields.collect::<Result<Vec<_>, String>>()?;
+            match position {
+                Some(position) => Ok((Field::parse(field.trim())?, position)),
+                None => {
+                    let columns = header.iter().collect::<Vec<_>>().join(", ");
+                    Err(format!("--map {pair}: no such column; the file has {columns}"))
+                }
+            }
+        };
+        let pairs = maps.iter().flat_map(|map| map.split(','));
+        let fields = pairs.map(parse).collect::<Result<Vec<_>, String>>()?;
         if fields.is_empty() {
             return Err("a CSV file needs --map FIELD=COLUMN,...: see --help".to_owned());
         }
         Ok(Self { fields, region: region.to_owned() })
     }
 
-    /// The user of a row. Empty cells count as absent.
+    /// The user of a row. Empty cells are absent values.
     ///
     /// # Errors
-    /// The fault, in words.
+    /// The error in words.
     pub fn user(&self, row: &StringRecord) -> Result<User, String> {
         let mut user = User::default();
         for (field, column) in &self.fields {
@@ -123,33 +125,32 @@ impl Field {
             ("create_time", Self::CreateTime),
             ("update_time", Self::UpdateTime),
         ]);
-        let names = || plain.keys().copied().collect::<Vec<_>>().join(", ");
         plain.get(text).cloned().ok_or_else(|| {
+            let names = plain.keys().copied().collect::<Vec<_>>().join(", ");
             format!(
-                "--map {text}: there is no such field; there are {}, social.PROVIDER and \
-                 attributes.NAME",
-                names()
+                "--map {text}: no such field; fields are {names}, social.PROVIDER and \
+                 attributes.NAME"
             )
         })
     }
 }
 
-fn value_type(word: &str) -> Result<ValueType, String> {
-    ValueType::parse(word)
-        .ok_or_else(|| format!("--map ...:{word}: a type is one of {}", ValueType::WORDS))
+fn value_type(name: &str) -> Result<ValueType, String> {
+    ValueType::parse(name)
+        .ok_or_else(|| format!("--map ...:{name}: the type must be one of {}", ValueType::NAMES))
 }
 
 /// The value of a cell.
-fn value(of: ValueType, cell: &str) -> Result<ValueKind, String> {
-    let fault = |what: &str| format!("is not {what}");
-    Ok(match of {
+fn value(value_type: ValueType, cell: &str) -> Result<ValueKind, String> {
+    let not = |what: &str| format!("is not {what}");
+    Ok(match value_type {
         ValueType::String => ValueKind::StringValue(cell.to_owned()),
-        ValueType::Int => ValueKind::IntValue(cell.parse().map_err(|_| fault("a whole number"))?),
-        ValueType::Double => ValueKind::DoubleValue(cell.parse().map_err(|_| fault("a number"))?),
+        ValueType::Int => ValueKind::IntValue(cell.parse().map_err(|_| not("a whole number"))?),
+        ValueType::Double => ValueKind::DoubleValue(cell.parse().map_err(|_| not("a number"))?),
         ValueType::Bool => match cell.to_ascii_lowercase().as_str() {
             "true" | "yes" | "1" => ValueKind::BoolValue(true),
             "false" | "no" | "0" => ValueKind::BoolValue(false),
-            _ => return Err(fault("true or false")),
+            _ => return Err(not("true or false")),
         },
         ValueType::Time => ValueKind::TimeValue(time(cell)?),
         ValueType::List => {
@@ -165,14 +166,14 @@ fn link(user: &mut User, kind: Kind) {
 }
 
 fn time(cell: &str) -> Result<Timestamp, String> {
-    cell.parse().map_err(|_| format!("{cell}: a time has the form 2026-01-31T12:00:00Z"))
+    cell.parse().map_err(|_| format!("{cell}: a time must be of the form 2026-01-31T12:00:00Z"))
 }
 
 fn state(cell: &str) -> Result<State, String> {
     match cell.to_ascii_lowercase().as_str() {
         "active" => Ok(State::Active),
         "disabled" => Ok(State::Disabled),
-        _ => Err(format!("{cell}: a state is active or disabled")),
+        _ => Err(format!("{cell}: the state must be active or disabled")),
     }
 }
 
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_become_fields() {
+    fn columns_map_to_fields() {
         let maps = ["email=E-Mail,handle=Login".to_owned(), "attributes.age:int=Age".to_owned()];
         let mapping = Mapping::new(&maps, &header(), "US").unwrap();
         let row = StringRecord::from(vec!["a@example.com", "", "7", "1"]);

@@ -1,15 +1,15 @@
-//! Finds quotes in a CSV file that break the rules of RFC 4180. The parser does not report them: it
-//! takes them as text, and a missing closing quote makes one cell of several rows.
+//! Finds quotes in a CSV file that violate RFC 4180. The parser accepts them as text, and with a
+//! missing closing quote joins several rows into one cell.
 
 use std::collections::VecDeque;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// A scanner that is given all bytes of a file in order.
+/// A scanner of all bytes of a file, in order.
 #[derive(Default)]
 pub struct Quotes {
     state: State,
-    /// The number of bytes that were read.
+    /// The number of scanned bytes.
     count: u64,
     /// The offsets of misplaced quotes, and of text after closing quotes.
     found: VecDeque<u64>,
@@ -17,19 +17,19 @@ pub struct Quotes {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing of the cell was read.
+    /// Before the first byte of a cell.
     #[default]
     Start,
     Plain,
     Quoted,
-    /// After a quote inside a quoted cell: it closes the cell, or is the first of two for one.
+    /// After a quote inside a quoted cell: it closes the cell, or is the first of a pair.
     Ended,
 }
 
 impl Quotes {
-    /// Scans the next bytes, once the parser has taken all bytes before them.
+    /// Scans the next bytes, after the parser has consumed all bytes before them.
     pub fn read(&mut self, bytes: &[u8]) {
-        // All that is left is of the row that the parser is reading: one offset is enough.
+        // The remaining offsets belong to the row that the parser is reading: one is enough.
         self.found.truncate(1);
         for byte in bytes {
             let is_mark = BYTE_ORDER_MARK.get(self.count as usize) == Some(byte);
@@ -54,9 +54,9 @@ impl Quotes {
         };
     }
 
-    /// Whether an offset before this one was found since the last call.
+    /// Whether the bytes before this offset have errors that were not reported yet.
     pub fn are_wrong_before(&mut self, byte: u64) -> bool {
-        let count = self.found.partition_point(|place| *place < byte);
+        let count = self.found.partition_point(|offset| *offset < byte);
         self.found.drain(..count).next().is_some()
     }
 }
@@ -65,7 +65,7 @@ impl Quotes {
 mod tests {
     use super::*;
 
-    fn wrong(text: &str) -> Vec<u64> {
+    fn errors(text: &str) -> Vec<u64> {
         let mut quotes = Quotes::default();
         text.as_bytes().chunks(2).for_each(|bytes| quotes.read(bytes));
         quotes.found.into()
@@ -73,13 +73,13 @@ mod tests {
 
     #[test]
     fn quotes_enclose_whole_cells() {
-        for right in ["a,b\r\nc,\"d\"\n", "\"a\"\"b\",\"\",\"c,\nd\"\n", "\u{feff}\"a\",b\n", ",\n"]
+        for valid in ["a,b\r\nc,\"d\"\n", "\"a\"\"b\",\"\",\"c,\nd\"\n", "\u{feff}\"a\",b\n", ",\n"]
         {
-            assert_eq!(wrong(right), [0_u64; 0], "{right:?}");
+            assert_eq!(errors(valid), [0_u64; 0], "{valid:?}");
         }
-        assert_eq!(wrong("ha\"l,b\n"), [2]);
-        assert_eq!(wrong("\"a\"x,b\n"), [3]);
-        assert_eq!(wrong("a,\"b\nc,\"d\n"), [8], "the quote before d ends the cell");
+        assert_eq!(errors("ha\"l,b\n"), [2]);
+        assert_eq!(errors("\"a\"x,b\n"), [3]);
+        assert_eq!(errors("a,\"b\nc,\"d\n"), [8], "the quote before d ends the cell");
     }
 
     #[test]

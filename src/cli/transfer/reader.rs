@@ -1,5 +1,4 @@
-//! The thread that reads the file. It parses the lines and passes requests on, and keeps the lines
-//! in the window until they are answered.
+//! The thread that reads the file: parses lines, sends requests, and adds the lines to the window.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -13,7 +12,7 @@ use tokio::sync::mpsc::Sender;
 use super::arguments::{Format, Import};
 use super::csv::Rows;
 use super::jsonl::{self, Parsed};
-use super::lines::{LINE_BYTES, Line, Lines};
+use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::mapping::Mapping;
 use super::rejects::{Rejected, Rejects};
 use super::window::{Original, Window};
@@ -21,47 +20,47 @@ use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::proto::v1::ImportUsersRequest;
 
-/// The bytes of a message that a server takes.
-const MESSAGE_BYTES: usize = 1 << 20;
-const BUFFER: usize = 256 << 10;
+/// The maximum bytes of a request.
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// Reads a file.
 pub struct FileReader {
     pub window: Arc<Window>,
     pub rejects: Arc<Rejects>,
     pub requests: Sender<ImportUsersRequest>,
-    /// Lines that were rejected here.
+    /// Lines that were rejected before they were sent.
     pub rejected: Arc<AtomicI64>,
 }
 
 impl FileReader {
-    /// Reads all of it. Returns the number of lines that are not blank.
+    /// Reads the file. Returns the number of lines that are not blank.
     pub fn run(&self, command: &Import) -> Result<i64, Failure> {
         let path = &command.file;
-        let fault = |error: String| files::fault(path, error);
+        let failure = |error: String| files::failure(path, error);
         let reader: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(std::io::stdin()),
-            false => Box::new(File::open(path).map_err(|error| fault(error.to_string()))?),
+            false => Box::new(File::open(path).map_err(|error| failure(error.to_string()))?),
         };
         let is_csv = command.format.unwrap_or_else(|| format_of(path)) == Format::Csv;
         let read = if is_csv { self.csv(reader, command) } else { self.jsonl(reader) };
         read.map_err(|error| match error {
-            ReadError::File(error) => fault(error),
+            ReadError::File(error) => failure(error),
             ReadError::Other(failure) => failure,
         })
     }
 
     fn jsonl(&self, reader: impl Read) -> Result<i64, ReadError> {
-        let mut lines = Lines::new(BufReader::with_capacity(BUFFER, reader));
+        let mut lines = Lines::new(BufReader::with_capacity(BUFFER_BYTES, reader));
         let mut count = 0;
         while let Some((number, line, bytes)) = lines.next().map_err(|e| file_error(&e))? {
             let parsed = match line {
                 Line::Whole(line) => {
-                    let line = String::from_utf8(line).map_err(|_| {
-                        (None, "the line is not UTF-8: mend it where it is".to_owned())
+                    let text = String::from_utf8(line).map_err(|_| {
+                        (None, "the line is not UTF-8: correct its source".to_owned())
                     });
-                    line.and_then(|line| {
-                        let text = line.trim_start_matches('\u{feff}');
+                    text.and_then(|text| {
+                        let text = text.trim_start_matches('\u{feff}');
                         let original = Original::Text(text.into());
                         match jsonl::parse(text) {
                             Ok(parsed) => Ok((original, parsed)),
@@ -70,21 +69,22 @@ impl FileReader {
                     })
                 }
                 Line::TooLong(bytes) => {
-                    let what = format!("a line has at most {LINE_BYTES} bytes, this has {bytes}");
+                    let what =
+                        format!("a line has at most {MAX_LINE_BYTES} bytes, this has {bytes}");
                     self.reject(number, &what, None)?;
                     count += 1;
                     continue;
                 }
             };
-            let goes_on = match parsed {
-                Ok((_, Parsed::Nothing)) => continue,
+            let continues = match parsed {
+                Ok((_, Parsed::Skipped)) => continue,
                 Ok((original, Parsed::Request(request))) => {
                     self.send(number, original, *request, bytes)?
                 }
                 Err((original, error)) => self.reject(number, &error, original)?,
             };
             count += 1;
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
@@ -93,8 +93,8 @@ impl FileReader {
 
     fn csv(&self, reader: Box<dyn Read>, command: &Import) -> Result<i64, ReadError> {
         let (mut rows, header) = Rows::new(reader).map_err(ReadError::File)?;
-        let mapping = Mapping::new(&command.maps, &header, &command.region);
-        let mapping = mapping.map_err(|error| ReadError::Other(Failure::Usage(error)))?;
+        let mapping = Mapping::new(&command.maps, &header, &command.region)
+            .map_err(|error| ReadError::Other(Failure::Usage(error)))?;
         let mut count = 0;
         while let Some(row) = rows.next().map_err(ReadError::File)? {
             if row.cells.as_ref().is_ok_and(|cells| cells.iter().all(str::is_empty)) {
@@ -102,7 +102,7 @@ impl FileReader {
             }
             count += 1;
             let user = row.cells.and_then(|cells| mapping.user(&cells));
-            let goes_on = match user {
+            let continues = match user {
                 Err(error) => self.reject(row.line, &error, None)?,
                 Ok(user) => {
                     let original = Original::User(Arc::new(user.clone()));
@@ -111,14 +111,14 @@ impl FileReader {
                     self.send(row.line, original, request, row.bytes)?
                 }
             };
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
         Ok(count)
     }
 
-    /// Passes a request on. Returns whether the import goes on.
+    /// Sends a request. Returns whether the import continues.
     fn send(
         &self,
         line: i64,
@@ -128,14 +128,14 @@ impl FileReader {
     ) -> Result<bool, ReadError> {
         let request = ImportUsersRequest { line, ..request };
         let size = request.encoded_len();
-        if size > MESSAGE_BYTES {
-            let what = format!("a user has at most {MESSAGE_BYTES} bytes, this one has {size}");
+        if size > MAX_MESSAGE_BYTES {
+            let what = format!("a user has at most {MAX_MESSAGE_BYTES} bytes, this one has {size}");
             return self.reject(line, &what, Some(original));
         }
         Ok(self.window.push(line, original, bytes) && self.requests.blocking_send(request).is_ok())
     }
 
-    /// Rejects a line. Returns whether the import goes on.
+    /// Rejects a line. Returns whether the import continues.
     fn reject(
         &self,
         line: i64,
@@ -150,7 +150,7 @@ impl FileReader {
     }
 }
 
-/// Why reading ends early.
+/// The error that ends reading.
 enum ReadError {
     /// The file cannot be read.
     File(String),
@@ -162,6 +162,6 @@ fn file_error(error: &std::io::Error) -> ReadError {
 }
 
 fn format_of(path: &Path) -> Format {
-    let is_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     if is_csv { Format::Csv } else { Format::Jsonl }
 }

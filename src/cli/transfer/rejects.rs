@@ -1,4 +1,4 @@
-//! The file of rejected lines. It is made with the first of them, in the place of one from before.
+//! The file of rejected lines. The first rejected line creates it, and replaces an earlier file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use super::jsonl::ORIGINAL;
 use super::window::Original;
 use crate::cli::failure::Failure;
-use crate::cli::files::fault;
+use crate::cli::files::failure;
 
-/// A line that was rejected, or an identity of it that was passed over.
+/// A rejected line, or a skipped identity of an imported one.
 pub struct Rejected<'a> {
     pub line: i64,
     pub reason: &'a str,
@@ -36,7 +36,7 @@ impl Rejects {
             _ => false,
         };
         if is_input {
-            let what = "--rejects: is the file that is imported: name another one";
+            let what = "--rejects: the file to import: name another one";
             return Err(Failure::Usage(what.to_owned()));
         }
         Ok(Self { path, file: Mutex::new(None) })
@@ -69,11 +69,12 @@ impl Rejects {
             Some(file) => file,
             None => {
                 remove(&self.path)?;
-                let made = File::create(&self.path).map_err(|error| fault(&self.path, error))?;
-                file.insert(BufWriter::new(made))
+                let created =
+                    File::create(&self.path).map_err(|error| failure(&self.path, error))?;
+                file.insert(BufWriter::new(created))
             }
         };
-        opened.write_all(text.as_bytes()).map_err(|error| fault(&self.path, error))
+        opened.write_all(text.as_bytes()).map_err(|error| failure(&self.path, error))
     }
 
     /// Removes the rejects of an earlier import, if this one has none.
@@ -82,20 +83,20 @@ impl Rejects {
         if file.is_none() { remove(&self.path) } else { Ok(()) }
     }
 
-    /// Writes what is left.
+    /// Flushes the file.
     pub fn finish(&self) -> Result<(), Failure> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *file {
-            Some(file) => file.flush().map_err(|error| fault(&self.path, error)),
+            Some(file) => file.flush().map_err(|error| failure(&self.path, error)),
             None => Ok(()),
         }
     }
 }
 
-/// Removes a file, but no device or link.
+/// Removes a regular file, but no device or link.
 fn remove(path: &Path) -> Result<(), Failure> {
-    if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_file()) {
-        std::fs::remove_file(path).map_err(|error| fault(path, error))?;
+    if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        std::fs::remove_file(path).map_err(|error| failure(path, error))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Progress while an import runs, and its result.
+//! The progress and the result of an import.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,28 +13,28 @@ use crate::proto::v1::import_users_response::Progress;
 const BAR: &str = "{bar:30} {percent}%  {msg}  {eta} left";
 const SPINNER: &str = "{spinner}  {msg}";
 
-/// A bar on standard error, if that is a terminal.
+/// A progress bar; hidden unless standard error is a terminal.
 pub struct Bar {
     bar: ProgressBar,
-    begun: Instant,
+    started: Instant,
 }
 
 impl Bar {
-    /// The bar of a file. Where its size is not known, it shows the rate alone.
+    /// The bar of a file. Without a known size, it shows only the rate.
     pub fn new(file: &Path) -> Self {
         let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
-        let (bar, style) = match metadata {
+        let (bar, template) = match metadata {
             Some(metadata) => (ProgressBar::new(metadata.len()), BAR),
             None => (ProgressBar::new_spinner(), SPINNER),
         };
-        let style = ProgressStyle::with_template(style);
-        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, begun: Instant::now() }
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self { bar: bar.with_style(style), started: Instant::now() }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub fn set(&self, progress: &Progress, bytes: u64) {
-        let seconds = self.begun.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+        let seconds = self.started.elapsed().max(Duration::from_millis(1)).as_secs_f64();
         let rate = progress.lines as f64 / seconds;
         self.bar.set_position(bytes);
         self.bar.set_message(format!("{} lines, {rate:.0}/s", progress.lines));
@@ -49,7 +49,7 @@ impl Bar {
 /// The result of an import.
 pub struct Summary<'a> {
     pub progress: Progress,
-    /// Lines that the server was not sent.
+    /// Lines that were rejected before they were sent.
     pub rejected_here: i64,
     pub rejects: &'a Rejects,
     pub dry_run: bool,
@@ -57,7 +57,7 @@ pub struct Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// Prints it. Fails where lines were rejected.
+    /// Prints the result. Fails if lines were rejected.
     pub fn print(&self) -> Result<(), Failure> {
         let Progress { created, existing, skipped, .. } = self.progress;
         let rejected = self.progress.rejected + self.rejected_here;

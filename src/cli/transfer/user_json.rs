@@ -1,5 +1,5 @@
-//! Users as objects of JSON, written as they are. The same as the JSON mapping of protocol buffers
-//! gives for the message, with the keys in their order, in a small part of the time.
+//! The lines of users: the JSON mapping of protocol buffers with sorted keys, as `output::json`
+//! gives it, written without reflection, which exports of millions of users need.
 
 use prost_types::Timestamp;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -10,7 +10,7 @@ use crate::proto::v1::attribute_value::Kind as ValueKind;
 use crate::proto::v1::identifier::Kind as IdentifierKind;
 use crate::proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, State, User};
 
-/// A user, with what an export has beside it.
+/// The line of a user, with its internals in an export.
 pub struct UserLine<'a> {
     pub user: &'a User,
     pub internals: Option<Value>,
@@ -119,12 +119,12 @@ impl Serialize for Json<'_, AttributeValue> {
         match &self.0.kind {
             None => {}
             Some(ValueKind::StringValue(text)) => map.serialize_entry("stringValue", text)?,
-            // Of 64 bits: as a text.
+            // JSON numbers have less than 64 bits.
             Some(ValueKind::IntValue(number)) => {
                 map.serialize_entry("intValue", &number.to_string())?;
             }
-            Some(ValueKind::DoubleValue(number)) => match double_word(*number) {
-                Some(word) => map.serialize_entry("doubleValue", word)?,
+            Some(ValueKind::DoubleValue(number)) => match double_name(*number) {
+                Some(name) => map.serialize_entry("doubleValue", name)?,
                 None => map.serialize_entry("doubleValue", number)?,
             },
             Some(ValueKind::BoolValue(yes)) => map.serialize_entry("boolValue", yes)?,
@@ -147,8 +147,8 @@ impl Serialize for Map<'_> {
     }
 }
 
-/// The word for what is no number in JSON.
-fn double_word(number: f64) -> Option<&'static str> {
+/// The name of a value that is not a number in JSON.
+fn double_name(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
         f64::INFINITY => Some("Infinity"),
@@ -171,8 +171,8 @@ fn time<M: SerializeMap>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::codec;
     use super::*;
+    use crate::cli::output::json;
     use crate::proto::v1::StringList;
 
     fn value(kind: ValueKind) -> AttributeValue {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_written_as_the_json_mapping_says() {
+    fn lines_equal_the_json_mapping() {
         let at = |nanos| Timestamp { seconds: 1_790_000_000, nanos };
         let (provider, subject) = ("github".to_owned(), "\u{1}\"\\/é".to_owned());
         let phone = Phone { number: "+1".to_owned(), region: "US".to_owned() };
@@ -231,8 +231,8 @@ mod tests {
         };
         for user in [user, User::default(), User { state: 99, ..Default::default() }] {
             let written = serde_json::to_string(&UserLine { user: &user, internals: None });
-            let wanted = codec::user_object(&user).unwrap().to_string();
-            assert_eq!(written.unwrap(), wanted);
+            let expected = json::from_message("polynym.v1.User", &user).unwrap().to_string();
+            assert_eq!(written.unwrap(), expected);
         }
     }
 }

@@ -6,8 +6,7 @@ use tonic::Request;
 
 use crate::cli::client::Session;
 use crate::cli::failure::Failure;
-use crate::cli::output;
-use crate::cli::output::printable;
+use crate::cli::output::{self, printable};
 use crate::config::{Client, Flags};
 use crate::proto::v1::find_duplicates_response::{Evidence, Pair, Progress};
 use crate::proto::v1::{DuplicateReason, FindDuplicatesRequest};
@@ -17,17 +16,17 @@ Examples:
   polynym user duplicates --min-score 70
   polynym user duplicates --tenant acme --limit 100000 --json
 
-Each line has a score from 1 to 99, the ids of two users, and the reasons; the best ones come first.
+Each line has a score from 1 to 99, the ids of two users, and the reasons; the highest come first.
 `polynym user merge --dry-run ID ID` shows what merging two users would do. docs/duplicates.md
 describes the reasons.";
 
 #[derive(Args)]
 pub struct Duplicates {
-    /// The least score of a pair, up to 100.
+    /// The minimum score of a pair, up to 100.
     #[arg(long, value_name = "SCORE", default_value_t = 50,
         value_parser = clap::value_parser!(i32).range(1..=100))]
     min_score: i32,
-    /// The most pairs to show, up to 100,000: the best ones.
+    /// The maximum number of pairs, up to 100,000: the highest scores.
     #[arg(long, value_name = "N", default_value_t = 1_000,
         value_parser = clap::value_parser!(i32).range(1..))]
     limit: i32,
@@ -38,14 +37,14 @@ pub struct Duplicates {
 pub async fn run(command: Duplicates) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let (tenant, min_score, max_pairs) = (session.tenant(), command.min_score, command.limit);
-    // Has no deadline of its own: it takes as long as there are users.
+    // Without a deadline: the time depends on the number of users.
     let request = Request::new(FindDuplicatesRequest { tenant, min_score, max_pairs });
     let mut answers = session.answer(session.admin().find_duplicates(request).await)?;
     let (mut progress, mut pairs) = (Progress::default(), 0);
     // Shown only if standard error is a terminal.
     let spinner = ProgressBar::new_spinner();
     while let Some(answer) =
-        answers.message().await.map_err(|status| session.failed(status, None))?
+        answers.message().await.map_err(|status| session.failure(status, None))?
     {
         if let Some(now) = answer.progress {
             spinner.set_message(format!("{} users, {} comparisons", now.users, now.compared));
@@ -73,7 +72,7 @@ fn print(session: &Session, pair: &Pair) -> Result<(), Failure> {
     output::print(&format!("{:>2} {a} {b} {}\n", pair.score, reasons.join(", ")))
 }
 
-/// The reason in plain words.
+/// The reason in words.
 fn reason(evidence: &Evidence) -> String {
     let kind = printable(&evidence.kind);
     match evidence.reason() {

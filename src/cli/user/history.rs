@@ -6,12 +6,12 @@ use clap::Args;
 use prost_types::Timestamp;
 
 use crate::cli::client::Session;
+use crate::cli::client::pages::Pages;
+use crate::cli::client::user_ref::{self, UserRef};
 use crate::cli::failure::Failure;
-use crate::cli::output::printable;
-use crate::cli::pages::Pages;
-use crate::cli::time::instant;
-use crate::cli::who::{self, Who};
-use crate::cli::{event, output};
+use crate::cli::output::{self, printable};
+use crate::cli::text::event;
+use crate::cli::text::time::instant;
 use crate::config::{Client, Flags};
 use crate::proto::v1::list_history_request::User;
 use crate::proto::v1::{Event, EventType, ListHistoryRequest};
@@ -24,39 +24,37 @@ Examples:
 
 #[derive(Args)]
 pub struct History {
-    /// The user: an id, or an identifier that it owns.
-    #[arg(value_name = "USER", value_parser = who::parse)]
-    user: Who,
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     /// Show events from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     from: Option<Timestamp>,
     /// Show events before this time.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     to: Option<Timestamp>,
-    /// Show events of this type, such as user_updated or identity_linked; may be given again.
+    /// Show events of this type, such as user_updated or identity_linked; can be repeated.
     #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
     types: Vec<EventType>,
-    /// The most events to show.
+    /// The maximum number of events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     #[command(flatten)]
     settings: Flags<Client>,
 }
 
-/// Reads the name of a type of events, as the API spells it or in small letters.
-pub fn event_type(text: &str) -> Result<EventType, String> {
+/// Parses the name of an event type, in upper or lower case.
+pub fn event_type(text: &str) -> Result<EventType, &'static str> {
     let name = format!("EVENT_TYPE_{}", text.to_ascii_uppercase().replace('-', "_"));
     let known = EventType::from_str_name(&name).filter(|kind| *kind != EventType::Unspecified);
-    known.ok_or_else(|| {
-        "none of the types of docs/history.md, such as user_updated or identity_linked".to_owned()
-    })
+    known.ok_or("not a type in docs/history.md, such as user_updated or identity_linked")
 }
 
 pub async fn run(command: History) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let user = match command.user {
-        Who::Id(id) => User::UserId(id),
-        Who::Identifier(typed) => User::Identifier(typed.message),
+        UserRef::Id(id) => User::UserId(id),
+        UserRef::Identifier(typed) => User::Identifier(typed.message),
     };
     let mut request = ListHistoryRequest {
         tenant: session.tenant(),
@@ -70,8 +68,8 @@ pub async fn run(command: History) -> Result<(), Failure> {
     let mut pages = Pages::new(command.limit);
     loop {
         (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let call = session.directory().list_history(session.request(request.clone())).await;
-        let answer = session.answer(call)?;
+        let outcome = session.directory().list_history(session.request(request.clone())).await;
+        let answer = session.answer(outcome)?;
         for event in &answer.events {
             show(&session, event)?;
         }
@@ -81,7 +79,7 @@ pub async fn run(command: History) -> Result<(), Failure> {
     }
 }
 
-/// Shows an event: its time and kind, then its differences.
+/// Shows an event: its time and kind, then its changes.
 pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("Event", event);

@@ -2,12 +2,12 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{Change, show};
-use crate::cli::client::{Session, request_id};
+use super::change::{Change, show};
+use crate::cli::client::Session;
+use crate::cli::client::user_ref::{self, UserRef};
 use crate::cli::failure::Failure;
-use crate::cli::output::printable;
-use crate::cli::who::Who;
-use crate::cli::{attribute, identifier, output, view, who};
+use crate::cli::output::{self, printable};
+use crate::cli::text::{attribute, identifier, user_table};
 use crate::proto::v1::unmerge_users_response::NotRestored;
 use crate::proto::v1::{
     ConflictPolicy, MergePreview, MergeUsersRequest, UnmergeUsersRequest, UnmergeUsersResponse,
@@ -22,7 +22,7 @@ pub const UNMERGE: &str = "\
 Example:
   polynym user unmerge 20be0ffc-314a-bd53-7a50-013a65ca76d2 5bcb4db0-05a3-b000-001e-019b8d627a80";
 
-/// Whose value stays where both users have one of their own.
+/// The user whose value stays if both have one.
 #[derive(Clone, Copy, ValueEnum)]
 enum Conflicts {
     /// The primary's.
@@ -35,17 +35,17 @@ enum Conflicts {
 
 #[derive(Args)]
 pub struct Merge {
-    /// The user who stays: an id, or an identifier that it owns.
-    #[arg(value_parser = who::parse)]
-    primary: Who,
-    /// The user who becomes part of it, likewise. Its identities resolve as the primary's state
-    /// says: where only this one is disabled, they are let in again.
-    #[arg(value_parser = who::parse)]
-    secondary: Who,
-    /// Whose name, attribute or mark of a primary identity stays where both have one of their own.
+    /// The user that remains: an id, or an identifier of the user.
+    #[arg(value_parser = user_ref::parse)]
+    primary: UserRef,
+    /// The user to merge into it: an id, or an identifier of the user. The primary's state then
+    /// decides whether its identities resolve, even if only this user was disabled.
+    #[arg(value_parser = user_ref::parse)]
+    secondary: UserRef,
+    /// The user whose name, attributes and primary identities stay if both have one.
     #[arg(long, value_enum, default_value = "primary")]
     conflicts: Conflicts,
-    /// Tell what would move and what would go, and do nothing.
+    /// Show the result without applying it.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -54,12 +54,12 @@ pub struct Merge {
 
 #[derive(Args)]
 pub struct Unmerge {
-    /// The user who has the other's identities now: an id, or an identifier that it owns.
-    #[arg(value_parser = who::parse)]
-    primary: Who,
-    /// The id of the user who is to be one of its own again: its identifiers lead to the other.
+    /// The user that has the other's identities: an id, or an identifier of the user.
+    #[arg(value_parser = user_ref::parse)]
+    primary: UserRef,
+    /// The id of the merged user to restore.
     secondary: String,
-    /// Show the secondary as it would be, and what could not be restored, and do nothing.
+    /// Show the restored user, and what could not be restored, without restoring it.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub struct Unmerge {
 
 pub async fn merge(command: Merge) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let policy = match command.conflicts {
         Conflicts::Primary => ConflictPolicy::PrimaryWins,
         Conflicts::Secondary => ConflictPolicy::SecondaryWins,
@@ -83,10 +83,7 @@ pub async fn merge(command: Merge) -> Result<(), Failure> {
         etag: command.change.etag,
         request_id: request_id.clone(),
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.merge_users(request).await }
-    };
+    let send = async |request| session.registry().merge_users(request).await;
     let answer = session.mutate(&request_id, request, send).await?;
 
     match &answer.preview {
@@ -115,13 +112,13 @@ fn print_preview(preview: &MergePreview) -> Result<(), Failure> {
 
     output::print_table(&table)?;
     output::print("The result would be:\n")?;
-    preview.result.as_ref().map_or(Ok(()), view::print_user)
+    preview.result.as_ref().map_or(Ok(()), user_table::print)
 }
 
 pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
     let dry_run = command.dry_run;
     let session = Session::open(&command.change.settings).await?;
-    let request_id = request_id(command.change.request_id.as_deref());
+    let request_id = command.change.request_id();
     let request = UnmergeUsersRequest {
         tenant: session.tenant(),
         primary_user_id: command.primary.id(&session).await?,
@@ -130,10 +127,7 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
         request_id: request_id.clone(),
         validate_only: dry_run,
     };
-    let send = |request| {
-        let mut registry = session.registry();
-        async move { registry.unmerge_users(request).await }
-    };
+    let send = async |request| session.registry().unmerge_users(request).await;
     let answer = session.mutate(&request_id, request, send).await?;
     if session.json() {
         return output::print_message("UnmergeUsersResponse", &answer);
@@ -147,15 +141,12 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
 
 fn print_unmerged(answer: &UnmergeUsersResponse) -> Result<(), Failure> {
     if let Some(user) = &answer.user {
-        view::print_user(user)?;
+        user_table::print(user)?;
     }
     for NotRestored { field, identifier } in &answer.not_restored {
         let identifier = identifier::text(identifier.as_ref());
-        output::print(
-            format!("not restored, having changed since: {} {identifier}", printable(field))
-                .trim_end(),
-        )?;
-        output::print("\n")?;
+        let text = format!("not restored, having changed since: {} {identifier}", printable(field));
+        output::print(&format!("{}\n", text.trim_end()))?;
     }
 
     Ok(())

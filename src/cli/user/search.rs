@@ -6,8 +6,8 @@ use tonic::Status;
 
 use crate::cli::client::Session;
 use crate::cli::failure::Failure;
-use crate::cli::output::printable;
-use crate::cli::{identifier, output, view};
+use crate::cli::output::{self, printable};
+use crate::cli::text::user_table;
 use crate::config::{Client, Flags};
 use crate::proto::v1::{SearchPlan, SearchUsersRequest, SearchUsersResponse, User};
 
@@ -25,17 +25,17 @@ Examples:
   polynym user list
   polynym user list --order-by display_name --limit 0 --json";
 
-/// The most users that one call asks for.
-const PAGE: usize = 200;
-/// The characters of a filter that are shown before and after a fault.
-const SHOWN: [usize; 2] = [48, 24];
+/// The maximum users of one call.
+const PAGE_SIZE: usize = 200;
+/// The characters of a filter to show before and after an error.
+const EXCERPT_CHARS: [usize; 2] = [48, 24];
 
 #[derive(Args)]
 pub struct Search {
     /// The filter: conditions joined by AND, OR and NOT.
     #[arg(value_name = "FILTER")]
     filter: String,
-    /// Show how the users were found. Needs the role admin.
+    /// Show the query plan. Needs the role admin.
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
@@ -44,13 +44,13 @@ pub struct Search {
 
 #[derive(Args)]
 pub struct List {
-    /// The field in whose order users come: display_name, create_time or attributes.NAME.
+    /// The field to sort by: display_name, create_time or attributes.NAME.
     #[arg(long, value_name = "FIELD", default_value = "")]
     order_by: String,
-    /// The most users to show; 0 shows all.
+    /// The maximum number of users; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
-    /// Go on where an earlier command ended: the token that it printed.
+    /// Continue an earlier command, with the token that it printed.
     #[arg(long, value_name = "TOKEN", default_value = "")]
     page_token: String,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub async fn list(command: List) -> Result<(), Failure> {
     run(command, String::new(), false).await
 }
 
-/// Asks for pages until enough users are shown.
+/// Requests pages until enough users are shown.
 async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let mut left = if command.limit == 0 { usize::MAX } else { command.limit };
@@ -79,16 +79,16 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
     };
     let (mut plan, mut found) = (None::<SearchPlan>, false);
     loop {
-        request.page_size = left.min(PAGE) as i32;
+        request.page_size = left.min(PAGE_SIZE) as i32;
         let message = session.request(request.clone());
-        let answer = session.directory().search_users(message).await;
-        let answer = answer.map_err(|status| with_excerpt(status, &request.filter));
-        let answer = session.answer(answer)?;
+        let outcome = session.directory().search_users(message).await;
+        let answer =
+            session.answer(outcome.map_err(|status| with_excerpt(status, &request.filter)))?;
         print(&session, &answer.users)?;
         found |= !answer.users.is_empty();
         left = left.saturating_sub(answer.users.len());
         plan = match (plan, answer.plan) {
-            (Some(sum), Some(next)) => Some(added(sum, &next)),
+            (Some(sum), Some(next)) => Some(with_counts(sum, &next)),
             (sum, next) => sum.or(next),
         };
         request.page_token = answer.next_page_token;
@@ -101,44 +101,42 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
         print_plan(&session, plan)?;
     }
     if !request.page_token.is_empty() {
-        eprintln!("there may be more: go on with --page-token {}", printable(&request.page_token));
+        eprintln!(
+            "there may be more: continue with --page-token {}",
+            printable(&request.page_token)
+        );
     } else if !found {
         eprintln!("no user matches");
     }
     Ok(())
 }
 
-/// The error of a filter with the part of it around the fault, and a caret under the fault.
+/// Adds to an error of a filter an excerpt of the filter, with a caret at the error.
 fn with_excerpt(status: Status, filter: &str) -> Status {
-    let place = status.message().split_once("at character ").and_then(|(_, rest)| {
-        rest.split_once(|c: char| !c.is_ascii_digit())
-            .map_or(rest, |(number, _)| number)
-            .parse::<usize>()
-            .ok()
-    });
-    let is_of_filter = status.message().starts_with("filter: ");
-    match place.filter(|place| is_of_filter && *place > 0) {
-        None => status,
-        Some(place) => {
-            let message = format!("{}:\n{}", status.message(), excerpt(filter, place - 1));
-            let details = Bytes::copy_from_slice(status.details());
-            Status::with_details(status.code(), message, details)
-        }
-    }
+    let Some(position) = error_position(status.message()) else { return status };
+    let message = format!("{}:\n{}", status.message(), excerpt(filter, position));
+    Status::with_details(status.code(), message, Bytes::copy_from_slice(status.details()))
+}
+
+/// The position of the character that an error of a filter names, from 0.
+fn error_position(message: &str) -> Option<usize> {
+    let (_, rest) = message.strip_prefix("filter: ")?.split_once("at character ")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// The part of a filter around a character, and a caret under it.
-fn excerpt(filter: &str, place: usize) -> String {
-    let first = place.saturating_sub(SHOWN[0]);
+fn excerpt(filter: &str, position: usize) -> String {
+    let first = position.saturating_sub(EXCERPT_CHARS[0]);
     let mut shown = filter.chars().skip(first);
-    let line: String = shown.by_ref().take(place - first + SHOWN[1]).collect();
+    let line: String = shown.by_ref().take(position - first + EXCERPT_CHARS[1]).collect();
     let [before, after] = [first > 0, shown.next().is_some()].map(|cut| if cut { "…" } else { "" });
-    let indent = " ".repeat(place - first + before.chars().count());
+    let indent = " ".repeat(position - first + before.chars().count());
     format!("{before}{}{after}\n{indent}^", printable(&line))
 }
 
-/// The plan of the first page, with the counts of all.
-fn added(plan: SearchPlan, next: &SearchPlan) -> SearchPlan {
+/// The plan with the counts of the next page added.
+fn with_counts(plan: SearchPlan, next: &SearchPlan) -> SearchPlan {
     SearchPlan {
         users_read: plan.users_read + next.users_read,
         users_matched: plan.users_matched + next.users_matched,
@@ -156,15 +154,7 @@ fn print(session: &Session, users: &[User]) -> Result<(), Failure> {
 
     let mut table = output::table(["user", "name", "state", "identities"]);
     for user in users {
-        let identities = user.identities.iter();
-        let identities: Vec<_> =
-            identities.map(|identity| identifier::text(identity.identifier.as_ref())).collect();
-        table.add_row([
-            printable(&user.user_id).into_owned(),
-            printable(&user.display_name).into_owned(),
-            view::state(user).to_owned(),
-            identities.join("\n"),
-        ]);
+        table.add_row(user_table::summary(user));
     }
     output::print_table(&table)
 }
@@ -191,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_of_a_filter_is_shown_with_a_caret() {
+    fn an_error_of_a_filter_has_a_caret() {
         let status = Status::invalid_argument("filter: expected one of A, B at character 9");
         let shown = with_excerpt(status, "state = AWAY");
         let message = "filter: expected one of A, B at character 9:\nstate = AWAY\n        ^";
@@ -201,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_filter_is_cut_around_its_fault() {
+    fn a_long_filter_is_cut_around_its_error() {
         let text = format!("{} nothing {}", "state=ACTIVE OR ".repeat(50), "a ".repeat(50));
         let shown = excerpt(&text, 801);
         let [line, caret] = shown.lines().collect::<Vec<_>>()[..] else { panic!("{shown}") };
         assert!(line.starts_with('…') && line.ends_with('…') && line.chars().count() < 80);
-        let place = caret.chars().count() - 1;
-        assert!(line.chars().skip(place).collect::<String>().starts_with("nothing"), "{shown}");
+        let position = caret.chars().count() - 1;
+        assert!(line.chars().skip(position).collect::<String>().starts_with("nothing"), "{shown}");
     }
 }

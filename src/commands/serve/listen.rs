@@ -1,10 +1,10 @@
-//! The listeners of a server, for the API and for operators, and who is let in.
+//! The listeners of a server, for the API and for operators, and its access control.
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use polynym::access::{Access, Rate};
+use polynym::access::{Access, RateLimits};
 use polynym::cli::Failure;
 use polynym::config::{ServerAccess, ServerTls};
 use polynym::operators::{self, Pages, Readiness};
@@ -14,11 +14,11 @@ use tokio::net::TcpListener;
 
 use super::metrics::{COUNTERS, OTHERS};
 
-/// The callers that are let in.
+/// The access control of the settings.
 pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
     match &settings.credentials {
         Some(file) => {
-            let rate = Rate { calls: settings.caller_calls, misses: settings.caller_misses };
+            let rate = RateLimits { calls: settings.caller_calls, misses: settings.caller_misses };
             Access::from_file(file.clone(), rate).map_err(Failure::Other)
         }
         None => Ok(Access::open()),
@@ -31,7 +31,7 @@ pub async fn listen(settings: &ServerAccess) -> Result<Listener, Failure> {
     Ok(Listener { tcp: bind(&settings.listen, "--listen").await?, tls })
 }
 
-/// Serves the pages for operators, if they are asked for, until the runtime stops.
+/// Serves the pages for operators, if configured, until the runtime stops.
 pub async fn serve_operators(
     settings: &ServerAccess,
     access: &Arc<Access>,
@@ -40,7 +40,7 @@ pub async fn serve_operators(
     let Some(addresses) = &settings.admin_listen else { return Ok(()) };
     let tcp = bind(addresses, "--admin-listen").await?;
     let address = tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
-    let is_protected = !address.ip().to_canonical().is_loopback() && access.is_closed();
+    let is_protected = !address.ip().to_canonical().is_loopback() && access.requires_credentials();
     let tls = match &settings.tls {
         Some(tls) if !address.ip().to_canonical().is_loopback() => {
             Some(encryption(&ServerTls { client_required: false, ..tls.clone() }, Protocol::Http1)?)
@@ -65,36 +65,34 @@ fn encryption(settings: &ServerTls, protocol: Protocol) -> Result<Tls, Failure> 
     let ServerTls { certificate, key, client_ca, client_required } = settings.clone();
     let client_authorities = client_ca;
     let files = TlsFiles { certificate, key, client_authorities, client_required, protocol };
-    Tls::from_files(files).map_err(|fault| Failure::Other(format!("TLS cannot be used: {fault}")))
+    Tls::from_files(files).map_err(|error| Failure::Other(format!("TLS cannot be used: {error}")))
 }
 
 async fn bind(addresses: &[SocketAddr], setting: &str) -> Result<TcpListener, Failure> {
-    let all = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     TcpListener::bind(addresses).await.map_err(|error| {
-        Failure::Other(format!(
-            "cannot listen on {} ({error}): choose another with {setting}",
-            all()
-        ))
+        let all = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Failure::Other(format!("cannot listen on {all} ({error}): choose another with {setting}"))
     })
 }
 
-/// Warns of protections that are not there.
+/// Warns of missing protections.
 pub fn warn_if_exposed(address: SocketAddr, access: &ServerAccess) {
     let is_loopback = address.ip().to_canonical().is_loopback();
     match (access.tls.is_some(), access.credentials.is_some()) {
         (_, false) if is_loopback => tracing::warn!(
-            "no credentials are asked for: every user of this machine may read and change \
+            "no credentials are required: every user of this machine may read and change \
              everything"
         ),
         (false, false) => tracing::warn!(
-            "no encryption and no credentials: whoever reaches {address} may read and change \
+            "no encryption and no credentials: anybody who reaches {address} may read and change \
              everything"
         ),
         (true, false) => tracing::warn!(
-            "no credentials are asked for: whoever reaches {address} may read and change everything"
+            "no credentials are required: anybody who reaches {address} may read and change \
+             everything"
         ),
         (false, true) if !is_loopback => tracing::warn!(
-            "no encryption: whoever sees the traffic to {address} can read tokens and users"
+            "no encryption: anybody who sees the traffic to {address} can read tokens and users"
         ),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! The metrics of a server. docs/metrics.md lists them with what they are for.
+//! The metrics of a server. docs/metrics.md describes them.
 
 use polynym::access::CREDENTIALS_BROKEN;
 use polynym::directory::{CLOCK_AHEAD, DISPLACED};
@@ -9,12 +9,12 @@ use polynym::{grpc, transport};
 /// Counters without labels.
 pub const COUNTERS: [Metric; 2] = [DISPLACED, transport::PANICS];
 
-/// The others.
+/// Metrics with labels, gauges and histograms.
 pub const OTHERS: [Metric; 27] = [
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,
-    transport::UNDER_WAY,
+    transport::CALLS_IN_FLIGHT,
     transport::PERMITS,
     transport::CONNECTIONS,
     transport::HANDSHAKES,

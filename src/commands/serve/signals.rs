@@ -8,26 +8,26 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// The signals that ask the server to stop. A thread of their own waits for them, so that the
-/// second one ends the program whatever else hangs.
+/// The signals that stop the server. A separate thread waits for them, so that the second one ends
+/// the program even if it hangs.
 pub struct Stop {
-    asked: watch::Receiver<bool>,
+    requested: watch::Receiver<bool>,
     /// A folder that must not outlive the program.
     temporary: Arc<OnceLock<PathBuf>>,
 }
 
 impl Stop {
     pub fn new() -> Result<Self, Failure> {
-        let fault = |error| Failure::Other(format!("cannot wait for signals: {error}"));
-        let (ask, asked) = watch::channel(false);
+        let failure = |error| Failure::Other(format!("cannot wait for signals: {error}"));
+        let (request, requested) = watch::channel(false);
         let temporary = Arc::new(OnceLock::new());
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(fault)?;
-        let mut signals = Signals::new(&runtime).map_err(fault)?;
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failure)?;
+        let mut signals = Signals::new(&runtime).map_err(failure)?;
         let folder = temporary.clone();
         let wait = async move {
             signals.next().await;
             tracing::info!("stopping: calls under way may finish; a second signal stops at once");
-            ask.send_replace(true);
+            request.send_replace(true);
             signals.next().await;
             if let Some(folder) = folder.get() {
                 let _ = std::fs::remove_dir_all(folder);
@@ -35,11 +35,12 @@ impl Stop {
             std::process::exit(130);
         };
         let thread = std::thread::Builder::new().name("polynym-signals".to_owned());
-        thread.spawn(move || runtime.block_on(wait)).map_err(fault)?;
+        thread.spawn(move || runtime.block_on(wait)).map_err(failure)?;
 
-        Ok(Self { asked, temporary })
+        Ok(Self { requested, temporary })
     }
 
+    /// Sets the folder to remove when a second signal ends the program.
     pub fn remove_at_once(&self, folder: Option<&Path>) {
         if let Some(folder) = folder {
             let _ = self.temporary.set(folder.to_owned());
@@ -48,8 +49,8 @@ impl Stop {
 
     /// Returns at the first signal.
     pub async fn signalled(&self) {
-        // The thread that asks never ends.
-        let _ = self.asked.clone().wait_for(|asked| *asked).await;
+        // The sending thread never ends.
+        let _ = self.requested.clone().wait_for(|requested| *requested).await;
     }
 }
 

@@ -8,7 +8,7 @@ use polynym::store::mongo::{self, Advice, CollectionStatus};
 
 use super::{no_temporary, other};
 
-/// Shows what there is in a store.
+/// Shows the state of a store.
 pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
     match &settings.store {
         StoreChoice::Embedded(folder) => {
@@ -19,11 +19,10 @@ pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
             let status = mongo::status(uri.as_str())
                 .await
                 .map_err(|error| other(format!("{uri}: {error}")))?;
-            if settings.output.json {
-                output::print_json(&status)
-            } else {
-                show_database(&status)
-            }?;
+            match settings.output.json {
+                true => output::print_json(&status)?,
+                false => show_database(&status)?,
+            }
             if status.is_whole() { Ok(()) } else { Err(Failure::AlreadyReported) }
         }
         StoreChoice::Temporary => Err(no_temporary()),
@@ -46,12 +45,12 @@ fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
 
     output::print_table(&table)?;
     if status.can_be_upgraded {
-        output::print("`polynym store upgrade` takes it to a newer version\n")?;
+        output::print("`polynym store upgrade` upgrades it to a newer version\n")?;
     }
     Ok(())
 }
 
-/// The verdict of a starting server on this machine's clock.
+/// Whether a starting server would trust this machine's clock.
 fn clock(ahead: i64) -> String {
     let days = ahead.unsigned_abs() as f64 / 86_400.0;
     match ahead {
@@ -65,14 +64,11 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     let mut table = output::table(["MongoDB database", &status.database]);
     table.add_row(["topology", &status.topology]);
     table.add_row(["server version", &status.server_versions.join(", ")]);
-    table.add_row([
-        "schema version",
-        &status.schema_version.map_or("none".to_owned(), |version| version.to_string()),
-    ]);
-    table.add_row([
-        "rules version",
-        &status.rules_version.map_or("none".to_owned(), |version| version.to_string()),
-    ]);
+    let or_none = |version: Option<String>| version.unwrap_or_else(|| "none".to_owned());
+    let schema = status.schema_version.map(|version| version.to_string());
+    table.add_row(["schema version", &or_none(schema)]);
+    let rules = status.rules_version.map(|version| version.to_string());
+    table.add_row(["rules version", &or_none(rules)]);
     for ahead in &status.clocks_ahead {
         let direction = if *ahead < 0 { "behind" } else { "ahead of" };
         let hours = ahead.unsigned_abs() as f64 / 3_600.0;
@@ -93,8 +89,8 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     }
 
     match (&status.obstacle, status.missing.is_empty()) {
-        (Some(_), _) => output::print("this program cannot serve it: give another database\n"),
-        (None, false) => output::print("`polynym store init` makes what is missing\n"),
+        (Some(_), _) => output::print("this program cannot use it: name another database\n"),
+        (None, false) => output::print("`polynym store init` creates the missing parts\n"),
         (None, true) => status.advice.iter().try_for_each(show_advice),
     }
 }
@@ -133,7 +129,7 @@ fn collections(collections: &[CollectionStatus]) -> output::Table {
     table
 }
 
-/// For people: `12.3 MiB`.
+/// A size in words: `12.3 MiB`.
 fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let power = (0..units.len()).rev().find(|power| bytes >> (10 * power) > 0).unwrap_or_default();

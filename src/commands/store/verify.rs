@@ -1,6 +1,5 @@
-//! `polynym store verify`: shows what is found as it is found. Keys are personal data: unless they
-//! are asked for, only their kind is shown, and a hash by which one run's findings can be told
-//! apart.
+//! `polynym store verify`: prints findings at once. Keys are personal data: without `--show-keys`,
+//! it prints their kind, and a hash that identifies them within one run.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,10 +15,10 @@ use serde::Serialize;
 
 use super::{no_temporary, other};
 
-/// Verifies a store, and mends it where that is asked for.
+/// Verifies a store, and repairs it with `mend`.
 pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<(), Failure> {
     let json = settings.output.json;
-    let mut report = Report { json, keys: Keys::new(show_keys), bar: None, unread: Ok(()) };
+    let mut report = Report { json, keys: Keys::new(show_keys), bar: None, printed: Ok(()) };
     let outcome = match &settings.store {
         StoreChoice::Embedded(folder) => {
             integrity::verify(
@@ -41,11 +40,10 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
     };
     report.clear();
     let summary = outcome.map_err(|error| other(chain(&error)))?;
-    report.unread?;
-    if json {
-        output::print_json(&Totals::of(&summary))?
-    } else {
-        output::print(&sentence(&summary, mend))?
+    report.printed?;
+    match json {
+        true => output::print_json(&Totals::of(&summary))?,
+        false => output::print(&totals_text(&summary, mend))?,
     }
 
     if summary.is_clean() { Ok(()) } else { Err(Failure::AlreadyReported) }
@@ -57,17 +55,14 @@ fn chain(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn sentence(summary: &Summary, mend: bool) -> String {
+fn totals_text(summary: &Summary, mend: bool) -> String {
     let Summary { users, claims, findings, repaired, repairable } = *summary;
     let read = format!("{users} users and {claims} claims read");
     match (findings, mend) {
         (0, _) => format!("{read}: no inconsistency\n"),
         (_, true) => {
-            format!(
-                "{read}: {findings} findings, {repaired} repaired, {} left
-",
-                findings - repaired
-            )
+            let left = findings - repaired;
+            format!("{read}: {findings} findings, {repaired} repaired, {left} left\n")
         }
         (_, false) => {
             format!("{read}: {findings} findings; --mend would repair {repairable} of them\n")
@@ -75,13 +70,13 @@ fn sentence(summary: &Summary, mend: bool) -> String {
     }
 }
 
-/// Prints findings, and shows on a terminal how far the verification is.
+/// Prints findings, and shows progress on a terminal.
 struct Report {
     json: bool,
     keys: Keys,
     bar: Option<(&'static str, ProgressBar)>,
-    /// The outcome of printing: the verification goes on if the reader closes the output.
-    unread: Result<(), Failure>,
+    /// The outcome of printing. A closed output does not stop the verification.
+    printed: Result<(), Failure>,
 }
 
 impl Report {
@@ -101,7 +96,7 @@ impl Observer for Report {
     fn at(&mut self, walk: &'static str, done: u64, of: u64) {
         if self.bar.as_ref().is_none_or(|(shown, _)| *shown != walk) {
             self.clear();
-            self.bar = Some((walk, bar(of, walk)));
+            self.bar = Some((walk, progress_bar(of, walk)));
         }
         if let Some((_, bar)) = &self.bar {
             bar.set_length(of.max(done));
@@ -111,25 +106,25 @@ impl Observer for Report {
 
     fn found(&mut self, finding: &Finding) {
         let print = || self.print(finding);
-        let printed = match &self.bar {
+        let outcome = match &self.bar {
             Some((_, bar)) => bar.suspend(print),
             None => print(),
         };
-        if self.unread.is_ok() {
-            self.unread = printed;
+        if self.printed.is_ok() {
+            self.printed = outcome;
         }
     }
 }
 
-/// Shown on a terminal only.
-fn bar(length: u64, walk: &'static str) -> ProgressBar {
+/// A progress bar; hidden unless standard error is a terminal.
+fn progress_bar(length: u64, walk: &'static str) -> ProgressBar {
     let style =
         ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len}, {eta} left");
     let bar = ProgressBar::new(length).with_message(walk);
     style.map_or_else(|_| ProgressBar::hidden(), |style| bar.with_style(style))
 }
 
-/// The form in which personal data is shown.
+/// The form of personal data in the output.
 struct Keys {
     shown: bool,
     secret: RandomState,
@@ -149,7 +144,7 @@ impl Keys {
     }
 }
 
-/// A finding as it is shown.
+/// A finding in the output.
 #[derive(Serialize)]
 struct Shown {
     finding: &'static str,
@@ -192,7 +187,7 @@ impl Shown {
         }
     }
 
-    /// For people.
+    /// The finding as text.
     fn line(&self, finding: &Finding) -> String {
         let mut about = Vec::new();
         about.extend(self.user.map(|user| format!("user {user}")));
@@ -212,7 +207,7 @@ impl Shown {
     }
 }
 
-/// The last line for programs.
+/// The last line of the JSON output.
 #[derive(Serialize)]
 struct Totals {
     users: u64,

@@ -15,9 +15,9 @@ use crate::directory::model::attribute::Value;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::Unknown;
 use crate::directory::model::user::{Identity, State, User};
 use crate::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rules};
-use crate::wire::unknown::Unknown;
 
 const READER: ProfileReader = ProfileReader { rules: Rules::PRESENT, seed: 7 };
 const NOW: Timestamp = Timestamp::from_millis(1_000);

@@ -11,8 +11,8 @@ use super::tenant::Tenant;
 use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
 use crate::directory::error::Error;
+use crate::directory::model::unknown::Unknown;
 use crate::identifier::{Identifier, IdentityKey};
-use crate::wire::unknown::Unknown;
 
 /// A user as a line of an import gives it. Times that the line does not give are absent.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,8 +9,8 @@ use super::tenant::Tenant;
 use super::timestamp::Timestamp;
 use super::user::{Identity, State, User, Verification};
 use crate::directory::error::{Error, Invalid};
+use crate::directory::model::unknown::Unknown;
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
-use crate::wire::unknown::Unknown;
 
 /// A user that is to be created.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,8 +11,8 @@ use super::merge_report::NotRestored;
 use super::policies::Policies;
 use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
+use crate::directory::model::unknown::Unknown;
 use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
-use crate::wire::unknown::Unknown;
 
 /// All that is kept of a user.
 #[derive(Clone, Debug, PartialEq)]

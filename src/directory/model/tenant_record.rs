@@ -3,8 +3,8 @@
 use super::policies::{Policies, PolicyUpdate};
 use super::tenant::Tenant;
 use super::timestamp::Timestamp;
+use crate::directory::model::unknown::Unknown;
 use crate::identifier::IdentityKey;
-use crate::wire::unknown::Unknown;
 
 /// A tenant as stores keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::attribute::Value;
 use super::tenant::Tenant;
 use super::timestamp::Timestamp;
+use crate::directory::model::unknown::Unknown;
 use crate::identifier::{Identifier, IdentityKey, Kind};
-use crate::wire::unknown::Unknown;
 
 /// A user: one id and many identities.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,11 +6,11 @@ use super::{
     Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, purge, renormalize,
     takeover, tenancy, transfer, unmerge, user_edits,
 };
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::record::Record;
-use crate::directory::read_set::{
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::read_set::{
     DecideError, Decision, MutationReport, ReadRequest, ReadSet, Write, WriteSet,
 };
 

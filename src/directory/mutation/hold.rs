@@ -1,12 +1,12 @@
 //! Holds: what they are on, and how they end before their time.
 
 use super::Mutation;
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::imported_user::Imported;
 use crate::directory::model::record::{Hold, Record};
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::identifier::{Identifier, IdentityKey};
 
 /// Those of `holds` that still exist, with their claims. A key whose hold has expired by another

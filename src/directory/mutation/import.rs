@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use locality_uuid::LocalityId;
 
 use super::Mutation;
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::imported_user::{
     Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
 use crate::directory::model::record::Record;
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::identifier::IdentityKey;
 
 /// Creates the user, unless it is there already.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::{Mutation, hold};
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::merge_report::{Conflict, ConflictPolicy, Preview};
 use crate::directory::model::record::{Hold, MergeSnapshot, Record, UserInternals};
 use crate::directory::model::user::{Identity, State, User};
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::identifier::Kind;
 
 /// Merges `secondary` into `primary`.

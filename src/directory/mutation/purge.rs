@@ -3,14 +3,14 @@
 use locality_uuid::LocalityId;
 
 use super::Mutation;
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
-use crate::directory::journal::tenant_event;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEventKind;
 use crate::directory::model::user::State;
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
-use crate::directory::redaction::PurgedValues;
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::journal::tenant_event;
+use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
+use crate::directory::mutation::redaction::PurgedValues;
 
 /// Removes a user and all that is kept of it, and the users that were merged into it. What it owned
 /// is held for nobody, where the tenant's policy holds it; what was held for it stays held for

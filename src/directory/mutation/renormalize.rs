@@ -3,10 +3,10 @@
 use locality_uuid::LocalityId;
 
 use super::{Mutation, user_edits};
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::user::Identity;
-use crate::directory::read_set::{DecideError, ReadSet, WriteSet};
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::read_set::{DecideError, ReadSet, WriteSet};
 use crate::identifier::{Identifier, Kind, RawIdentifier, Rules};
 
 /// Moves one identity of a user. Nothing happens where it is of the mutation's rules,

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::{Mutation, user_edits};
-use crate::directory::claim_diff;
-use crate::directory::claim_diff::{ClaimDiff, UserTransition};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::record::Record;
-use crate::directory::read_set::{DecideError, ReadSet, ReadState, Takeover, WriteSet};
+use crate::directory::mutation::claim_diff;
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition};
+use crate::directory::mutation::read_set::{DecideError, ReadSet, ReadState, Takeover, WriteSet};
 
 /// Settles the transition of a user who takes the identities of `drafts`: from other users, too,
 /// where theirs are not verified.

@@ -1,16 +1,16 @@
 //! Changes of tenants: their policies, and their deletion.
 
 use super::Mutation;
-use crate::directory::claim_diff::{ClaimDiff, plan_writes};
 use crate::directory::error::Error;
-use crate::directory::journal::tenant_event;
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant_event::TenantEventKind;
 use crate::directory::model::tenant_record::{
     Deletion, DeletionStep, ImportedTenant, TenantRecord,
 };
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
+use crate::directory::mutation::claim_diff::{ClaimDiff, plan_writes};
+use crate::directory::mutation::journal::tenant_event;
+use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
 
 /// Changes a tenant's policies, or creates the tenant with them.
 pub fn set(
@@ -33,7 +33,7 @@ pub fn set(
         after.policies = after.policies.settled();
     }
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
-        if mutation.in_doubt
+        if mutation.clock_uncertain
             && before.policies.history_retention != after.policies.history_retention
         {
             // The history counts as complete from the time of the change on: it must be certain.

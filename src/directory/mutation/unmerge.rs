@@ -4,13 +4,13 @@
 use locality_uuid::LocalityId;
 
 use super::{Mutation, hold};
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::merge_report::NotRestored;
 use crate::directory::model::record::{MergeSnapshot, Record};
 use crate::directory::model::user::State;
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 
 /// Takes `secondary` out of `primary`. The answer is about the secondary.
 pub fn unmerge(

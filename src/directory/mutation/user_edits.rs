@@ -1,5 +1,5 @@
 //! The effect of a change on one user. Its claims follow from the difference, in
-//! [`claim_diff`](crate::directory::claim_diff).
+//! [`claim_diff`](crate::directory::mutation::claim_diff).
 
 use super::{Mutation, UserChange};
 use crate::directory::error::Error;

@@ -10,7 +10,7 @@ use super::field::{Field, quoted};
 use super::range::Range;
 use super::scalar::Scalar;
 use crate::directory::model::user::User;
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::{Identifier, Kind};
 
 /// The condition by which a store finds users.

@@ -8,7 +8,7 @@ use winnow::token::{any, one_of, take_while};
 use super::fault::Fault;
 use super::parser::{Input, Parsed, cut};
 use super::scalar::Scalar;
-use crate::wire::time_text::parse_time;
+use crate::directory::model::timestamp::parse_time;
 
 /// A value as it is written.
 #[derive(Debug)]

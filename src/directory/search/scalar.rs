@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::field::quoted;
 use crate::directory::model::timestamp::Timestamp;
-use crate::wire::time_text::time_text;
+use crate::directory::model::timestamp::time_text;
 
 /// A single value.
 #[derive(Clone, Debug)]

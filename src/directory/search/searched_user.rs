@@ -1,9 +1,9 @@
 //! Users as searches find them.
 
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::model::user::User;
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::Rules;
-use crate::wire::encoded_user::EncodedUser;
 
 /// A user that a search has found, with what answers show of it: no identity has the version of its
 /// rules.

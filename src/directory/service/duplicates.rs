@@ -22,7 +22,7 @@ use crate::directory::duplicates::profile::{Contact, Key, Profile, ProfileReader
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{Consistency, View};
+use crate::directory::stores::{Consistency, View};
 
 /// Users in one read of the walk.
 const BATCH: usize = 256;
@@ -180,7 +180,7 @@ impl DuplicateSearch {
     }
 
     async fn read_users(&mut self, after: Option<LocalityId>) -> Result<(), Error> {
-        let users = self.directory.store.scan(&self.tenant, after, BATCH).await?;
+        let users = self.directory.backend.search.scan(&self.tenant, after, BATCH).await?;
         for record in users.iter().filter(|record| is_present(record.user.state)) {
             self.note(record);
         }
@@ -274,7 +274,7 @@ impl DuplicateSearch {
     async fn profiles(&self, ids: &[LocalityId]) -> Result<HashMap<LocalityId, Profile>, Error> {
         let (mut profiles, mut left) = (HashMap::with_capacity(ids.len()), ids);
         while !left.is_empty() {
-            let users = self.directory.store.get(&self.tenant, left, View::Full).await?;
+            let users = self.directory.backend.lookups.get(&self.tenant, left, View::Full).await?;
             // The store answers with one at least.
             left = &left[users.len().clamp(1, left.len())..];
             for user in users {

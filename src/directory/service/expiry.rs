@@ -9,11 +9,11 @@ use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
 use super::Directory;
-use super::tenant_cache::KnownTenant;
 use crate::directory::error::Error;
+use crate::directory::mutation::read_set::MutationReport;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::directory::read_set::MutationReport;
-use crate::directory::store::ExpiredUser;
+use crate::directory::service::tenants::cache::KnownTenant;
+use crate::directory::stores::ExpiredUser;
 
 /// The pause between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -51,12 +51,12 @@ impl Directory {
     async fn expire_round(&self, failing: &mut Failing) -> Result<(), Error> {
         let (now, mut after) = (self.gauged_now(), None);
         failing.forget_old(Instant::now());
-        if now.in_doubt {
+        if now.clock_uncertain {
             return Ok(());
         }
 
         loop {
-            let page = self.store.expired_users(now.time, after, PAGE).await?;
+            let page = self.backend.histories.expired_users(now.time, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.place());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
@@ -78,13 +78,17 @@ impl Directory {
 
     async fn expire_user(&self, user: ExpiredUser) -> Result<(), Error> {
         let (tenant, id) = (user.tenant?, user.id);
-        let known = self.tenants.get(&*self.store, &tenant).await?;
+        let known = self.tenants.get(&*self.backend.tenants, &tenant).await?;
         let KnownTenant { since, policies, .. } = known.unwrap_or_default();
         let now = self.now();
         let mutation = Mutation::of_user(tenant, id, now.time, UserChange::Expire);
-        let mutation =
-            Mutation { tenant_since: since, in_doubt: now.in_doubt, policies, ..mutation };
-        let outcome = self.carry_out(mutation).await?;
+        let mutation = Mutation {
+            tenant_since: since,
+            clock_uncertain: now.clock_uncertain,
+            policies,
+            ..mutation
+        };
+        let outcome = self.mutate_to_completion(mutation).await?;
         if let MutationReport::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");
         }

@@ -2,6 +2,7 @@
 
 use super::Directory;
 use super::context::RequestContext;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::timestamp::Timestamp;
@@ -9,8 +10,7 @@ use crate::directory::model::user::{State, User};
 use crate::directory::search::{
     Field, Filter, Lead, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
-use crate::directory::store::{ANSWER_BYTES, Consistency, View};
-use crate::wire::encoded_user::EncodedUser;
+use crate::directory::stores::{ANSWER_BYTES, Consistency, View};
 
 /// Users in a page by default, and at most (AIP-158).
 const PAGE: usize = 50;
@@ -136,7 +136,7 @@ impl Directory {
         }
         let mut probes = Vec::with_capacity(leads.len());
         for lead in leads {
-            let count = self.store.probe(&context.tenant, &lead, PROBED).await?;
+            let count = self.backend.search.probe(&context.tenant, &lead, PROBED).await?;
             probes.push((lead, count));
             if count == 0 {
                 break;
@@ -158,8 +158,11 @@ impl Directory {
         loop {
             limit = limit.min(walk.read_limit - walk.read).max(1);
             let after = walk.after.as_ref();
-            let batch =
-                self.store.search(&context.tenant, &walk.lead, after, limit, walk.view).await?;
+            let batch = self
+                .backend
+                .search
+                .search(&context.tenant, &walk.lead, after, limit, walk.view)
+                .await?;
             let is_last = batch.len() < limit;
             for found in batch {
                 if walk.is_full() {

@@ -1,22 +1,10 @@
-//! The walk over all tenants of a store.
+//! Tenants: their policies, their jobs in the background, and their deletion.
 
-use crate::directory::error::Error;
-use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::store::Store;
-
-/// Tenants in one page.
-const PAGE: usize = 100;
-
-/// Passes every tenant of the store to `visit`, in the order of their names.
-pub async fn each_tenant(
-    store: &dyn Store,
-    mut visit: impl FnMut(TenantRecord),
-) -> Result<(), Error> {
-    let mut after = String::new();
-    loop {
-        let page = store.tenants("", &after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.name.as_str().to_owned();
-        page.into_iter().for_each(&mut visit);
-    }
-}
+pub mod admin;
+pub mod cache;
+pub mod deletion;
+pub mod each_tenant;
+pub mod history_changes;
+pub mod index_changes;
+pub mod jobs;
+pub mod queue;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::Directory;
 use super::context::RequestContext;
-use super::history::check_range;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::usage::{Resolution, UsageBatch, UsagePoint, UsageQuery, UsageStore};
+use crate::directory::service::history::user_history::check_range;
+use crate::directory::stores::{Resolution, UsageBatch, UsagePoint, UsageQuery};
 
 /// The time that is read where a request says none.
 const DEFAULT_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -51,12 +51,6 @@ pub struct UsageReport {
 }
 
 impl Directory {
-    /// The same directory, with a store of counters.
-    #[must_use]
-    pub fn with_usage(self, usage: Arc<dyn UsageStore>) -> Self {
-        Self { usage: Some(usage), ..self }
-    }
-
     /// The counters of the tenant of the request.
     ///
     /// # Errors
@@ -69,8 +63,7 @@ impl Directory {
     ) -> Result<UsageReport, Error> {
         self.tenant(&context.tenant).await?;
         let query = query(context, &request)?;
-        let usage = self.usage_store()?;
-        let mut points = usage.usage(query.clone(), POINTS + 1).await?;
+        let mut points = self.backend.usage.usage(query.clone(), POINTS + 1).await?;
         if points.len() > POINTS {
             let (what, count) = ("counters in an answer", points.len());
             return Err(Error::TooMany { what, limit: POINTS, count });
@@ -88,20 +81,17 @@ impl Directory {
         let tenants: BTreeSet<_> = batch.counts.iter().map(|count| &count.tenant).collect();
         let mut existing = BTreeSet::from([&Tenant::DEFAULT]);
         for tenant in tenants {
-            if self.tenants.get(&*self.store, tenant).await?.is_some() {
+            if self.tenants.get(&*self.backend.tenants, tenant).await?.is_some() {
                 existing.insert(tenant);
             }
         }
         let counts = batch.counts.iter().filter(|count| existing.contains(&count.tenant));
         let counts = counts.cloned().collect();
-        let UsageBatch { server, number, time, in_doubt, .. } = *batch;
-        self.usage_store()?
-            .add_usage(Arc::new(UsageBatch { server, number, time, in_doubt, counts }))
+        let UsageBatch { server, number, time, clock_uncertain, .. } = *batch;
+        self.backend
+            .usage
+            .add_usage(Arc::new(UsageBatch { server, number, time, clock_uncertain, counts }))
             .await
-    }
-
-    fn usage_store(&self) -> Result<&dyn UsageStore, Error> {
-        self.usage.as_deref().ok_or_else(|| Error::Internal("the store keeps no counters".into()))
     }
 }
 

@@ -11,13 +11,13 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Directory;
 use super::context::RequestContext;
-use super::read::parse_user_id;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::feed::{EventFeed, Place};
 use crate::directory::model::event::{Event, EventKind};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::search::sealed;
+use crate::directory::service::lookup::read::parse_user_id;
+use crate::directory::stores::{EventFeed, ResumeToken};
 
 /// The time for which a token can be used.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -48,7 +48,7 @@ pub struct Watch {
     kinds: Vec<EventKind>,
     /// A hash of the tenant, users and kinds, which a token must match.
     query: u64,
-    place: Place,
+    position: ResumeToken,
 }
 
 /// A page of events.
@@ -71,7 +71,7 @@ impl Directory {
         context: &RequestContext<'_>,
         request: WatchRequest<'_>,
     ) -> Result<Watch, Error> {
-        let feed = self.feed.clone().ok_or(Error::WatchUnsupported)?;
+        let feed = self.backend.feed.clone();
         if request.users.len() > USERS {
             let rule = format!("has more than {USERS} users: leave it out, and choose from all");
             return Err(Error::invalid(Invalid::Field, "user_ids", &rule));
@@ -82,19 +82,19 @@ impl Directory {
         let begin = self.policies(&context.tenant).await?.history_begins(now);
         let tenant = context.tenant.clone();
         let query = query_hash(&tenant, &users, &request.kinds);
-        let place = match request.resume_token {
-            "" => feed.place().await?,
+        let position = match request.resume_token {
+            "" => feed.position().await?,
             token => decode(token, query, begin.max(now.minus(LIFETIME)))?,
         };
         let directory = self.clone();
-        Ok(Watch { feed, directory, tenant, users, kinds: request.kinds, query, place })
+        Ok(Watch { feed, directory, tenant, users, kinds: request.kinds, query, position })
     }
 }
 
 impl Watch {
     /// The present token.
     pub fn resume_token(&self) -> String {
-        self.token(self.place.clone(), self.directory.now().time)
+        self.token(self.position.clone(), self.directory.now().time)
     }
 
     /// The next events. Without any for [`HEARTBEAT`], a page without events.
@@ -105,15 +105,18 @@ impl Watch {
         let deadline = Instant::now() + HEARTBEAT;
         loop {
             let patience = deadline.saturating_duration_since(Instant::now());
-            let page = self.feed.events(&self.place, patience).await?;
-            self.place = page.place;
+            let page = self.feed.events(&self.position, patience).await?;
+            self.position = page.resume_token;
             let mut events = page.events;
             events.retain(|(event, _)| self.is_wanted(event));
             if !events.is_empty() || Instant::now() >= deadline {
                 let now = self.directory.now().time;
-                let with_token = |(event, place)| (event, self.token(place, now));
+                let with_token = |(event, position)| (event, self.token(position, now));
                 let events = events.into_iter().map(with_token).collect();
-                return Ok(WatchPage { events, resume_token: self.token(self.place.clone(), now) });
+                return Ok(WatchPage {
+                    events,
+                    resume_token: self.token(self.position.clone(), now),
+                });
             }
         }
     }
@@ -124,8 +127,8 @@ impl Watch {
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
     }
 
-    fn token(&self, place: Place, now: Timestamp) -> String {
-        let record = TokenRecord { query: self.query, issued: now.as_millis(), place };
+    fn token(&self, position: ResumeToken, now: Timestamp) -> String {
+        let record = TokenRecord { query: self.query, issued: now.as_millis(), position };
         sealed::seal(record.encode_to_vec(), SEED)
     }
 }
@@ -146,11 +149,11 @@ struct TokenRecord {
     #[prost(int64, tag = "2")]
     issued: i64,
     #[prost(bytes = "vec", tag = "3")]
-    place: Vec<u8>,
+    position: Vec<u8>,
 }
 
-/// The place of a token that was issued at `earliest` or later.
-fn decode(token: &str, query: u64, earliest: Timestamp) -> Result<Place, Error> {
+/// The position of a token that was issued at `earliest` or later.
+fn decode(token: &str, query: u64, earliest: Timestamp) -> Result<ResumeToken, Error> {
     let fault = |rule: &str| Error::invalid(Invalid::ResumeToken, "resume_token", rule);
     let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
     let record = record.ok_or_else(|| fault("is none that Watch gave: begin without one"))?;
@@ -160,5 +163,5 @@ fn decode(token: &str, query: u64, earliest: Timestamp) -> Result<Place, Error> 
     if Timestamp::from_millis(record.issued) < earliest {
         return Err(Error::ResumeExpired);
     }
-    Ok(record.place)
+    Ok(record.position)
 }

@@ -8,7 +8,7 @@ use super::{
     Claim, Decision, NewUser, ReadSet, Record, Tenant, UserChange, Write, any_user, draft, id,
     mutation, user,
 };
-use crate::directory::claim_diff::{ClaimDiff, UserTransition, add_changes};
+use crate::directory::mutation::claim_diff::{ClaimDiff, UserTransition, add_changes};
 use crate::identifier::IdentityKey;
 
 /// The claims of a user, as its identities say.

@@ -8,7 +8,6 @@ use proptest::prelude::*;
 
 use super::error::{Error, Invalid};
 use super::mutation::{Mutation, MutationKind, UserChange};
-use super::read_set::{Decision, ReadRequest, ReadSet, Write};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::limits::Limits;
@@ -16,9 +15,10 @@ use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::Unknown;
 use crate::directory::model::user::{Identity, State, User, Verification};
+use crate::directory::mutation::read_set::{Decision, ReadRequest, ReadSet, Write};
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
-use crate::wire::unknown::Unknown;
 
 mod checks;
 mod claims;

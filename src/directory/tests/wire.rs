@@ -4,18 +4,18 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::{any_identifier, any_user, user};
+use crate::directory::encoded::encode::user_message;
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::{Deletion, TenantRecord};
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown::Unknown;
 use crate::directory::model::user::User;
 use crate::directory::mutation::size::size;
 use crate::identifier::{IdentityKey, RULES_VERSION, Rules};
 use crate::proto::v1;
-use crate::wire::encode::user_message;
-use crate::wire::encoded_user::{EncodedUser, Found};
-use crate::wire::unknown::Unknown;
 
 proptest! {
     #[test]

@@ -1,4 +1,4 @@
-//! Tests of email.
+//! Tests of email addresses.
 
 use super::{broken, check_any, form};
 use crate::identifier::rejection::Rule;
@@ -13,7 +13,7 @@ fn fault(typed: &str) -> (Rule, Option<usize>) {
 }
 
 #[test]
-fn canonical_forms() {
+fn canonical_forms_are_as_expected() {
     let cases = [
         ("Joe.Smith@Exämple.COM", "joe.smith@xn--exmple-cua.com"),
         ("joe@example.com", "joe@example.com"),
@@ -40,7 +40,7 @@ fn canonical_forms() {
 }
 
 #[test]
-fn faults_name_rule_and_place() {
+fn rejections_have_a_rule_and_a_position() {
     let cases = [
         ("", Rule::EmailAtMissing, None),
         ("joe", Rule::EmailAtMissing, None),
@@ -108,15 +108,14 @@ fn lengths_are_of_the_canonical_form() {
     assert_eq!(fault(&"@".repeat(4097)), (Rule::TooLong, None));
 }
 
-/// Domains that the cases refuse for holding code points that have been assigned since their
-/// version.
+/// Domains that the cases reject for code points that were assigned after their version.
 const ASSIGNED_SINCE: [&str; 3] =
     ["xn--5cb172r175fug38a.xn--mlj", "xn--9-i0j5967eg3qz.ss", "xn--t92s.xn--znb.xn--5-y88f"];
 
 /// Unicode's own cases for UTS 46 (IdnaTestV2), as the domain of an address.
 #[test]
 fn domains_pass_idna_test_v2() {
-    let cases = include_str!("../../../tests/data/idna_test_v2.tsv");
+    let cases = include_str!("data/idna_test_v2.tsv");
     let mut seen = (0, 0);
     for line in cases.lines().filter(|line| !line.starts_with('#')) {
         let (source, expected) = line.split_once('\t').unwrap();

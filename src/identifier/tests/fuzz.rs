@@ -1,16 +1,15 @@
-//! A fuzz target per kind. `cargo test` runs each for a short while with random bytes; under
-//! `cargo bolero test` the same targets run guided by coverage for as long as wanted.
+//! A fuzz target for each kind. `cargo test` runs each briefly with random bytes; `cargo bolero
+//! test` runs them guided by coverage.
 
 use std::time::Duration;
 
 use super::check_any;
 use crate::identifier::{RawIdentifier, warm_up};
 
-const TIME: Duration = Duration::from_millis(500);
+const FUZZ_TIME: Duration = Duration::from_millis(500);
 
-/// Characters and pieces that random bytes hardly ever produce, and that some rule treats in its
-/// own way.
-const PIECES: [&str; 64] = [
+/// Fragments with special rules that random bytes rarely produce.
+const FRAGMENTS: [&str; 64] = [
     "@", "＠", "+", "＋", ".", "。", "-", "--", "xn--", "%", "%2e", "%2F", "%zz", "//", "/", "\\",
     "?", "#", ":", "[", "]", "\"", "(", "https://", "http:", "example", "com", "x", "X", "1", "0",
     "415", "555", "2300", "ß", "Σ", "ς", "İ", "ı", "Å", "\u{301}", "\u{307}", "\u{345}", "\u{37e}",
@@ -18,22 +17,22 @@ const PIECES: [&str; 64] = [
     "٣", "क", "\u{94d}", "漢", "한", "\u{1100}", "ᏣᎳ", "😀",
 ];
 
-/// ASCII for a byte below 128, a piece for one above.
+/// Maps bytes below 128 to ASCII, others to fragments.
 fn text(bytes: &[u8]) -> String {
     let mut text = String::new();
     for &byte in bytes {
         match byte.checked_sub(128) {
             None => text.push(char::from(byte)),
-            Some(piece) => text.push_str(PIECES[usize::from(piece) % PIECES.len()]),
+            Some(n) => text.push_str(FRAGMENTS[usize::from(n) % FRAGMENTS.len()]),
         }
     }
     text
 }
 
-/// The bytes as pieces and as UTF-8, given to `check`.
+/// Calls `check` with random bytes as fragments and as UTF-8.
 fn fuzz(check: impl Fn(&str) + std::panic::RefUnwindSafe) {
     warm_up();
-    bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
+    bolero::check!().with_test_time(FUZZ_TIME).for_each(|bytes: &[u8]| {
         check(&text(bytes));
         check(&String::from_utf8_lossy(bytes));
     });

@@ -1,4 +1,4 @@
-//! Tests of handle.
+//! Tests of handles.
 
 use precis_profiles::precis_core::{DerivedPropertyValue, IdentifierClass, StringClass};
 use regex::Regex;
@@ -17,7 +17,7 @@ fn fault(typed: &str) -> (Rule, Option<usize>) {
 }
 
 #[test]
-fn canonical_forms() {
+fn canonical_forms_are_as_expected() {
     let cases = [
         ("@Ｊoé_99", "joé_99"),
         ("＠joe", "joe"),
@@ -42,7 +42,7 @@ fn canonical_forms() {
 }
 
 #[test]
-fn faults_name_rule_and_place() {
+fn rejections_have_a_rule_and_a_position() {
     let cases = [
         ("", Rule::HandleLength, None),
         ("@", Rule::HandleLength, None),
@@ -84,13 +84,13 @@ fn length_is_in_code_points_of_the_canonical_form() {
         assert_eq!(handle(&format!("@{longest}")), longest);
         assert_eq!(fault(&format!("{longest}{letter}")), (Rule::HandleLength, None));
     }
-    // Typed decomposed, each takes three code points more.
+    // The decomposed form has more code points.
     let typed = "@".to_owned() + &"ᾳ\u{314}\u{301}".repeat(64);
     assert_eq!(handle(&typed).chars().count(), 64);
     assert_eq!(fault(&"a\u{301}".repeat(200)), (Rule::HandleLength, None));
 }
 
-/// RFC 8265 section 3.5. An address is a username there, and not a handle here.
+/// RFC 8265, section 3.5. Email addresses are usernames there, but not handles here.
 #[test]
 fn examples_of_rfc_8265() {
     for (typed, canonical) in [
@@ -111,7 +111,7 @@ fn examples_of_rfc_8265() {
     assert_eq!(fault("\u{221e}"), (Rule::HandleCharacter, Some(0)));
 }
 
-/// The letters are General_Category L exactly, over all that PRECIS lets into a handle.
+/// The letters are exactly General_Category L among all characters that PRECIS allows.
 #[test]
 fn letters_are_general_category_l() {
     let class = IdentifierClass::default();

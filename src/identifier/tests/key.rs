@@ -11,7 +11,7 @@ fn key(tenant: &str, kind: Kind, value: &str) -> IdentityKey {
 }
 
 #[test]
-fn a_key_tells_its_parts() {
+fn a_key_has_its_parts() {
     let joe = key("default", Kind::Email, "joe@example.com");
     assert_eq!(joe.as_str(), "default,email,joe@example.com");
     assert_eq!(joe.parts(), ("default", "email", "joe@example.com"));
@@ -24,7 +24,7 @@ fn a_key_tells_its_parts() {
 }
 
 #[test]
-fn a_guard_of_ascii_meets_the_handle() {
+fn a_guard_with_an_ascii_skeleton_conflicts_with_the_handle() {
     let guard = |handle| Guard::of_handle(handle).map(|guard| IdentityKey::of_guard("t", &guard));
     assert_eq!(guard("ѕсоре"), Some(key("t", Kind::Handle, "scope")));
     let other = guard("ёж").unwrap();

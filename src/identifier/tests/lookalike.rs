@@ -13,7 +13,7 @@ fn guard(handle: &str) -> Option<(&'static str, String)> {
     Some((guard.kind_word(), guard.skeleton().to_owned()))
 }
 
-fn shadows(ascii: &str) -> Option<(&'static str, String)> {
+fn handle_guard(ascii: &str) -> Option<(&'static str, String)> {
     Some((Kind::Handle.as_str(), ascii.to_owned()))
 }
 
@@ -27,7 +27,7 @@ fn a_lookalike_of_ascii_reserves_the_ascii_handle() {
         ("g〇〇gle", "google"),
         ("ɡoogle", "google"),
     ] {
-        assert_eq!(guard(handle), shadows(ascii), "{handle}");
+        assert_eq!(guard(handle), handle_guard(ascii), "{handle}");
     }
 }
 
@@ -47,18 +47,17 @@ fn ascii_has_no_guard() {
     assert_eq!(email.guard(), None);
 }
 
-/// Two handles of different scripts that look alike have one guard, also where one of them is what
-/// both look like.
+/// Look-alike handles of different scripts have one guard, even if one is the skeleton of both.
 #[test]
-fn what_is_its_own_skeleton_guards_itself() {
+fn a_handle_that_is_its_own_skeleton_guards_itself() {
     for handle in ["joé_99", "müller", "ḿ", "日本"] {
         assert_eq!(guard(handle), Some((Guard::LOOKALIKE, handle.to_owned())), "{handle}");
     }
     assert_eq!(guard("ёхо"), guard("ëxo"));
 }
 
-/// UTS 39's whole confusables table: every character that a handle may have and that looks like
-/// ASCII reserves that ASCII, alone and within a name, and none of them is taken for it.
+/// UTS 39's whole confusables table: every allowed character that looks like ASCII reserves that
+/// ASCII, alone and within a name, and does not become it.
 #[test]
 fn every_confusable_of_ascii_is_guarded() {
     let mut seen = 0;
@@ -71,7 +70,7 @@ fn every_confusable_of_ascii_is_guarded() {
         let Ok(handle) = Identifier::parse(RawIdentifier::Handle(&typed)) else {
             continue;
         };
-        // A capital or wide letter may become another character, which looks like another.
+        // A capital or wide letter becomes another character, with its own skeleton.
         if handle.canonical() != typed {
             continue;
         }
@@ -87,7 +86,7 @@ fn every_confusable_of_ascii_is_guarded() {
     assert!(seen > 150, "{seen}");
 }
 
-/// A guard's skeleton is final: it has no further guard in ASCII, and composing leaves it.
+/// A skeleton has no ASCII capitals, and NFC does not change it.
 #[test]
 fn a_skeleton_is_in_nfc_and_lower_case() {
     for c in ('\u{80}'..=char::MAX).filter(|c| c.is_alphabetic()) {

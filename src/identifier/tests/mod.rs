@@ -1,9 +1,9 @@
-//! The rules against their sources: the design's own examples, published vectors, properties, and
-//! a bounded run of a fuzz target per kind.
+//! Tests of the rules: examples, published vectors, properties, and a short run of a fuzz target
+//! for each kind.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests may give up")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use super::rejection::{Rejection, Rule};
+use super::rejection::Rule;
 use super::trace::Change;
 use super::{Identifier, Kind, Normalization, RawIdentifier};
 
@@ -22,7 +22,7 @@ mod text;
 mod trace;
 mod url;
 
-/// The canonical form, which must be there.
+/// The canonical form of a valid identifier.
 fn form(raw: RawIdentifier<'_>) -> String {
     match Identifier::parse(raw) {
         Ok(identifier) => identifier.canonical().to_owned(),
@@ -30,7 +30,7 @@ fn form(raw: RawIdentifier<'_>) -> String {
     }
 }
 
-/// Rule and position of the rejection, which must be there.
+/// The rule and the position of the rejection of an invalid identifier.
 fn broken(raw: RawIdentifier<'_>) -> (Rule, Option<usize>) {
     match Identifier::parse(raw) {
         Ok(identifier) => panic!("{raw} was accepted as {identifier}"),
@@ -42,7 +42,7 @@ fn traced(raw: RawIdentifier<'_>) -> Normalization {
     Identifier::normalize(raw).unwrap()
 }
 
-/// The canonical form given back as what a caller would type.
+/// The canonical form as typed text.
 fn retyped(identifier: &Identifier) -> RawIdentifier<'_> {
     let value = identifier.canonical();
     match identifier.kind() {
@@ -57,7 +57,7 @@ fn retyped(identifier: &Identifier) -> RawIdentifier<'_> {
     }
 }
 
-/// Checks that hold for any input. Returns the canonical form if there is one.
+/// Checks properties of any input. Returns the canonical form, if any.
 fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
     let parsed = Identifier::parse(raw);
     let dry_run = Identifier::normalize(raw);
@@ -66,13 +66,18 @@ fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
         parsed.as_ref(),
         "a dry run differs from a parse: {raw}"
     );
-    let rejected = |rejection: Rejection| assert_eq!(rejection.kind(), raw.kind());
-    let identifier = parsed.map_err(rejected).ok()?;
+    let identifier = match parsed {
+        Ok(identifier) => identifier,
+        Err(rejection) => {
+            assert_eq!(rejection.kind(), raw.kind());
+            return None;
+        }
+    };
     let again = Identifier::normalize(retyped(&identifier)).unwrap_or_else(|rejection| {
-        panic!("{raw} gives {identifier}, which is no input: {rejection}")
+        panic!("{raw} gives {identifier}, which is rejected: {rejection}")
     });
     assert_eq!(again.identifier, identifier, "not idempotent: {raw}");
-    // WHATWG gives a bare host a slash, which the rules take away again.
+    // WHATWG adds a slash to a bare host, which the rules remove.
     let bare_host = raw.kind() == Kind::Url && identifier.canonical().matches('/').count() == 2;
     if !bare_host {
         let none: &[Change] = &[];

@@ -1,4 +1,4 @@
-//! Tests of phone.
+//! Tests of phone numbers.
 
 use phonenumber::Metadata;
 use phonenumber::metadata::{DATABASE, Descriptor};
@@ -16,7 +16,7 @@ fn phone(number: &str, region: &str) -> String {
 }
 
 #[test]
-fn canonical_forms() {
+fn canonical_forms_are_as_expected() {
     let cases = [
         ("(415) 555-2300", "US", "+14155552300"),
         ("+1 415 555 2300", "", "+14155552300"),
@@ -51,7 +51,7 @@ fn canonical_forms() {
 }
 
 #[test]
-fn faults_name_rule_and_place() {
+fn rejections_have_a_rule_and_a_position() {
     let cases = [
         ("", "", Rule::PhoneRegionMissing, None),
         ("(415) 555-2300", "", Rule::PhoneRegionMissing, None),
@@ -110,7 +110,7 @@ fn check_example(metadata: &Metadata, national: &str) {
     let abroad = if metadata.country_code() == 1 { "GB" } else { "US" };
     let prefix = if abroad == "US" { "011" } else { "00" };
     assert_eq!(phone(&format!("{prefix}{}", &e164[1..]), abroad), e164);
-    // Colombia's mobile numbers are not dialled with the prefix: there 03 chooses a carrier.
+    // Colombia's mobile numbers are dialled without the prefix: 03 selects a carrier.
     let Some(prefix) = metadata.national_prefix() else {
         return;
     };
@@ -136,9 +136,9 @@ fn examples(metadata: &Metadata) -> Vec<&str> {
     types.into_iter().flatten().filter_map(Descriptor::example).collect()
 }
 
-/// Every region that the crate can name has a plan or is refused; no pattern fails to compile.
+/// Every region has a plan or is rejected; every pattern compiles.
 #[test]
-fn every_region_is_safe() {
+fn every_region_has_a_plan_or_is_rejected() {
     let mut regions = 0;
     for first in 'A'..='Z' {
         for second in 'A'..='Z' {
@@ -151,8 +151,7 @@ fn every_region_is_safe() {
     assert_eq!(regions, named);
 }
 
-/// A number with a digit more is itself, perhaps less a prefix, or none: no match of its front
-/// counts.
+/// A number with an extra digit is a different number or invalid: patterns must match to the end.
 #[test]
 fn a_pattern_must_match_to_the_end() {
     let mut refused = 0;

@@ -1,4 +1,4 @@
-//! Tests of properties that hold for every input.
+//! Tests of properties of all inputs.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::identifier::key::IdentityKey;
 use crate::identifier::rejection::Rule;
 use crate::identifier::{Identifier, MAX_INPUT_BYTES, RawIdentifier, email, handle};
 
-/// Characters that the rules treat in ways of their own, and any others.
+/// Characters with special rules, and any others.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{0,20}",
@@ -73,7 +73,7 @@ proptest! {
         check_any(RawIdentifier::Url(&typed));
     }
 
-    /// The short way for ASCII gives what the rules give, or leaves the input to them.
+    /// The fast path for ASCII agrees with the rules, or does not apply.
     #[test]
     fn quick_email_is_the_same(typed in email_text()) {
         if let Some(quick) = email::quick(&typed) {
@@ -88,7 +88,7 @@ proptest! {
         }
     }
 
-    /// Ordinary input does take the short way.
+    /// Ordinary input takes the fast path.
     #[test]
     fn quick_takes_ordinary_input(
         name in "[a-zA-Z][a-zA-Z0-9+_]{0,20}",
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// Over all pairs of ASCII characters around an ordinary one, in each place that has rules.
+/// Tries all pairs of ASCII characters around an ordinary one, at each position with rules.
 #[test]
 fn quick_is_the_same_for_all_short_ascii() {
     for a in 0..128u8 {
@@ -129,7 +129,7 @@ fn same_email(typed: &str) {
 }
 
 #[test]
-fn too_long_an_input_is_refused_before_any_work() {
+fn input_beyond_the_maximum_length_is_rejected() {
     let long = "é".repeat(MAX_INPUT_BYTES / 2 + 1);
     for raw in [
         RawIdentifier::Email(&long),

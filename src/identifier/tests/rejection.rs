@@ -1,10 +1,10 @@
-//! Tests of rejections' messages.
+//! Tests of the messages of rejections.
 
 use crate::identifier::rejection::Rule;
 use crate::identifier::{Identifier, Kind, RawIdentifier};
 
 #[test]
-fn a_rejection_tells_all_but_the_value() {
+fn a_rejection_shows_everything_except_the_value() {
     let raw = RawIdentifier::Email("canary canary@example.com");
     let rejection = Identifier::parse(raw).unwrap_err();
     assert_eq!(rejection.kind(), Kind::Email);
@@ -18,7 +18,7 @@ fn a_rejection_tells_all_but_the_value() {
 }
 
 #[test]
-fn a_rejection_without_a_place_names_none() {
+fn a_rejection_without_a_position_shows_none() {
     let rejection = Identifier::parse(RawIdentifier::Handle("12")).unwrap_err();
     assert_eq!(
         rejection.to_string(),

@@ -1,4 +1,4 @@
-//! Tests of social.
+//! Tests of social accounts.
 
 use super::{broken, check_any, form};
 use crate::identifier::rejection::Rule;
@@ -9,7 +9,7 @@ fn raw<'a>(provider: &'a str, subject: &'a str) -> RawIdentifier<'a> {
 }
 
 #[test]
-fn canonical_forms() {
+fn canonical_forms_are_as_expected() {
     let longest = ("p".repeat(64), "é".repeat(127));
     let cases = [
         ("GitHub", "583231", "github/583231"),
@@ -30,7 +30,7 @@ fn canonical_forms() {
 }
 
 #[test]
-fn faults_name_rule_and_place() {
+fn rejections_have_a_rule_and_a_position() {
     let long = ("p".repeat(65), "é".repeat(128));
     let cases = [
         ("", "1", Rule::SocialProvider, None),
@@ -64,7 +64,7 @@ fn faults_name_rule_and_place() {
 }
 
 #[test]
-fn issuers_are_compared_as_they_are() {
+fn issuers_are_compared_exactly() {
     let cases = [
         ("https://accounts.google.com", "https%3A%2F%2Faccounts.google.com/42"),
         ("https://accounts.google.com/", "https%3A%2F%2Faccounts.google.com%2F/42"),

@@ -6,7 +6,7 @@ use crate::identifier::text::TextError;
 use crate::identifier::{Identifier, Kind, RawIdentifier};
 
 #[test]
-fn reads_every_kind() {
+fn every_kind_is_parsed() {
     let cases = [
         ("email:joe@example.com", RawIdentifier::Email("joe@example.com")),
         ("handle:a:b/c", RawIdentifier::Handle("a:b/c")),
@@ -29,7 +29,7 @@ fn reads_every_kind() {
 }
 
 #[test]
-fn tells_what_is_missing() {
+fn missing_parts_are_errors() {
     for (text, error) in [
         ("", TextError::NoKind),
         ("joe@example.com", TextError::NoKind),
@@ -65,7 +65,7 @@ fn debug_hides_the_value() {
 
 proptest! {
     #[test]
-    fn text_comes_back(provider in "[^/]{0,5}", value in ".{0,9}", region in "[^:]{0,3}") {
+    fn texts_round_trip(provider in "[^/]{0,5}", value in ".{0,9}", region in "[^:]{0,3}") {
         for raw in [
             RawIdentifier::Email(&value),
             RawIdentifier::Handle(&value),

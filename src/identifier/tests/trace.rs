@@ -15,7 +15,7 @@ fn step(rule: &'static str, before: &str, after: &str) -> (&'static str, String,
 }
 
 #[test]
-fn a_dry_run_shows_what_each_rule_changed() {
+fn a_dry_run_shows_the_change_of_each_rule() {
     assert_eq!(
         changes(RawIdentifier::Email("Joe.Smith@Exämple.COM")),
         [
@@ -66,7 +66,7 @@ fn a_dry_run_shows_the_guard() {
 }
 
 #[test]
-fn a_dry_run_refuses_as_a_parse_does() {
+fn a_dry_run_rejects_like_a_parse() {
     let rejection = Identifier::normalize(RawIdentifier::Handle("@@")).unwrap_err();
     assert_eq!(rejection.rule(), Rule::HandleAt);
 }

@@ -1,4 +1,4 @@
-//! Tests of url.
+//! Tests of profile URLs.
 
 use super::{broken, check_any, form};
 use crate::identifier::rejection::Rule;
@@ -9,7 +9,7 @@ fn url(typed: &str) -> String {
 }
 
 #[test]
-fn canonical_forms() {
+fn canonical_forms_are_as_expected() {
     let cases = [
         (
             "https://www.LinkedIn.com/in/joe.e.smith/?trk=x",
@@ -50,7 +50,7 @@ fn canonical_forms() {
 }
 
 #[test]
-fn faults_name_rule_and_place() {
+fn rejections_have_a_rule_and_a_position() {
     let cases = [
         ("", Rule::UrlSyntax, None),
         ("linkedin.com/in/joe", Rule::UrlSyntax, None),
@@ -86,8 +86,8 @@ fn length_is_of_the_canonical_form() {
 
 /// WHATWG's own cases (urltestdata) for http and https without a base.
 #[test]
-fn parses_as_urltestdata_says() {
-    let data = include_str!("../../../tests/data/whatwg_url.json");
+fn urltestdata_parses_as_expected() {
+    let data = include_str!("data/whatwg_url.json");
     let cases: Vec<[Option<String>; 6]> = serde_json::from_str(data).unwrap();
     let (mut accepted, mut refused) = (0, 0);
     for case in &cases {
@@ -100,14 +100,12 @@ fn parses_as_urltestdata_says() {
             Err(_) => refused += 1,
         }
         let parsed = check_any(RawIdentifier::Url(input));
-        let parsed = parsed.as_ref().map(Identifier::canonical);
-        assert_eq!(parsed, expected.as_deref(), "{input}");
+        assert_eq!(parsed.as_ref().map(Identifier::canonical), expected.as_deref(), "{input}");
     }
     assert!(accepted > 80 && refused > 100, "{accepted} {refused}");
 }
 
-/// The canonical form that our rules make of the parts that WHATWG expects; `None` if they refuse
-/// them.
+/// The canonical form of the parts that WHATWG expects; `None` if the rules reject them.
 fn expected(parts: &[Option<String>]) -> Option<String> {
     let part = |at: usize| parts[at].as_deref().unwrap_or_default();
     let [protocol, user_info, host, port, path] = [0, 1, 2, 3, 4].map(part);
@@ -120,7 +118,7 @@ fn expected(parts: &[Option<String>]) -> Option<String> {
     Some(format!("https://{host}{}", path.trim_end_matches('/')))
 }
 
-/// RFC 3986 section 6.2.2, by another way than the code under test.
+/// RFC 3986, section 6.2.2, independently of the code under test.
 fn rewrite_escapes(path: &str) -> Option<String> {
     let escape = regex::Regex::new("%([0-9A-Fa-f]{2})?").unwrap();
     if escape.find_iter(path).any(|found| found.len() == 1) {
@@ -142,7 +140,7 @@ fn rewrite_escapes(path: &str) -> Option<String> {
 
 #[test]
 #[allow(clippy::too_many_lines, reason = "a table of addresses")]
-fn a_profile_has_one_address() {
+fn the_addresses_of_a_profile_have_one_canonical_form() {
     let cases: [(&str, &[&str]); 7] = [
         (
             "https://www.linkedin.com/in/joe-smith",

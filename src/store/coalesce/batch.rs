@@ -11,7 +11,7 @@ use metrics::{Histogram, histogram};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::directory::error::{Error, ItemError};
-use crate::directory::stores::{ItemResult, Store};
+use crate::directory::stores::{ItemResult, LookUps};
 
 /// The common properties of look-ups that may share a call.
 pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
@@ -22,7 +22,7 @@ pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
     /// order.
     fn ask(
         &self,
-        store: &dyn Store,
+        store: &dyn LookUps,
         keys: &[Self::Key],
     ) -> impl Future<Output = Answered<Self::Found>> + Send;
 }
@@ -191,7 +191,7 @@ fn call_items() -> &'static Histogram {
 }
 
 /// Looks `keys` up. A panic becomes an error: it must not affect callers who wait for the next call.
-pub async fn call<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Answered<G::Found> {
+pub async fn call<G: Group>(group: &G, store: &dyn LookUps, keys: &[G::Key]) -> Answered<G::Found> {
     call_items().record(keys.len() as f64);
     let outcome = AssertUnwindSafe(group.ask(store, keys)).catch_unwind().await;
     match outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into()))) {

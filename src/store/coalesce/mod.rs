@@ -9,6 +9,7 @@ mod queue;
 mod stalled_retry;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -19,17 +20,17 @@ pub use options::Options;
 use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::stores::{Consistency, ItemResult, Resolved, Store, View};
+use crate::directory::stores::{Consistency, ItemResult, LookUps, Resolved, View};
 use crate::identifier::IdentityKey;
-use crate::store::layer::LookUpLayer;
 use batch::{Answered, Answers, Group};
 use queue::Queue;
 use stalled_retry::StalledRetry;
 
 /// A store whose look-ups share calls to the store below it. A shared call starts after all its
 /// look-ups have arrived, so each is as fresh as it would be alone. It continues if callers leave.
+/// Its answers are fresh, whatever staleness callers accept: a cache belongs above it.
 pub struct Coalesced {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn LookUps>,
     options: Options,
     owners: Arc<Queue<(Consistency, View)>>,
     users: Arc<Queue<(Tenant, View)>>,
@@ -37,7 +38,7 @@ pub struct Coalesced {
 
 impl Coalesced {
     /// Coalesces look-ups of `inner`.
-    pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
+    pub fn new(inner: Arc<dyn LookUps>, options: Options) -> Self {
         let owners = Arc::new(Queue::new(inner.clone(), options));
         let users = Arc::new(Queue::new(inner.clone(), options));
         Self { inner, options, owners, users }
@@ -46,32 +47,29 @@ impl Coalesced {
     /// Adds the same store with a short timeout, for a store on several servers of which one may hang.
     /// If a shared call stalls, each of its look-ups is retried by itself until it is answered.
     #[must_use]
-    pub fn with_short_timeout(self, store: Option<Arc<dyn Store>>) -> Self {
+    pub fn with_short_timeout(self, store: Option<Arc<dyn LookUps>>) -> Self {
         let Some(store) = store else { return self };
         let (owners, users) = (self.queue(&store), self.queue(&store));
         Self { owners, users, ..self }
     }
 
-    fn queue<G: Group>(&self, short_timeout: &Arc<dyn Store>) -> Arc<Queue<G>> {
+    fn queue<G: Group>(&self, short_timeout: &Arc<dyn LookUps>) -> Arc<Queue<G>> {
         let retry = StalledRetry::new(short_timeout.clone());
         Arc::new(Queue::new(self.inner.clone(), self.options).with_retry(retry))
     }
 }
 
 #[async_trait]
-impl LookUpLayer for Coalesced {
-    fn inner(&self) -> &dyn Store {
-        &*self.inner
-    }
-
+impl LookUps for Coalesced {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        _: Duration,
     ) -> Result<Resolved, Error> {
         if keys.is_empty() || consistency == Consistency::Linearizable {
-            return self.inner.resolve(keys, consistency, view).await;
+            return self.inner.resolve(keys, consistency, view, Duration::ZERO).await;
         }
         let Answers { found, reads } = self.owners.look_up(&(consistency, view), keys).await?;
         Ok(Resolved { found, reads })
@@ -94,8 +92,8 @@ impl Group for (Consistency, View) {
     type Key = IdentityKey;
     type Found = Found;
 
-    async fn ask(&self, store: &dyn Store, keys: &[IdentityKey]) -> Answered<Found> {
-        let Resolved { found, reads } = store.resolve(keys, self.0, self.1).await?;
+    async fn ask(&self, store: &dyn LookUps, keys: &[IdentityKey]) -> Answered<Found> {
+        let Resolved { found, reads } = store.resolve(keys, self.0, self.1, Duration::ZERO).await?;
         Ok(Answers { found, reads })
     }
 }
@@ -104,7 +102,7 @@ impl Group for (Tenant, View) {
     type Key = LocalityId;
     type Found = EncodedUser;
 
-    async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Answered<EncodedUser> {
+    async fn ask(&self, store: &dyn LookUps, ids: &[LocalityId]) -> Answered<EncodedUser> {
         // Reads of users by id are not reported, so they are not counted.
         Ok(Answers { found: store.get(&self.0, ids, self.1).await?, reads: 0 })
     }

@@ -13,7 +13,7 @@ use super::batch::{Answered, Batch, Group, LookUp, call};
 use super::options::Options;
 use super::stalled_retry::{StalledRetry, UsualLatency};
 use crate::directory::error::Error;
-use crate::directory::stores::Store;
+use crate::directory::stores::LookUps;
 
 /// The most stalled calls of one group that others need not wait for. Each of them uses resources of
 /// the store below.
@@ -26,7 +26,7 @@ const MAX_HALVINGS: usize = 16;
 const GIVEN_UP: &str = "a look-up was given up";
 
 pub struct Queue<G: Group> {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn LookUps>,
     retry: Option<StalledRetry>,
     usual: UsualLatency,
     options: Options,
@@ -37,7 +37,7 @@ pub struct Queue<G: Group> {
 }
 
 impl<G: Group> Queue<G> {
-    pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
+    pub fn new(inner: Arc<dyn LookUps>, options: Options) -> Self {
         let (retry, usual, queues) = Default::default();
         Self { inner, retry, usual, options, queues, is_shared: AtomicBool::new(true) }
     }

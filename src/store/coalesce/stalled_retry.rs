@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::batch::{Answers, Batch, Group, call};
 use crate::directory::error::Error;
-use crate::directory::stores::Store;
+use crate::directory::stores::LookUps;
 
 /// The most concurrent retries: each may hold a connection until it times out.
 const MAX_CONCURRENT_RETRIES: usize = 32;
@@ -28,12 +28,12 @@ const NO_ANSWER: &str = "a part of the store does not answer";
 /// The retries of one queue.
 pub struct StalledRetry {
     /// The store below, whose calls time out early.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn LookUps>,
     permits: Semaphore,
 }
 
 impl StalledRetry {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn LookUps>) -> Self {
         Self { store, permits: Semaphore::new(MAX_CONCURRENT_RETRIES) }
     }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::directory::stores::stored_rules::StoredRules;
+use crate::directory::stores::StoredRules;
 use crate::identifier::RULES_VERSION;
 use crate::store::embedded::error::{DegradedState, Fault, OpenError, chain};
 use crate::store::embedded::file::opener::Opener;

@@ -1,4 +1,4 @@
-//! The store, and its calls as a [`Store`].
+//! The store, and its calls as a [`Backend`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,16 +23,15 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::stores::export_snapshot::UserScan;
-use crate::directory::stores::stored_rules::StoredRules;
 use crate::directory::stores::{
-    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+    Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
+    Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
 };
 use crate::identifier::IdentityKey;
 use crate::store::embedded::error::{DegradedState, Fault};
 use crate::store::embedded::job::Job;
 use crate::store::embedded::last_seen::LastSeen;
-use crate::store::embedded::lookup::export::ExportSnapshot;
+use crate::store::embedded::lookup::export::SnapshotExport;
 use crate::store::embedded::lookup::snapshot::{Published, Snapshot, YIELD_EVERY};
 use crate::store::owner_hints::OwnerHints;
 
@@ -62,6 +61,11 @@ pub struct Embedded {
 }
 
 impl Embedded {
+    /// The capabilities of the store.
+    pub fn backend(self: &Arc<Self>) -> Backend {
+        Backend { file: Some(self.clone()), ..Backend::new(self.clone(), self.clone()) }
+    }
+
     /// The owner hints.
     pub fn hints(&self) -> Arc<OwnerHints> {
         self.hints.clone()
@@ -89,16 +93,13 @@ impl Drop for Embedded {
 }
 
 #[async_trait]
-impl Store for Embedded {
-    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.rules)
-    }
-
+impl LookUps for Embedded {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         _: Consistency,
         view: View,
+        _: Duration,
     ) -> Result<Resolved, Error> {
         let size = |found: &Found| found.user.as_bytes().len();
         let found = self.read(keys, |snapshot, key| snapshot.resolve(key, view), size).await?;
@@ -115,6 +116,13 @@ impl Store for Embedded {
         let size = |user: &EncodedUser| user.as_bytes().len();
         self.read(ids, |snapshot, id| snapshot.get(tenant, *id, view), size).await
     }
+}
+
+#[async_trait]
+impl Reads for Embedded {
+    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.rules)
+    }
 
     async fn get_snapshot(
         &self,
@@ -130,6 +138,44 @@ impl Store for Embedded {
         claims.into_iter().map(|claim| Ok(claim?)).collect()
     }
 
+    async fn check(&self) -> Result<(), Error> {
+        let (answer, checked) = oneshot::channel();
+        self.send(Job::Check(answer))?;
+        match tokio::time::timeout(CHECK_TIMEOUT, checked).await {
+            Ok(Ok(checked)) => Ok(checked?),
+            Ok(Err(_)) => Err(Fault::Closed.into()),
+            Err(_) => Err(Fault::Stuck.into()),
+        }
+    }
+}
+
+#[async_trait]
+impl Mutations for Embedded {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.queue(mutation).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.queue_all(mutations).await
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        let (time, is_to_be_kept) = self.last_seen.look(wall, Instant::now());
+        if is_to_be_kept {
+            // A failed write is in the log already.
+            let _ = self.send(Job::KeepTime);
+        }
+        Some(time)
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.on_snapshot(|snapshot| snapshot.counter(name))
+    }
+}
+
+#[async_trait]
+impl Tenants for Embedded {
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
         self.on_snapshot(|snapshot| snapshot.tenant(name))
     }
@@ -156,6 +202,63 @@ impl Store for Embedded {
         self.on_snapshot(|snapshot| snapshot.ownerless_holds(tenant, after, limit))
     }
 
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let names = self.on_snapshot(|snapshot| snapshot.all_names(tenant.as_str()))?;
+        Ok(names.page(after, limit))
+    }
+}
+
+#[async_trait]
+impl Search for Embedded {
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        self.find(tenant, lead, after, limit, view).await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.count_entries(tenant, lead, limit)
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let (mut users, mut after) = (Vec::new(), after);
+        loop {
+            let scanned = self.on_snapshot(|snapshot| {
+                snapshot.scan(tenant, after, YIELD_EVERY, Snapshot::decode)
+            })?;
+            users.extend(scanned.users);
+            after = scanned.last;
+            if after.is_none() || users.len() >= limit {
+                users.truncate(limit);
+                return Ok(users);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
+        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
+        Ok(Some(Box::new(SnapshotExport(snapshot))))
+    }
+}
+
+#[async_trait]
+impl Histories for Embedded {
     async fn history(
         &self,
         tenant: &Tenant,
@@ -188,57 +291,6 @@ impl Store for Embedded {
         self.shorten(tenant, by, place).await
     }
 
-    async fn scan(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        let (mut users, mut after) = (Vec::new(), after);
-        loop {
-            let scanned = self.on_snapshot(|snapshot| {
-                snapshot.scan(tenant, after, YIELD_EVERY, Snapshot::decode)
-            })?;
-            users.extend(scanned.users);
-            after = scanned.last;
-            if after.is_none() || users.len() >= limit {
-                users.truncate(limit);
-                return Ok(users);
-            }
-            tokio::task::yield_now().await;
-        }
-    }
-
-    async fn search(
-        &self,
-        tenant: &Tenant,
-        lead: &Lead,
-        after: Option<&Position>,
-        limit: usize,
-        view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
-        self.find(tenant, lead, after, limit, view).await
-    }
-
-    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
-        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
-        Ok(Some(Box::new(ExportSnapshot(snapshot))))
-    }
-
-    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
-        self.count_entries(tenant, lead, limit)
-    }
-
-    async fn attribute_names(
-        &self,
-        tenant: &Tenant,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<String>, Error> {
-        let names = self.on_snapshot(|snapshot| snapshot.all_names(tenant.as_str()))?;
-        Ok(names.page(after, limit))
-    }
-
     async fn expired_users(
         &self,
         now: Timestamp,
@@ -246,37 +298,5 @@ impl Store for Embedded {
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
         self.on_snapshot(|snapshot| snapshot.expired_users(now, after, limit))
-    }
-
-    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.queue(mutation).await
-    }
-
-    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        self.queue_all(mutations).await
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        let (time, is_to_be_kept) = self.last_seen.look(wall, Instant::now());
-        if is_to_be_kept {
-            // A failed write is in the log already.
-            let _ = self.send(Job::KeepTime);
-        }
-        Some(time)
-    }
-
-    #[cfg(feature = "test-entity")]
-    async fn counter(&self, name: &str) -> Result<u64, Error> {
-        self.on_snapshot(|snapshot| snapshot.counter(name))
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        let (answer, checked) = oneshot::channel();
-        self.send(Job::Check(answer))?;
-        match tokio::time::timeout(CHECK_TIMEOUT, checked).await {
-            Ok(Ok(checked)) => Ok(checked?),
-            Ok(Err(_)) => Err(Fault::Closed.into()),
-            Err(_) => Err(Fault::Stuck.into()),
-        }
     }
 }

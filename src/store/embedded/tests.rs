@@ -17,7 +17,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::directory::stores::{Consistency, Store, View};
+use crate::directory::stores::{Consistency, LookUps, Mutations, Reads, View};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::store::embedded::file::lock::FileId;
 use crate::store::embedded::file::opener::FILE;
@@ -47,8 +47,12 @@ fn creation(n: u32) -> Mutation {
 async fn exists(store: &Embedded, n: u32) -> Result<bool, Error> {
     let by_id = store.get(&Tenant::DEFAULT, &[id(n)], View::Full).await?.remove(0)?.is_some();
     let key = IdentityKey::new("default", &handle(n));
-    let by_name =
-        store.resolve(&[key], Consistency::Latest, View::Full).await?.found.remove(0)?.is_some();
+    let by_name = store
+        .resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO)
+        .await?
+        .found
+        .remove(0)?
+        .is_some();
     assert_eq!(by_id, by_name, "user {n} exists in part");
     Ok(by_id)
 }

@@ -8,9 +8,7 @@ use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::stores::usage::{
-    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
-};
+use crate::directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::{Snapshot, optional};
 use crate::store::embedded::schema::tables::{USAGE, USAGE_BATCH, USAGE_SERIES};
@@ -20,7 +18,7 @@ use crate::store::embedded::store::Embedded;
 const SWEPT_SERIES: u64 = 100;
 
 #[async_trait]
-impl UsageStore for Embedded {
+impl Usage for Embedded {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
         self.write_aside(move |transaction| add(transaction, &batch)).await
     }
@@ -72,7 +70,7 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
 }
 
 impl Snapshot {
-    /// See [`UsageStore::usage`].
+    /// See [`Usage::usage`].
     pub fn usage(&self, query: &UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Fault> {
         let series = optional(self.transaction.open_table(USAGE_SERIES))?;
         let counters = optional(self.transaction.open_table(USAGE))?;

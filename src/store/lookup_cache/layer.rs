@@ -4,14 +4,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::{Hit, LookupCache, Terms};
-use crate::directory::encoded::encoded_user::Found;
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::Error;
-use crate::directory::stores::{Consistency, ItemResult, Resolved, Store, View};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::stores::{Consistency, ItemResult, LookUps, Reads, Resolved, View};
 use crate::identifier::IdentityKey;
-use crate::store::layer::LookUpLayer;
 
 /// The counter of look-ups that may be answered from the cache.
 pub const LOOK_UPS: (&str, &str) = (
@@ -27,15 +28,16 @@ pub const BYTES: (&str, &str) = ("polynym_lookup_cache_bytes", "Bytes in the loo
 /// A store with a cache above it. Look-ups that miss at the same time share reads if `inner`
 /// coalesces look-ups: this layer adds no sharing of its own.
 pub struct Cached {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn LookUps>,
+    reads: Arc<dyn Reads>,
     cache: Arc<LookupCache>,
 }
 
 impl Cached {
-    /// Answers look-ups of `inner` from `cache`. The store below must report its own writes to the
-    /// cache by [`LookupCache::pending_write`].
-    pub fn new(inner: Arc<dyn Store>, cache: Arc<LookupCache>) -> Self {
-        Self { inner, cache }
+    /// Answers look-ups of `inner` from `cache`, by the rules that `reads` has. The store below must
+    /// report its own writes to the cache by [`LookupCache::pending_write`].
+    pub fn new(inner: Arc<dyn LookUps>, reads: Arc<dyn Reads>, cache: Arc<LookupCache>) -> Self {
+        Self { inner, reads, cache }
     }
 
     /// The terms of a look-up that the cache may answer. None for others.
@@ -48,7 +50,7 @@ impl Cached {
         if max_staleness.is_zero() || consistency == Consistency::Linearizable {
             return Ok(None);
         }
-        let rules = self.inner.rules(consistency).await?;
+        let rules = self.reads.rules(consistency).await?;
         // While identities are moved to other rules, an identifier has two keys.
         Ok(rules.next.is_none().then_some(Terms { view, rules: rules.version }))
     }
@@ -73,7 +75,7 @@ impl Cached {
         terms: Terms,
     ) -> Result<Resolved, Error> {
         let sent = self.cache.now();
-        let resolved = self.inner.resolve(keys, consistency, terms.view).await?;
+        let resolved = self.inner.resolve(keys, consistency, terms.view, Duration::ZERO).await?;
         if consistency == Consistency::Latest {
             for (key, found) in keys.iter().zip(&resolved.found) {
                 if let Ok(found) = found {
@@ -87,12 +89,8 @@ impl Cached {
 }
 
 #[async_trait]
-impl LookUpLayer for Cached {
-    fn inner(&self) -> &dyn Store {
-        &*self.inner
-    }
-
-    async fn resolve_within(
+impl LookUps for Cached {
+    async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
@@ -100,7 +98,7 @@ impl LookUpLayer for Cached {
         max_staleness: Duration,
     ) -> Result<Resolved, Error> {
         let Some(terms) = self.terms(consistency, view, max_staleness).await? else {
-            return self.inner.resolve(keys, consistency, view).await;
+            return self.inner.resolve(keys, consistency, view, max_staleness).await;
         };
 
         let hits: Vec<_> = keys.iter().map(|key| self.hit(key, terms, max_staleness)).collect();
@@ -113,6 +111,15 @@ impl LookUpLayer for Cached {
         let (mut rest, reads) = (read.found.into_iter(), read.reads);
         let found = hits.into_iter().map_while(|hit| hit.or_else(|| rest.next())).collect();
         Ok(Resolved { found, reads })
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.inner.get(tenant, ids, view).await
     }
 }
 

@@ -19,7 +19,7 @@ use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::ExpiredUser;
+use crate::directory::stores::ExpiredUser;
 use crate::identifier::IdentityKey;
 
 impl Collections {

@@ -10,7 +10,7 @@ use super::freshness::Key;
 use super::schema::{ID, IDENTITIES, by_id, claim_change, claim_document, key_value, read_claim};
 use super::transaction::{Transaction, all_there, raw};
 use crate::directory::model::claim::{Claim, ClaimWrite};
-use crate::directory::read_set::ReadSet;
+use crate::directory::mutation::read_set::ReadSet;
 use crate::identifier::IdentityKey;
 
 impl Transaction<'_> {

@@ -1,6 +1,6 @@
 //! A sharded cluster as its router shows it: shards and chunks, and the commands that cut and move
 //! chunks. Other runs and the balancer may be at the same work: every step looks first whether it
-//! is done, and is tried again where it was disturbed. Which chunks there should be is in `spread`.
+//! is done, and is tried again where it was disturbed. `presplit` computes the chunks.
 
 use std::time::Duration;
 

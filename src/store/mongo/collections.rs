@@ -11,7 +11,7 @@ use super::schema;
 use super::sessions::Sessions;
 use super::versions::Fence;
 use crate::directory::model::user::User;
-use crate::directory::read_set::Write;
+use crate::directory::mutation::read_set::Write;
 use crate::store::attribute_names::AttributeNames;
 use crate::store::lookup_cache::{LookupCache, PendingWrite};
 use crate::store::owner_hints::OwnerHints;

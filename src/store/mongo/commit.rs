@@ -14,8 +14,10 @@ use super::error::Fault;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, read_tenant, request_id};
 use super::transaction::Transaction;
 use crate::directory::error::Error;
+use crate::directory::mutation::read_set::{
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet,
+};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet};
 use crate::store::lookup_cache::PendingWrite;
 
 /// Repetitions of a commit that MongoDB does not ask for. One more answer often decides.

@@ -13,11 +13,11 @@ use super::schema::{
     key_of, needed,
 };
 use super::transaction::{Transaction, all_there};
+use crate::directory::encoded::event::{decode_ownership, encode_ownership};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::mutation::Mutation;
-use crate::directory::store::Consistency;
+use crate::directory::stores::Consistency;
 use crate::identifier::IdentityKey;
-use crate::wire::event::{decode_ownership, encode_ownership};
 
 /// The most documents of one statement: a command has at most 48 MB.
 const STATEMENT: usize = 1_000;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Mongo;
 use super::collections::Collections;
 use crate::directory::error::Error;
-use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
 use changes::{Changes, Token};
 use recent::Recent;
 
@@ -59,14 +59,14 @@ impl Mongo {
 
 #[async_trait]
 impl EventFeed for Feed {
-    async fn place(&self) -> Result<Place, Error> {
+    async fn position(&self) -> Result<ResumeToken, Error> {
         if !self.collections.fence.versions()?.has_journal() {
             return Err(Error::WatchUnsupported);
         }
         Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
     }
 
-    async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
+    async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
         let after = place_token(after)?;
         let (collections, recent) = (&self.collections, &self.recent);
         self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
@@ -101,7 +101,7 @@ impl Feed {
             token = changes.token()?;
         }
         drop(turn);
-        Ok(FeedPage { events, place: token.into_bytes() })
+        Ok(FeedPage { events, resume_token: token.into_bytes() })
     }
 }
 
@@ -130,14 +130,14 @@ async fn follow(collections: &Collections, recent: &Recent) -> Result<(), Error>
 
 /// Each event of a change with the place from which the next one follows: that of the change after
 /// its last event, and that before it after the others.
-fn places<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, Place)> {
+fn places<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, ResumeToken)> {
     let count = events.len();
     let place = |n| if n + 1 == count { after } else { before }.as_bytes().to_vec();
     events.into_iter().enumerate().map(|(n, event)| (event, place(n))).collect()
 }
 
-fn place_token(place: &Place) -> Result<Token, Error> {
+fn place_token(place: &ResumeToken) -> Result<Token, Error> {
     let token = String::from_utf8(place.clone()).ok();
     let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    token.ok_or_else(foreign_place)
+    token.ok_or_else(foreign_token)
 }

@@ -8,9 +8,9 @@ use locality_uuid::LocalityId;
 use super::collections::Collections;
 use super::error::Fault;
 use super::read::Pair;
-use crate::directory::store::{ANSWER_BYTES, Consistency, View};
+use crate::directory::encoded::encoded_user::Found;
+use crate::directory::stores::{ANSWER_BYTES, Consistency, View};
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::Found;
 
 /// The keys of a look-up with a guess, by their places, and those without.
 #[derive(Default)]

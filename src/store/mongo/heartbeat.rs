@@ -106,7 +106,8 @@ impl Heartbeat {
     pub fn time(&self, wall: Timestamp) -> Option<Timestamp> {
         let time = self.latest.borrow().reading.map(|reading| reading.present())?;
         let now = Now::compare(wall, Some(time));
-        self.ahead.store(if now.in_doubt { wall.millis_after(time) / 1_000 } else { 0 }, Relaxed);
+        self.ahead
+            .store(if now.clock_uncertain { wall.millis_after(time) / 1_000 } else { 0 }, Relaxed);
         Some(time)
     }
 

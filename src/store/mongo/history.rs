@@ -9,18 +9,18 @@ use super::collections::Collections;
 use super::error::Fault;
 use super::schema::{ID, JOURNAL, StoredUser, TAIL, WIRE, fields, id_value, needed};
 use super::tail::{Bucket, Tail, buckets_up_to};
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::encoded::event::decode_event;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::History;
+use crate::directory::stores::History;
 use crate::store::integrity::Past;
-use crate::wire::encoded_user::EncodedUser;
-use crate::wire::event::decode_event;
 
 /// The limit of a page of all events.
 const ALL: usize = u32::MAX as usize;
 
 impl Collections {
-    /// See [`Store::history`](crate::directory::store::Store::history). A place is the sequence
+    /// See [`Histories::history`](crate::directory::stores::Histories::history). A place is the sequence
     /// number of the event to go on with.
     pub async fn history(
         &self,

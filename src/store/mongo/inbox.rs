@@ -27,11 +27,11 @@ use super::schema::{
 use super::tail::bucket_id;
 use super::transaction::{Transaction, all_there, raw};
 use crate::directory::error::Error;
-use crate::directory::inbox::{Delivery, InboxChange, InboxLimits, InboxPart};
 use crate::directory::model::notice::Notice;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::{Delivery, InboxChange, InboxLimits, InboxPart};
 
 /// The inboxes of one command.
 const UPDATES: usize = 100;
@@ -48,7 +48,7 @@ pub enum Delivered {
 }
 
 impl Collections {
-    /// See [`InboxStore::begin_notice`](crate::directory::inbox::InboxStore::begin_notice).
+    /// See [`Inboxes::begin_notice`](crate::directory::stores::Inboxes::begin_notice).
     pub async fn begin_notice(
         &self,
         request: &IdempotencyKey,
@@ -120,7 +120,7 @@ impl Collections {
         }
     }
 
-    /// See [`InboxStore::holders`](crate::directory::inbox::InboxStore::holders).
+    /// See [`Inboxes::holders`](crate::directory::stores::Inboxes::holders).
     pub async fn holders(
         &self,
         notice: LocalityId,
@@ -142,7 +142,7 @@ impl Collections {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// See [`InboxStore::inboxes`](crate::directory::inbox::InboxStore::inboxes).
+    /// See [`Inboxes::inboxes`](crate::directory::stores::Inboxes::inboxes).
     pub async fn inboxes(
         &self,
         tenant: &Tenant,
@@ -157,7 +157,7 @@ impl Collections {
         Ok(is_own.then(|| [vec![user], record.private.merged].concat()))
     }
 
-    /// See [`InboxStore::inbox`](crate::directory::inbox::InboxStore::inbox).
+    /// See [`Inboxes::inbox`](crate::directory::stores::Inboxes::inbox).
     pub async fn inbox(
         &self,
         user: LocalityId,
@@ -198,7 +198,7 @@ impl Collections {
         }
     }
 
-    /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). What
+    /// See [`Inboxes::change_inbox`](crate::directory::stores::Inboxes::change_inbox). What
     /// was copied to another bucket meanwhile is looked for afterwards, from the open bucket on,
     /// and changed again.
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {

@@ -8,10 +8,10 @@ use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use super::error::Fault;
 use super::schema::{EXPIRES_AT, ID, as_id, bytes, date, fields, id_value, needed};
 use super::tail::bucket_id;
-use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits};
+use crate::directory::encoded::notice::{decode_content, encode_content};
 use crate::directory::model::notice::{Notice, NoticeContent};
 use crate::directory::model::timestamp::Timestamp;
-use crate::wire::notice::{decode_content, encode_content};
+use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits};
 
 /// Of a bucket: its notices, in the order in which they came.
 pub const NOTICES: &str = "m";

@@ -7,13 +7,13 @@ use locality_uuid::LocalityId;
 
 use super::Mongo;
 use crate::directory::error::Error;
-use crate::directory::inbox::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::{Delivery, InboxChange, InboxPart, Inboxes};
 
 #[async_trait]
-impl InboxStore for Mongo {
+impl Inboxes for Mongo {
     async fn begin_notice(
         &self,
         request: &IdempotencyKey,

@@ -8,11 +8,11 @@ use super::error::Fault;
 use super::schema::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL, bytes, fields, id_value, needed};
 use super::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
 use super::transaction::Transaction;
+use crate::directory::encoded::event::{decode_event, encode_event, sequence_of};
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::{Mutation, UserChange};
-use crate::wire::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
     /// Adds the event of a user to its history, if there is one. Returns the end of the history.
@@ -25,7 +25,7 @@ impl Transaction<'_> {
     ) -> Result<Tail, Fault> {
         let mut tail = self.users.get(&id).map(|kept| kept.tail.clone()).unwrap_or_default();
         // By then, documents with older events are gone: a history has no gaps.
-        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.in_doubt {
+        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.clock_uncertain {
             tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
         }
         let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));

@@ -17,7 +17,7 @@ use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::read_set::{ReadRequest, ReadSet};
+use crate::directory::mutation::read_set::{ReadRequest, ReadSet};
 use crate::store::searched::IndexedAttributes;
 
 impl Transaction<'_> {

@@ -83,7 +83,7 @@ pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::search::Lead;
-use crate::directory::store::Store;
+use crate::directory::stores::{Backend, LookUps};
 use crate::store::lookup_cache::LookupCache;
 use crate::store::owner_hints::OwnerHints;
 use collections::Collections;
@@ -115,7 +115,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// open that is dropped half-way, and the driver's pool keeps a place in the queue for every
 /// operation that was dropped while it waited for a connection, before those of callers who are
 /// there. Each has a task of its own, so that it goes on though its caller does not;
-/// [`resolve`](Store::resolve), which must be fast, gets one where its caller leaves.
+/// [`resolve`](LookUps::resolve), which must be fast, gets one where its caller leaves.
 #[derive(Clone)]
 pub struct Mongo {
     collections: Arc<Collections>,
@@ -184,6 +184,11 @@ impl Mongo {
         connect::disconnect(&self.collections.database).await;
     }
 
+    /// The capabilities of the store.
+    pub fn backend(self: &Arc<Self>) -> Backend {
+        Backend::new(self.clone(), self.feed())
+    }
+
     /// The guesses of keys' owners.
     pub fn hints(&self) -> &Arc<OwnerHints> {
         &self.collections.hints
@@ -201,13 +206,14 @@ impl Mongo {
     }
 
     /// On a cluster: the same store, whose look-ups fail after half a second.
-    pub fn hasty(&self) -> Option<Arc<dyn Store>> {
+    pub fn hasty(&self) -> Option<Arc<dyn LookUps>> {
         let collections = Collections {
             timeout: FAST_TIMEOUT.min(self.collections.timeout),
             ..(*self.collections).clone()
         };
         self.collections.is_routed.then(|| {
-            Arc::new(Self { collections: Arc::new(collections), ..self.clone() }) as Arc<dyn Store>
+            Arc::new(Self { collections: Arc::new(collections), ..self.clone() })
+                as Arc<dyn LookUps>
         })
     }
 

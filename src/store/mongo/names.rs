@@ -15,12 +15,12 @@ use super::collections::Collections;
 use super::error::Fault;
 use super::schema::{ID, StoredUser};
 use super::transaction::raw;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{AttributeId, KnownNames, MAX_NAMES};
-use crate::wire::encoded_user::EncodedUser;
 
 /// Of a document of names: when its tenant was created; absent where that was deleted.
 pub const SINCE: &str = "s";

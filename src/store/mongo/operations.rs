@@ -13,8 +13,8 @@ use super::error::Fault;
 use super::{DETACHED_TIMEOUT, Mongo};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
-use crate::directory::store::Store;
+use crate::directory::mutation::read_set::Outcome;
+use crate::directory::stores::Mutations;
 
 /// Mutations of one call that are carried out at once, where each has its own transaction.
 const SINGLY_AT_ONCE: usize = 8;

@@ -13,7 +13,7 @@ use super::error::Fault;
 use super::search::{by_attributes, of_tenant};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Class, Lead, Position, Range, Scalar, SearchedUser};
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::store::attribute_names::AttributeId;
 
 /// The classes of values, in their order. MongoDB compares values of one class alone.

@@ -17,11 +17,11 @@ use super::find::{Finds, documents};
 use super::freshness::Key;
 use super::moment::Moment;
 use super::schema::{REVISION, StoredUser, WIRE, id_of, id_value, key_of, read_claim};
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
+use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// Linearizable look-ups of one batch that run concurrently: each is alone in its find.
 const LINEARIZABLE_AT_ONCE: usize = 16;

@@ -11,6 +11,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::attributes::{ATTRIBUTES, attribute_array, read_attributes};
 use super::error::Fault;
 use super::tail::Tail;
+use crate::directory::encoded::attributes::encode_value;
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::ItemError;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::Claim;
@@ -19,12 +21,10 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::store::ExpiredUser;
+use crate::directory::stores::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{AttributeId, KnownNames};
 use crate::store::searched::IndexedAttributes;
-use crate::wire::attributes::encode_value;
-use crate::wire::encoded_user::EncodedUser;
 
 /// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`],
 /// [`ATTRIBUTES`].

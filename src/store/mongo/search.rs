@@ -16,7 +16,7 @@ use super::schema::{ID, REVISION, StoredUser, TENANT, WIRE, by_id, id_value, rea
 use super::validators::ATTRIBUTES_INDEX;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
-use crate::directory::store::View;
+use crate::directory::stores::View;
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::attribute_names::AttributeId;
 use crate::store::searched::fixed_attribute_id;

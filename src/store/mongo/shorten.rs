@@ -17,10 +17,10 @@ use super::schema::{
 };
 use super::tail::{Bucket, Tail, buckets_up_to};
 use super::tenant_journal::{journal_id, time_of_number};
+use crate::directory::encoded::event::time_of;
 use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::wire::event::time_of;
 
 /// Users, or ended ownerships, in one part.
 const PAGE: i64 = 500;
@@ -54,7 +54,7 @@ impl Place {
 }
 
 impl Collections {
-    /// See [`Store::shorten_history`](crate::directory::store::Store::shorten_history).
+    /// See [`Histories::shorten_history`](crate::directory::stores::Histories::shorten_history).
     pub async fn shorten_history(
         &self,
         tenant: &Tenant,

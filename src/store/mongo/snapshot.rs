@@ -16,13 +16,13 @@ use super::collections::Collections;
 use super::error::Fault;
 use super::schema::{ID, StoredUser, read_tenant};
 use super::{Mongo, SCAN_TIMEOUT};
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::user_scan::UserScan;
+use crate::directory::stores::ExportSnapshot;
 use crate::identifier::IdentityKey;
-use crate::wire::exported_user::ExportedUser;
 
 /// The store at the moment of the session's first find.
 pub struct Snapshot {
@@ -74,7 +74,7 @@ impl Snapshot {
 }
 
 #[async_trait]
-impl UserScan for Snapshot {
+impl ExportSnapshot for Snapshot {
     fn is_lasting(&self) -> bool {
         false
     }

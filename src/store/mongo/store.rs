@@ -1,6 +1,7 @@
 //! The calls of a store, each as an operation that outlives its caller.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
@@ -11,6 +12,7 @@ use super::commit_gate::CommitGate;
 use super::error::Fault;
 use super::snapshot::Snapshot;
 use super::{MIN_COMMIT_WAIT, Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -21,27 +23,22 @@ use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
+use crate::directory::mutation::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::store::{
-    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+use crate::directory::stores::{
+    Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps, Mutations,
+    Reads, Resolved, Search, StoredRules, Tenants, View,
 };
-use crate::directory::stored_rules::StoredRules;
-use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
-use crate::wire::encoded_user::EncodedUser;
 
 #[async_trait]
-impl Store for Mongo {
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.collections.fence.rules(&self.collections.database, consistency).await?)
-    }
-
+impl LookUps for Mongo {
     async fn resolve(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        _: Duration,
     ) -> Result<Resolved, Error> {
         let keys = keys.to_vec();
         self.run_here(
@@ -58,6 +55,13 @@ impl Store for Mongo {
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
         self.run(|collections| async move { collections.get(&tenant, &ids, view).await }).await
+    }
+}
+
+#[async_trait]
+impl Reads for Mongo {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.collections.fence.rules(&self.collections.database, consistency).await?)
     }
 
     async fn get_snapshot(
@@ -76,6 +80,49 @@ impl Store for Mongo {
         self.run(|collections| async move { collections.claims(&keys).await }).await
     }
 
+    async fn check(&self) -> Result<(), Error> {
+        let check = self.run(|collections| async move { collections.check().await });
+        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
+    }
+}
+
+#[async_trait]
+impl Mutations for Mongo {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        let deadline = Instant::now() + self.collections.timeout;
+        let gate = Arc::new(CommitGate::new(deadline));
+        let (collections, entry) = (self.collections.clone(), gate.clone());
+        let mut task = self
+            .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
+        let ended = match timeout_at(deadline, &mut task).await {
+            Ok(ended) => ended,
+            Err(_) if gate.close() => return Err(Fault::Late.into()),
+            Err(_) => {
+                let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
+                settled.map_err(|_| Error::from(Fault::Unanswered))?
+            }
+        };
+
+        ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.all(mutations).await
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.heartbeat.time(wall)
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        let name = name.to_owned();
+        self.run(|collections| async move { collections.counter(&name).await }).await
+    }
+}
+
+#[async_trait]
+impl Tenants for Mongo {
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
         let name = name.clone();
         self.run(|collections| async move { collections.tenant(&name).await }).await
@@ -106,6 +153,66 @@ impl Store for Mongo {
         self.run(|own| async move { own.ownerless_holds(&tenant, after, limit).await }).await
     }
 
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let (tenant, after) = (tenant.clone(), after.to_owned());
+        let names =
+            self.run(|collections| async move { collections.all_names(tenant.as_str()).await });
+        Ok(names.await?.page(&after, limit))
+    }
+}
+
+#[async_trait]
+impl Search for Mongo {
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead, after) = (tenant.clone(), lead.clone(), after.cloned());
+        self.run(|collections| async move {
+            collections.search(&tenant, &lead, after.as_ref(), limit, view).await
+        })
+        .await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead) = (tenant.clone(), lead.clone());
+        self.run(|collections| async move { collections.probe(&tenant, &lead, limit).await }).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let turn = self.walks.clone().acquire_owned().await;
+        let (collections, tenant) = (self.collections.clone(), tenant.clone());
+        let walk = self.spawn(SCAN_TIMEOUT, async move {
+            let users = collections.scan(&tenant, after, limit).await;
+            drop(turn);
+            users
+        })?;
+        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+    }
+
+    async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
+        Ok(Snapshot::take(self).await?.map(|snapshot| Box::new(snapshot) as _))
+    }
+}
+
+#[async_trait]
+impl Histories for Mongo {
     async fn history(
         &self,
         tenant: &Tenant,
@@ -148,60 +255,6 @@ impl Store for Mongo {
         Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
     }
 
-    async fn scan(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        let turn = self.walks.clone().acquire_owned().await;
-        let (collections, tenant) = (self.collections.clone(), tenant.clone());
-        let walk = self.spawn(SCAN_TIMEOUT, async move {
-            let users = collections.scan(&tenant, after, limit).await;
-            drop(turn);
-            users
-        })?;
-        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
-    }
-
-    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
-        Ok(Snapshot::take(self).await?.map(|snapshot| Box::new(snapshot) as _))
-    }
-
-    async fn search(
-        &self,
-        tenant: &Tenant,
-        lead: &Lead,
-        after: Option<&Position>,
-        limit: usize,
-        view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
-        self.check_searchable(lead)?;
-        let (tenant, lead, after) = (tenant.clone(), lead.clone(), after.cloned());
-        self.run(|collections| async move {
-            collections.search(&tenant, &lead, after.as_ref(), limit, view).await
-        })
-        .await
-    }
-
-    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
-        self.check_searchable(lead)?;
-        let (tenant, lead) = (tenant.clone(), lead.clone());
-        self.run(|collections| async move { collections.probe(&tenant, &lead, limit).await }).await
-    }
-
-    async fn attribute_names(
-        &self,
-        tenant: &Tenant,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<String>, Error> {
-        let (tenant, after) = (tenant.clone(), after.to_owned());
-        let names =
-            self.run(|collections| async move { collections.all_names(tenant.as_str()).await });
-        Ok(names.await?.page(&after, limit))
-    }
-
     async fn expired_users(
         &self,
         now: Timestamp,
@@ -209,42 +262,5 @@ impl Store for Mongo {
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
         self.run(|own| async move { own.expired_users(now, after, limit).await }).await
-    }
-
-    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        let deadline = Instant::now() + self.collections.timeout;
-        let gate = Arc::new(CommitGate::new(deadline));
-        let (collections, entry) = (self.collections.clone(), gate.clone());
-        let mut task = self
-            .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
-        let ended = match timeout_at(deadline, &mut task).await {
-            Ok(ended) => ended,
-            Err(_) if gate.close() => return Err(Fault::Late.into()),
-            Err(_) => {
-                let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
-                settled.map_err(|_| Error::from(Fault::Unanswered))?
-            }
-        };
-
-        ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
-    }
-
-    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        self.all(mutations).await
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.heartbeat.time(wall)
-    }
-
-    #[cfg(feature = "test-entity")]
-    async fn counter(&self, name: &str) -> Result<u64, Error> {
-        let name = name.to_owned();
-        self.run(|collections| async move { collections.counter(&name).await }).await
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        let check = self.run(|collections| async move { collections.check().await });
-        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
     }
 }

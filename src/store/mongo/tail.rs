@@ -9,12 +9,12 @@ use prost::Message;
 
 use super::error::Fault;
 use super::schema::{EVENTS, EXPIRES_AT, ID, bytes, date, fields, needed};
-use crate::directory::journal::beginning;
+use crate::directory::encoded::event::{encode_event, time_of};
 use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::wire::event::{encode_event, time_of};
+use crate::directory::mutation::journal::beginning;
 
 /// The most events of a tail, and the most bytes of them, but for the newest event.
 const MOST: usize = 8;

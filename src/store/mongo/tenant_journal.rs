@@ -16,10 +16,10 @@ use super::error::Fault;
 use super::schema::{EVENTS, EXPIRES_AT, ID, JOURNAL, date, fields, needed};
 use super::tail::{Bucket, bucket_id, encode_bucket};
 use super::transaction::Transaction;
+use crate::directory::encoded::tenant_event::{decode_tenant_event, encode_tenant_event};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
-use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
 
 /// The bits of an event's number that are random. Those above are its time in milliseconds.
 const RANDOM_BITS: u32 = 20;
@@ -49,7 +49,7 @@ impl Transaction<'_> {
 }
 
 impl Collections {
-    /// See [`Store::tenant_history`](crate::directory::store::Store::tenant_history).
+    /// See [`Histories::tenant_history`](crate::directory::stores::Histories::tenant_history).
     pub async fn tenant_history(
         &self,
         tenant: &Tenant,

@@ -15,7 +15,9 @@ use super::schema::StoredRequest;
 use super::transaction::Transaction;
 use crate::directory::model::claim::ClaimWrite;
 use crate::directory::mutation::Mutation;
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
+use crate::directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
 use crate::identifier::IdentityKey;
 use crate::store::searched::IndexedAttributes;
 

@@ -23,11 +23,11 @@ use super::schema::{
 };
 use super::tail::Tail;
 use super::versions::Versions;
-use crate::directory::inbox::InboxLimits;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
+use crate::directory::stores::InboxLimits;
 use crate::store::searched::IndexedAttributes;
 
 pub struct Transaction<'c> {

@@ -20,7 +20,7 @@ use super::schema::{META, MOVING};
 use super::supported::{JOURNALED, Supported, TOKENS};
 use super::versions::{Fence, LEASE, Versions};
 use super::{Mongo, Options};
-use crate::directory::service::moving::move_all;
+use crate::directory::service::renormalization::move_all::move_all;
 use crate::identifier::Rules;
 
 /// The pause between the announcement of a move of identities and its begin: by then each server
@@ -162,7 +162,7 @@ impl Upgrade<'_> {
         let what = if dry_run { "can be moved" } else { "were moved" };
         let say =
             |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
-        let problems = move_all(store.clone(), self.rules, dry_run, &say).await;
+        let problems = move_all(store.backend(), self.rules, dry_run, &say).await;
         let problems = problems.map_err(|error| OpenError::Failed(error.to_string()))?;
         for problem in &problems {
             (self.progress)(&problem.to_string());

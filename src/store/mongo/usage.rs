@@ -22,9 +22,7 @@ use super::error::Fault;
 use super::schema::{EXPIRES_AT, ID, TENANT, USAGE, date, fields, id_value, needed};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::usage::{
-    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
-};
+use crate::directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery};
 
 /// Of counters: the name of the caller.
 pub const CALLER: &str = "c";
@@ -79,7 +77,7 @@ fn millis(resolution: Resolution) -> i64 {
 }
 
 #[async_trait]
-impl UsageStore for Mongo {
+impl Usage for Mongo {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
         self.run(|collections| async move { collections.add_usage(&batch).await }).await
     }
@@ -90,7 +88,7 @@ impl UsageStore for Mongo {
 }
 
 impl Collections {
-    /// See [`UsageStore::add_usage`].
+    /// See [`Usage::add_usage`].
     pub async fn add_usage(&self, batch: &UsageBatch) -> Result<(), Fault> {
         let updates = batch
             .counts
@@ -118,7 +116,7 @@ impl Collections {
         Ok(refused.into_iter().filter_map(|n| updates.get(n).cloned()).collect())
     }
 
-    /// See [`UsageStore::usage`].
+    /// See [`Usage::usage`].
     pub async fn usage(&self, query: &UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Fault> {
         let resolution = query.resolution;
         let first = place(resolution, query.from).period;

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::error::{Fault, OpenError};
 use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA, number};
 use super::supported::{BEGUN, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION};
-use crate::directory::store::Consistency;
-use crate::directory::stored_rules::StoredRules;
+use crate::directory::stores::Consistency;
+use crate::directory::stores::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 use crate::store::measured::set_versions;
 

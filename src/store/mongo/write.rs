@@ -12,8 +12,10 @@ use super::freshness::{Freshness, Key};
 use super::transaction::Transaction;
 use super::versions::Versions;
 use crate::directory::error::Error;
+use crate::directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::store::searched::IndexedAttributes;
 
 /// Why an attempt at a mutation came to nothing, or may have.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Error, Now, State, Store, Tenant, Timestamp, View, check_history, owners_at,
+    Backend, Error, Now, State, Tenant, Timestamp, View, check_history, owners_at,
 };
 use polynym::identifier::IdentityKey;
 
@@ -107,7 +107,7 @@ impl Owners {
     pub async fn compare(
         &self,
         world: &ReferenceModel,
-        store: &dyn Store,
+        store: &Backend,
         now: Timestamp,
     ) -> Result<(), Failure> {
         for name in TENANTS {
@@ -147,13 +147,13 @@ fn owned(world: &ReferenceModel) -> BTreeMap<IdentityKey, LocalityId> {
 /// Fails unless the events of each user lead back to nothing, and no one else has events.
 pub async fn compare_events(
     world: &ReferenceModel,
-    store: &dyn Store,
+    store: &Backend,
     known: &[LocalityId],
 ) -> Result<(), Failure> {
     for id in known {
         let Some(person) = world.people.get(id) else {
             for name in TENANTS {
-                let history = store.history(&tenant(name)?, *id, None, 1).await?;
+                let history = store.histories.history(&tenant(name)?, *id, None, 1).await?;
                 ensure(history.is_none(), "a history of nobody")?;
             }
             continue;
@@ -164,14 +164,14 @@ pub async fn compare_events(
 }
 
 async fn check_user(
-    store: &dyn Store,
+    store: &Backend,
     tenant: &Tenant,
     id: LocalityId,
     user: &polynym::directory::User,
 ) -> Result<(), Failure> {
     let (mut events, mut place) = (Vec::new(), None);
     loop {
-        let history = store.history(tenant, id, place, EVENTS).await?;
+        let history = store.histories.history(tenant, id, place, EVENTS).await?;
         let history = history.ok_or("a user without a history")?;
         ensure(history.events.len() <= EVENTS, "more events than asked for")?;
         events.extend(history.events);

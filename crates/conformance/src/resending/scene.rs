@@ -170,7 +170,11 @@ impl<'f> Scene<'f> {
     async fn hold(&self) -> Result<(), Failure> {
         self.change(self.joe, link("handle:held")?).await?;
         let mutation = self.mutation(MutationKind::User(self.joe, unlink("handle:held")?));
-        self.f.store.mutate(Mutation { policies: Arc::new(holding(10)), ..mutation }).await?;
+        self.f
+            .store
+            .mutations
+            .mutate(Mutation { policies: Arc::new(holding(10)), ..mutation })
+            .await?;
         Ok(())
     }
 
@@ -179,12 +183,12 @@ impl<'f> Scene<'f> {
     }
 
     async fn change(&self, id: LocalityId, change: UserChange) -> Result<(), Failure> {
-        self.f.store.mutate(self.mutation(MutationKind::User(id, change))).await?;
+        self.f.store.mutations.mutate(self.mutation(MutationKind::User(id, change))).await?;
         Ok(())
     }
 
     async fn change_tenant(&self, change: TenantChange) -> Result<(), Failure> {
-        self.f.store.mutate(self.mutation(MutationKind::Tenant(change))).await?;
+        self.f.store.mutations.mutate(self.mutation(MutationKind::Tenant(change))).await?;
         Ok(())
     }
 
@@ -201,11 +205,11 @@ impl<'f> Scene<'f> {
     }
 
     async fn user(&self, id: LocalityId) -> Result<Option<User>, Failure> {
-        Ok(decoded::users(&*self.f.store, &self.tenant, &[id]).await?.into_iter().next().flatten())
+        Ok(decoded::users(&self.f.store, &self.tenant, &[id]).await?.into_iter().next().flatten())
     }
 
     pub async fn tenant(&self) -> Result<TenantRecord, Failure> {
-        Ok(self.f.store.tenant(&self.tenant).await?.ok_or("the tenant is gone")?)
+        Ok(self.f.store.tenants.tenant(&self.tenant).await?.ok_or("the tenant is gone")?)
     }
 
     /// All that a second time could change.
@@ -223,9 +227,13 @@ impl<'f> Scene<'f> {
             .map(|name| key(self.tenant.as_str(), name))
             .collect::<Result<Vec<IdentityKey>, _>>()?;
         let ids: Vec<_> = [self.joe, self.eve, self.pip].into_iter().chain(self.created).collect();
-        let users = decoded::users(&*self.f.store, &self.tenant, &ids).await?;
+        let users = decoded::users(&self.f.store, &self.tenant, &ids).await?;
 
-        Ok((users, self.f.store.claims(&keys).await?, self.f.store.tenant(&self.tenant).await?))
+        Ok((
+            users,
+            self.f.store.reads.claims(&keys).await?,
+            self.f.store.tenants.tenant(&self.tenant).await?,
+        ))
     }
 }
 

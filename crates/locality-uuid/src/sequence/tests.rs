@@ -1,5 +1,5 @@
-//! The shared state at the points where an id could repeat: window changes, clocks that step back,
-//! and the wrap of the position.
+//! Tests of the shared state where an id could repeat: window changes, clocks that step back, and
+//! the wrap of the position.
 
 use std::collections::HashSet;
 
@@ -40,7 +40,7 @@ fn a_window_change_moves_to_the_start_of_the_new_window() {
 }
 
 #[test]
-fn a_clock_that_steps_into_an_old_window_does_not_start_it_again() {
+fn a_clock_that_steps_into_an_old_window_does_not_restart_it() {
     let sequence = Sequence::new(Order::Sequential);
     sequence.draw(WINDOW + 5);
     sequence.draw(2 * WINDOW + 5);
@@ -50,7 +50,7 @@ fn a_clock_that_steps_into_an_old_window_does_not_start_it_again() {
 }
 
 #[test]
-fn a_clock_that_steps_back_within_ten_seconds_is_believed() {
+fn a_step_back_within_ten_seconds_is_written() {
     let sequence = Sequence::new(Order::Variable(0));
     assert_eq!(sequence.draw(19_999).millis, 19_999);
     assert_eq!(sequence.draw(10_001).millis, 10_001);
@@ -82,7 +82,7 @@ fn a_wrap_in_the_last_tick_of_a_window_moves_to_the_next_window() {
 }
 
 #[test]
-fn a_wrap_that_meets_a_clock_which_has_moved_on_loses_no_counter() {
+fn a_wrap_after_a_clock_advance_loses_no_counter() {
     let sequence = at(Order::Variable(0), 5, u32::MAX);
     let wrapped = sequence.draw(123_456);
     let expected = Draw { counter: 0, millis: 123_456 };
@@ -94,22 +94,18 @@ fn the_increment_and_the_number_of_counters_have_no_common_factor() {
     assert_eq!(INCREMENT % 2, 1);
 }
 
-/// Clocks that jump among a few windows, ticks and milliseconds, so that a sequence which trusted
-/// them would soon give the same pair twice.
+/// Clocks that jump among a few windows, ticks and milliseconds, so that a sequence that trusted
+/// them would soon repeat a pair.
 fn wild_clock() -> impl Strategy<Value = Vec<u64>> {
-    let moment = (0..4u64, 0..3u64, 0..2u64)
+    let time = (0..4u64, 0..3u64, 0..2u64)
         .prop_map(|(window, tick, milli)| window * WINDOW + tick * MILLIS_OF_TICK + milli);
-    prop::collection::vec(moment, 1..200)
-}
-
-fn orders() -> impl Strategy<Value = bool> {
-    any::<bool>()
+    prop::collection::vec(time, 1..200)
 }
 
 proptest! {
     #[test]
-    fn no_pair_comes_twice_under_a_wild_clock(
-        variable in orders(),
+    fn no_pair_repeats_under_a_wild_clock(
+        variable in any::<bool>(),
         to_wrap in 0..50u32,
         clock in wild_clock(),
     ) {
@@ -126,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_clock_that_runs_is_written_as_it_is(steps in prop::collection::vec(0..20_000u64, 1..100)) {
+    fn a_running_clock_is_written_unchanged(steps in prop::collection::vec(0..20_000u64, 1..100)) {
         let sequence = Sequence::new(Order::Sequential);
         let mut now = 1_700_000_000_000;
         for step in steps {

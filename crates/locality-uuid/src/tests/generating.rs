@@ -1,4 +1,4 @@
-//! Ids as they come from a generator.
+//! Tests of generators.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::id::LocalityId;
 const WINDOW: u64 = 1_367_110_800_000;
 const TEN_MINUTES: u64 = 600_000;
 
-/// A generator whose clock is the number that comes with it.
+/// A generator with a settable clock.
 fn with_clock(mode: Mode, process_id: u16) -> (Generator, Arc<AtomicU64>) {
     let time = Arc::new(AtomicU64::new(WINDOW));
     let clock = Arc::clone(&time);
@@ -29,7 +29,7 @@ fn texts(ids: &Generator, n: usize) -> Vec<String> {
     (0..n).map(|_| ids.next_id().to_string()).collect()
 }
 
-/// Sorts in small groups: a debug build takes several times as long for the whole at once.
+/// Sorts in small groups, which is several times faster in a debug build.
 fn assert_distinct(ids: &[LocalityId]) {
     let mut groups = vec![Vec::new(); 1 << 16];
     for id in ids {
@@ -39,11 +39,11 @@ fn assert_distinct(ids: &[LocalityId]) {
     for group in &mut groups {
         group.sort_unstable();
         let twice = group.windows(2).find(|pair| pair[0] == pair[1]);
-        assert_eq!(twice, None, "an id came twice");
+        assert_eq!(twice, None, "an id is repeated");
     }
 }
 
-/// The ids that `threads` threads draw, `n` in all.
+/// Draws `n` ids on `threads` threads.
 fn draw_in_parallel(ids: &Generator, threads: usize, n: usize) -> Vec<LocalityId> {
     let draw = || -> Vec<_> { (0..n / threads).map(|_| ids.next_id()).collect() };
     thread::scope(|scope| {
@@ -54,13 +54,13 @@ fn draw_in_parallel(ids: &Generator, threads: usize, n: usize) -> Vec<LocalityId
 }
 
 #[test]
-fn a_whole_id_has_every_field_in_its_place() {
+fn an_id_has_its_fields_in_order() {
     let (ids, _) = with_clock(Mode::Variable, 0x314a);
     assert_eq!(ids.next_id().to_string(), "5bcb4db0-314a-bd53-7a50-013e4e275280");
 }
 
 #[test]
-fn variable_mode_goes_on_as_the_originals_do() {
+fn variable_mode_continues_like_the_original() {
     let (ids, _) = with_clock(Mode::Variable, 1);
     let texts = texts(&ids, 4);
     assert!(texts[0].starts_with("5bcb4db0"));
@@ -86,7 +86,7 @@ fn sequential_mode_starts_from_the_published_window() {
 }
 
 #[test]
-fn sequential_generators_meet_in_every_window() {
+fn sequential_generators_start_every_window_alike() {
     let (one, one_time) = with_clock(Mode::Sequential, 1);
     let (two, two_time) = with_clock(Mode::Sequential, 2);
     for window in 0..20 {
@@ -95,7 +95,7 @@ fn sequential_generators_meet_in_every_window() {
         let (first, second) = (one.next_id(), two.next_id());
         assert_eq!(first.sequential_counter(), second.sequential_counter());
         assert_ne!(first, second);
-        // One of them makes many more ids than the other and must come back.
+        // One of them makes many more ids in this window.
         texts(&one, 100);
     }
 }
@@ -118,7 +118,7 @@ fn a_clock_that_steps_back_repeats_no_id() {
         let (ids, time) = with_clock(mode, 1);
         let mut drawn = Vec::new();
         for step in 0..3_000u64 {
-            // Forth and back over six windows, to the same milliseconds each time.
+            // Swings over six windows, to the same milliseconds each time.
             let swing = (step * 7 % 12) * TEN_MINUTES / 2;
             time.store(WINDOW + swing, Ordering::Relaxed);
             drawn.extend((0..10).map(|_| ids.next_id()));
@@ -141,7 +141,7 @@ fn threads_under_a_wild_clock_repeat_no_id() {
 }
 
 #[test]
-fn threads_that_all_move_the_clock_on_repeat_no_id() {
+fn threads_that_advance_the_clock_repeat_no_id() {
     for mode in [Mode::Variable, Mode::Sequential] {
         let time = AtomicU64::new(WINDOW);
         let ten_seconds_a_call = move || time.fetch_add(10_000, Ordering::Relaxed);
@@ -169,12 +169,12 @@ fn first_bytes_are_spread_evenly() {
     let expected = DRAWN as f64 / 256.0;
     let chi_squared: f64 = counts.iter().map(|n| (n - expected).powi(2) / expected).sum();
     println!("chi-squared of the first byte: {chi_squared:.3}");
-    // 255 degrees of freedom: random bytes stay below in 999 of 1,000 cases.
+    // At 255 degrees of freedom, 999 of 1,000 random samples stay below this.
     assert!(chi_squared < 330.5, "{chi_squared}");
 }
 
 #[test]
-fn the_timestamp_is_the_time() {
+fn the_timestamp_is_the_current_time() {
     let millis = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
     let ids = Generator::new(Mode::Variable);
     for _ in 0..1_000 {
@@ -185,7 +185,7 @@ fn the_timestamp_is_the_time() {
 }
 
 #[test]
-fn starts_are_drawn_at_random() {
+fn starts_are_random() {
     let first = || Generator::new(Mode::Variable).next_id().counter();
     assert_ne!((first(), first()), (first(), first()));
 }

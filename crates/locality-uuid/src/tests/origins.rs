@@ -1,19 +1,19 @@
-//! Process and node: the MACs that count, and what is drawn.
+//! Tests of the process and node fields.
 
 use std::fs;
 use std::path::Path;
 
 use crate::generator::{Generator, Mode};
-use crate::origin::{counts_process_ids, node_of_interfaces, node_of_mac};
+use crate::origin::{is_first_namespace, node_of_interfaces, node_of_mac};
 
 #[test]
-fn a_mac_from_its_maker_gives_its_last_28_bits() {
+fn the_node_is_the_last_28_bits_of_a_unique_mac() {
     assert_eq!(node_of_mac("00:1b:2d:53:7a:50"), Some(0xd53_7a50));
     assert_eq!(node_of_mac("3C:22:FB:FF:FF:FF"), Some(0xbff_ffff));
 }
 
 #[test]
-fn made_up_and_malformed_macs_give_nothing() {
+fn other_macs_are_ignored() {
     let unusable = [
         "00:00:00:00:00:00",
         "02:42:ac:11:00:02",
@@ -32,7 +32,7 @@ fn made_up_and_malformed_macs_give_nothing() {
 }
 
 #[test]
-fn the_first_usable_interface_by_name_counts() {
+fn the_first_usable_interface_by_name_is_used() {
     let folder = std::env::temp_dir().join(format!("polynym-interfaces-{}", std::process::id()));
     let interfaces = [
         ("docker0", "02:42:ac:11:00:02\n"),
@@ -53,13 +53,13 @@ fn the_first_usable_interface_by_name_counts() {
 }
 
 #[test]
-fn process_ids_count_outside_containers_alone() {
-    assert!(counts_process_ids(Path::new("pid:[4026531836]")));
-    assert!(!counts_process_ids(Path::new("pid:[4026532281]")));
+fn only_the_first_namespace_is_used() {
+    assert!(is_first_namespace(Path::new("pid:[4026531836]")));
+    assert!(!is_first_namespace(Path::new("pid:[4026532281]")));
 }
 
 #[test]
-fn what_is_given_is_written() {
+fn configured_fields_are_written() {
     let ids = Generator::builder(Mode::Variable).process_id(0xffff).node(0x7fff_fff1).build();
     let id = ids.next_id();
     assert_eq!(id.process_id(), Some(0xffff));
@@ -78,7 +78,7 @@ fn generators_of_one_process_differ_in_process_or_node() {
 }
 
 #[test]
-fn drawn_fields_use_all_their_bits() {
+fn random_fields_use_all_their_bits() {
     let ids = (0..200).map(|_| {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         ids.next_id()
@@ -94,7 +94,7 @@ fn drawn_fields_use_all_their_bits() {
 }
 
 #[test]
-fn a_given_node_stays_beside_a_drawn_process_id() {
+fn a_configured_node_is_combined_with_a_random_process_id() {
     let drawn = || {
         let ids = Generator::builder(Mode::Variable).node(7).random_origin();
         ids.build().next_id()

@@ -1,4 +1,4 @@
-//! The fields of an id, and its forms.
+//! Tests of the fields and forms of ids.
 
 use proptest::prelude::*;
 use serde_test::{Configure, Token, assert_de_tokens_error, assert_tokens};
@@ -16,7 +16,7 @@ fn id(text: &str) -> LocalityId {
 }
 
 #[test]
-fn accessors_of_the_published_example() {
+fn the_published_example_has_its_fields() {
     let id = id(EXAMPLE);
     assert_eq!(id.version(), 0xb);
     assert_eq!(id.counter(), Some(3_488_672_514));
@@ -40,7 +40,7 @@ fn other_versions_have_no_fields() {
 }
 
 #[test]
-fn upper_case_is_read_and_lower_case_written() {
+fn both_cases_are_parsed_and_lower_case_is_written() {
     let upper = id(&EXAMPLE.to_uppercase());
     assert_eq!(upper.to_string(), EXAMPLE);
     assert_eq!(format!("{upper:?}"), EXAMPLE);
@@ -49,7 +49,7 @@ fn upper_case_is_read_and_lower_case_written() {
 }
 
 #[test]
-fn faults_are_named() {
+fn malformed_texts_are_errors() {
     let fault = |text: &str| text.parse::<LocalityId>().unwrap_err();
     assert_eq!(fault(""), ParseIdError::Length(0));
     assert_eq!(fault(&EXAMPLE[1..]), ParseIdError::Length(35));
@@ -62,14 +62,14 @@ fn faults_are_named() {
 }
 
 #[test]
-fn fault_texts_count_from_one() {
+fn error_messages_count_from_one() {
     assert_eq!(ParseIdError::Digit(0).to_string(), "character 1 of the id is not a hex digit");
     assert_eq!(ParseIdError::Hyphen(8).to_string(), "an id has a hyphen as character 9");
     assert_eq!(ParseIdError::Length(3).to_string(), "an id has 36 characters, not 3");
 }
 
 #[test]
-fn serde_is_text_for_people_and_bytes_for_machines() {
+fn serde_uses_text_if_human_readable_and_bytes_otherwise() {
     const BYTES: &[u8; 16] = b"\x20\xbe\x0f\xfc\x31\x4a\xbd\x53\x7a\x50\x01\x3a\x65\xca\x76\xd2";
     assert_tokens(&id(EXAMPLE).readable(), &[Token::Str(EXAMPLE)]);
     assert_tokens(&id(EXAMPLE).compact(), &[Token::Bytes(BYTES)]);
@@ -85,7 +85,7 @@ fn serde_is_text_for_people_and_bytes_for_machines() {
 }
 
 #[test]
-fn split_points_are_the_bounds_of_equal_ranges() {
+fn split_points_bound_equal_ranges() {
     assert_eq!(split_points(0), []);
     assert_eq!(split_points(1), []);
     assert_eq!(split_points(2), [id("80000000-0000-0000-0000-000000000000")]);
@@ -96,17 +96,17 @@ fn split_points_are_the_bounds_of_equal_ranges() {
 
 proptest! {
     #[test]
-    fn text_reads_back(bytes: [u8; 16], upper: bool) {
+    fn texts_round_trip(bytes: [u8; 16], upper: bool) {
         let id = LocalityId::from(bytes);
-        let text = id.to_string();
-        let text = if upper { text.to_uppercase() } else { text };
+        let lower = id.to_string();
+        let text = if upper { lower.to_uppercase() } else { lower };
         prop_assert_eq!(text.len(), TEXT_LEN);
         prop_assert_eq!(text.parse(), Ok(id));
         prop_assert_eq!(<[u8; 16]>::from(id), bytes);
     }
 
     #[test]
-    fn any_text_is_read_as_uuid_does_or_refused(text in "[0-9a-fA-FgG-]{34,38}|\\PC{0,40}") {
+    fn any_text_is_parsed_as_by_uuid_or_rejected(text in "[0-9a-fA-FgG-]{34,38}|\\PC{0,40}") {
         let parsed = text.parse::<LocalityId>();
         if text.len() == TEXT_LEN {
             prop_assert_eq!(parsed.ok().map(Uuid::from), Uuid::parse_str(&text).ok());
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn one_wrong_character_is_found(bytes: [u8; 16], at in 0..TEXT_LEN, wrong in "[g-z :_]") {
+    fn an_invalid_character_is_located(bytes: [u8; 16], at in 0..TEXT_LEN, wrong in "[g-z :_]") {
         let mut text = LocalityId::from(bytes).to_string();
         text.replace_range(at..=at, &wrong);
         let expected = match at {

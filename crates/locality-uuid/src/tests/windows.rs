@@ -1,4 +1,4 @@
-//! Ten-minute windows.
+//! Tests of ten-minute windows.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn label_of(seconds: u64) -> String {
 }
 
 #[test]
-fn the_published_window() {
+fn the_published_window_has_its_label_and_start() {
     // 2013-04-28T01:00:00Z
     let window = 1_367_110_800 / SECONDS;
     assert_eq!(label(window), *b"20130428010");
@@ -17,7 +17,7 @@ fn the_published_window() {
 }
 
 #[test]
-fn labels_of_days_that_calendars_get_wrong() {
+fn leap_days_and_ends_of_years_have_correct_labels() {
     assert_eq!(label_of(0), "19700101000");
     assert_eq!(label_of(951_782_400), "20000229000");
     assert_eq!(label_of(951_868_800 - 1), "20000229235");
@@ -30,7 +30,7 @@ fn labels_of_days_that_calendars_get_wrong() {
 }
 
 #[test]
-fn every_day_for_four_centuries_follows_the_one_before() {
+fn four_centuries_of_days_are_in_order() {
     let leap = |y: u32| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
     let (mut year, mut month, mut day) = (1970, 1, 1);
     for days in 0..146_097 {

@@ -7,7 +7,7 @@ use prost::Message;
 use tokio::time::{Instant, timeout_at};
 
 use crate::directory::error::Error;
-use crate::directory::stores::feed::{EventFeed, FeedPage, Place, foreign_place};
+use crate::directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::Snapshot;
 use crate::store::embedded::schema::event::StoredEvent;
@@ -32,7 +32,7 @@ struct Cursor {
 
 #[async_trait]
 impl EventFeed for Embedded {
-    async fn place(&self) -> Result<Place, Error> {
+    async fn position(&self) -> Result<ResumeToken, Error> {
         let place = self.on_journal(|snapshot| {
             let number = snapshot.next_event()?;
             let before = snapshot.event_row(number.wrapping_sub(1))?;
@@ -42,14 +42,14 @@ impl EventFeed for Embedded {
         Ok(place?.encode_to_vec())
     }
 
-    async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
-        let place = Cursor::decode(&**after).map_err(|_| foreign_place())?;
+    async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
+        let place = Cursor::decode(&**after).map_err(|_| foreign_token())?;
         let deadline = Instant::now() + patience;
         let mut commits = self.commits.clone();
         loop {
             commits.mark_unchanged();
             let page = self.on_journal(|snapshot| snapshot.events_after(&place))?;
-            let page = page.ok_or_else(foreign_place)?;
+            let page = page.ok_or_else(foreign_token)?;
             if !page.events.is_empty() {
                 return Ok(page);
             }
@@ -91,7 +91,7 @@ impl Snapshot {
                 break;
             }
         }
-        Ok(Some(FeedPage { events, place: Cursor { number, before }.encode_to_vec() }))
+        Ok(Some(FeedPage { events, resume_token: Cursor { number, before }.encode_to_vec() }))
     }
 }
 

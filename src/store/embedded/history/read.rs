@@ -20,8 +20,8 @@ use crate::store::integrity::Past;
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
 
 impl Snapshot {
-    /// See [`Store::history`](crate::directory::stores::Store::history). `place` is the number of an
-    /// event.
+    /// See [`Histories::history`](crate::directory::stores::Histories::history). `place` is the
+    /// number of an event.
     pub fn history(
         &self,
         tenant: &Tenant,
@@ -52,7 +52,7 @@ impl Snapshot {
         Ok(Some(history))
     }
 
-    /// See [`Store::tenant_history`](crate::directory::stores::Store::tenant_history).
+    /// See [`Histories::tenant_history`](crate::directory::stores::Histories::tenant_history).
     pub fn tenant_history(
         &self,
         tenant: &Tenant,

@@ -27,7 +27,7 @@ struct ShorteningPart {
 }
 
 impl Embedded {
-    /// See [`Store::shorten_history`](crate::directory::stores::Store::shorten_history).
+    /// See [`Histories::shorten_history`](crate::directory::stores::Histories::shorten_history).
     pub(crate) async fn shorten(
         &self,
         tenant: &Tenant,

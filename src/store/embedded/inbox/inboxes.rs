@@ -8,7 +8,7 @@ use redb::{ReadableTable, Table, TableError, WriteTransaction};
 use crate::directory::encoded::notice::{decode_content, encode_content};
 use crate::directory::model::notice::Notice;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::stores::inboxes::{InboxChange, InboxEntry, InboxLimits};
+use crate::directory::stores::{InboxChange, InboxEntry, InboxLimits};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
 

@@ -11,7 +11,7 @@ use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::stores::inboxes::{Delivery, InboxChange, InboxPart, InboxStore};
+use crate::directory::stores::{self, Delivery, InboxChange, InboxPart};
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::inbox::inboxes::{EntryRecord, Inboxes, keys_of};
 use crate::store::embedded::lookup::snapshot::{Snapshot, optional};
@@ -26,7 +26,7 @@ use crate::store::embedded::version::INBOXED;
 const MAX_SWEPT: usize = 4;
 
 #[async_trait]
-impl InboxStore for Embedded {
+impl stores::Inboxes for Embedded {
     async fn begin_notice(
         &self,
         request: &IdempotencyKey,
@@ -127,7 +127,7 @@ fn deliver(
 }
 
 impl Snapshot {
-    /// See [`InboxStore::inboxes`].
+    /// See [`stores::Inboxes::inboxes`].
     fn inboxes(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<Vec<LocalityId>>, Fault> {
         let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let stored = StoredUser::read(record.value())?;
@@ -138,7 +138,7 @@ impl Snapshot {
         Ok(Some([vec![id], merged].concat()))
     }
 
-    /// See [`InboxStore::inbox`].
+    /// See [`stores::Inboxes::inbox`].
     fn inbox(
         &self,
         user: LocalityId,

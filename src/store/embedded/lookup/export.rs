@@ -12,15 +12,15 @@ use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::stores::export_snapshot::UserScan;
+use crate::directory::stores::ExportSnapshot;
 use crate::identifier::IdentityKey;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::lookup::snapshot::{Snapshot, YIELD_EVERY};
 
 /// All users at one commit.
-pub struct ExportSnapshot(pub Arc<Snapshot>);
+pub struct SnapshotExport(pub Arc<Snapshot>);
 
-impl ExportSnapshot {
+impl SnapshotExport {
     /// Reads from the snapshot. The database panics on an invalid page that it trusts.
     fn read<T>(&self, read: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
         catch_unwind(AssertUnwindSafe(|| read(&self.0))).unwrap_or(Err(Fault::Panicked))
@@ -28,7 +28,7 @@ impl ExportSnapshot {
 }
 
 #[async_trait]
-impl UserScan for ExportSnapshot {
+impl ExportSnapshot for SnapshotExport {
     fn is_lasting(&self) -> bool {
         true
     }

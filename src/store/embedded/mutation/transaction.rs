@@ -18,7 +18,7 @@ use crate::directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::stores::inboxes::InboxLimits;
+use crate::directory::stores::InboxLimits;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::KnownNames;
 use crate::store::embedded::error::Fault;

@@ -8,9 +8,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::encoded::exported_user::ExportedUser;
-use crate::directory::encoded::{attributes, encoded_user, fields};
+use crate::directory::encoded::{attributes, encoded_user};
 use crate::directory::model::record::Record;
-use crate::directory::model::unknown::Unknown;
+use crate::directory::model::unknown::{self, Unknown};
 use crate::store::attribute_names::KnownNames;
 use crate::store::embedded::error::Fault;
 
@@ -122,7 +122,7 @@ impl<'r> StoredUser<'r> {
     pub fn read(bytes: &'r [u8]) -> Result<Self, Fault> {
         let record = checked(bytes)?;
         let (mut user, mut attributes): (&[u8], &[u8]) = (&[], &[]);
-        for field in fields::fields(record) {
+        for field in unknown::fields(record) {
             match field.tag {
                 USER_FIELD => user = field.bytes,
                 ATTRIBUTES_FIELD => attributes = field.bytes,
@@ -159,7 +159,7 @@ impl<'r> StoredUser<'r> {
 
     /// The user's history.
     pub fn head(&self) -> JournalHead {
-        let number = |tag| fields::first_number(self.record, tag);
+        let number = |tag| unknown::first_number(self.record, tag);
         JournalHead { count: number(EVENTS_FIELD), last: number(LAST_EVENT_FIELD) }
     }
 
@@ -191,7 +191,7 @@ impl<'r> StoredUser<'r> {
 
     /// The user as exported. The names of all attributes must be in `names`.
     pub fn export(&self, names: &KnownNames) -> Result<ExportedUser, Fault> {
-        let private = fields::first(self.record, PRIVATE_FIELD);
+        let private = unknown::first(self.record, PRIVATE_FIELD);
         ExportedUser::from_stored(self.full(names), private).map_err(Fault::damaged)
     }
 }

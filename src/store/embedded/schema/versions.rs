@@ -2,7 +2,7 @@
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
 
-use crate::directory::stores::stored_rules::StoredRules;
+use crate::directory::stores::StoredRules;
 use crate::identifier::Rules;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::schema::tables::{META, META_MOVING, META_RULES, META_SCHEMA};

@@ -3,12 +3,12 @@
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::stores::{Store, View};
+use crate::directory::stores::{Search, View};
 use crate::store::embedded::lookup::snapshot::YIELD_EVERY;
 use crate::store::embedded::store::Embedded;
 
 impl Embedded {
-    /// See [`Store::search`](crate::directory::Store::search).
+    /// See [`Search::search`].
     pub(crate) async fn find(
         &self,
         tenant: &Tenant,
@@ -44,7 +44,7 @@ impl Embedded {
         }
     }
 
-    /// See [`Store::probe`](crate::directory::Store::probe).
+    /// See [`Search::probe`].
     pub(crate) fn count_entries(
         &self,
         tenant: &Tenant,

@@ -8,7 +8,7 @@ use std::path::Path;
 use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
 
 use crate::directory::error::Error;
-use crate::directory::stores::FileStore;
+use crate::directory::stores::StoreFile;
 use crate::store::embedded::error::Fault;
 use crate::store::embedded::schema::tables::{
     ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
@@ -23,7 +23,7 @@ const CACHE_BYTES: usize = 32 << 20;
 /// The most rows of one transaction.
 const TRANSACTION_ROWS: usize = 20_000;
 
-impl FileStore for Embedded {
+impl StoreFile for Embedded {
     fn copy(&self) -> Result<File, Error> {
         let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
         Ok(copy(&snapshot.transaction, &self.folder)?)

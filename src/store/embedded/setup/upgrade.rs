@@ -13,7 +13,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::renormalization::move_all::move_all;
-use crate::directory::stores::stored_rules::StoredRules;
+use crate::directory::stores::StoredRules;
 use crate::identifier::Rules;
 use crate::store::attribute_names::{AttributeNames, KnownNames};
 use crate::store::embedded::error::{Fault, OpenError};
@@ -101,7 +101,7 @@ async fn move_identities(
     let store = Embedded::open_supporting(folder, Options::default(), rules.version())?;
     let outcome = if dry_run { "can be moved" } else { "were moved" };
     let report = |users, moved| progress(&format!("{users} users, {moved} identities {outcome}"));
-    let problems = move_all(Arc::new(store), rules, dry_run, &report)
+    let problems = move_all(Arc::new(store).backend(), rules, dry_run, &report)
         .await
         .map_err(|error| OpenError::damaged(folder, error))?;
     for problem in &problems {

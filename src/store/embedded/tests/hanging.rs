@@ -11,7 +11,7 @@ use crate::directory::error::Error;
 use crate::directory::model::attribute::Value;
 use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
-use crate::directory::stores::Store;
+use crate::directory::stores::Mutations;
 use crate::store::embedded::file::lock::FileId;
 use crate::store::embedded::file::opener::FILE;
 use crate::store::embedded::file::tests::faults::Failing;

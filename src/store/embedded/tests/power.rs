@@ -7,6 +7,7 @@ mod steps;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use locality_uuid::{Generator, Mode};
@@ -21,7 +22,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
-use crate::directory::stores::Store;
+use crate::directory::stores::{Mutations, Search};
 use crate::store::embedded::file::lock::FileId;
 use crate::store::embedded::file::opener::FILE;
 use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
@@ -68,7 +69,7 @@ struct Tally {
 
 /// An open store on a disk that will lose power.
 struct RunningStore {
-    store: Embedded,
+    store: Arc<Embedded>,
     disk: Disk,
     _folder: TempDir,
 }
@@ -105,6 +106,7 @@ impl Machine {
                 Ok(store) => {
                     let groups = 1 + MAX_BATCH / group_limit;
                     disk.fail_at(self.failure_point((groups * WRITING.0, groups * WRITING.1)));
+                    let store = Arc::new(store);
                     return RunningStore { store, disk, _folder: folder };
                 }
                 Err(error) => {
@@ -278,11 +280,11 @@ impl Prediction {
 
 /// The possible states of the store: those of `models` that agree with it, without duplicates that
 /// remember the same requests. Their clocks advance even past mutations that left no trace.
-async fn survivors(models: Vec<Model>, store: &Embedded, machine: &mut Machine) -> Vec<Model> {
+async fn survivors(models: Vec<Model>, store: &Arc<Embedded>, machine: &mut Machine) -> Vec<Model> {
     let now = models.iter().map(Model::now).max().unwrap();
     let (mut found, mut differences) = (Vec::<Model>::new(), Vec::new());
     for (n, model) in models.into_iter().enumerate() {
-        match model.compare(store).await {
+        match model.compare(&store.backend()).await {
             Err(difference) => differences.push(difference.to_string()),
             Ok(()) if found.iter().any(|other| other.remembers_like(&model)) => {}
             Ok(()) => {

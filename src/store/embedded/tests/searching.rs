@@ -13,7 +13,7 @@ use crate::directory::mutation::{MutationKind, UserChange};
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::search::SearchRequest;
-use crate::directory::stores::Store;
+use crate::directory::stores::Mutations;
 use crate::store::embedded::options::Options;
 use crate::store::embedded::store::Embedded;
 
@@ -32,7 +32,8 @@ async fn a_page_ends_at_the_read_limit_and_the_next_one_continues() {
         }
         store.mutate(mutation).await.unwrap();
     }
-    let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
+    let directory =
+        Directory::new(store.backend(), Generator::new(Mode::Variable), Limits::default());
     let now = Now::certain(Timestamp::now());
     let context =
         RequestContext { tenant: Tenant::DEFAULT, caller: "", method: "", request_id: "", now };

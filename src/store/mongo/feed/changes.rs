@@ -9,15 +9,15 @@ use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
+use crate::directory::encoded::event::decode_event;
 use crate::directory::error::Error;
-use crate::directory::feed::foreign_place;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::stores::foreign_token;
 use crate::store::mongo::collections::Collections;
 use crate::store::mongo::error::Fault;
 use crate::store::mongo::schema::{ID, TAIL, TENANT, fields, needed};
 use crate::store::mongo::tail::Tail;
-use crate::wire::event::decode_event;
 
 /// The text of a resume token. Later ones are greater, byte by byte, as MongoDB says of those that
 /// are written in hexadecimal digits.
@@ -40,7 +40,7 @@ impl Changes {
         let resume = |token: &Token| {
             let token = doc! { "_data": token };
             mongodb::bson::deserialize_from_document::<ResumeToken>(token)
-                .map_err(|_| foreign_place())
+                .map_err(|_| foreign_token())
         };
         let pipeline = [
             doc! { "$match": { "operationType": { "$in": ["insert", "replace"] } } },
@@ -123,7 +123,7 @@ fn failure(error: DriverError) -> Error {
     match &*error.kind {
         ErrorKind::Command(failed) if UNSUPPORTED.contains(&failed.code) => Error::WatchUnsupported,
         ErrorKind::Command(failed) if GONE.contains(&failed.code) => Error::ResumeExpired,
-        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign_place(),
+        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign_token(),
         _ => Fault::from(error).into(),
     }
 }

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use super::changes::Token;
 use super::places;
-use crate::directory::feed::FeedPage;
 use crate::directory::model::event::Event;
+use crate::directory::stores::FeedPage;
 
 /// The most events that are kept.
 const KEPT: usize = 20_000;
@@ -84,7 +84,7 @@ impl Recent {
         if events.len() < most {
             place = place.max(&kept.end);
         }
-        Some(FeedPage { events, place: place.clone().into_bytes() })
+        Some(FeedPage { events, resume_token: place.clone().into_bytes() })
     }
 
     fn change(&self, change: impl FnOnce(&mut Kept)) {

@@ -1,0 +1,175 @@
+//! Every fault that a verification knows, made in a store whatever it is, and what is to be found
+//! and settled.
+
+use std::collections::BTreeSet;
+use std::process::Output;
+
+use locality_uuid::LocalityId;
+use polynym::directory::{LookUps, Mutations, Timestamp, User};
+
+use super::store_command::{json, store};
+use crate::output::{err, out};
+use crate::users::{self, id};
+
+/// A store that can be damaged behind its back.
+#[async_trait::async_trait]
+pub trait Breakable {
+    /// The value for `--store`.
+    fn name(&self) -> String;
+    async fn create(&self, users: std::ops::Range<usize>);
+    async fn delete_claim(&self, key: &str);
+    /// A claim of a user, or of nobody; held until a time where one is given.
+    async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>);
+    async fn put_user(&self, id: LocalityId, user: &User);
+    async fn put_garbage_claim(&self, key: &str);
+    async fn put_garbage_user(&self, id: LocalityId);
+    /// Checks that users are found by all that they have.
+    async fn assert_there(&self, users: &[usize]);
+}
+
+fn email(n: usize) -> String {
+    format!("default,email,user{n}@example.com")
+}
+
+fn handle(n: usize) -> String {
+    format!("default,handle,user{n}")
+}
+
+/// User `n` who lists what user `other` has, too.
+fn greedy(n: usize, other: usize) -> User {
+    let mut user = users::user(n);
+    user.identities.extend(users::user(other).identities);
+    user
+}
+
+/// Word, user, and key or document of a finding.
+type Found = BTreeSet<(String, String, String)>;
+
+fn found(output: &Output) -> Found {
+    let mut lines = json(output);
+    let totals = lines.pop().unwrap();
+    assert_eq!(totals["findings"], lines.len());
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let about = |line: &serde_json::Value| {
+        if line["key"].is_null() { text(&line["document"]) } else { text(&line["key"]) }
+    };
+    lines.iter().map(|line| (text(&line["finding"]), text(&line["user"]), about(line))).collect()
+}
+
+fn expected(faults: &[(&str, Option<usize>, &str)]) -> Found {
+    let user = |n: &Option<usize>| n.map(|n| id(n).to_string()).unwrap_or_default();
+    faults
+        .iter()
+        .map(|(word, n, about)| ((*word).to_owned(), user(n), (*about).to_owned()))
+        .collect()
+}
+
+/// Faults that can be settled: `verify` finds all of them and nothing else, says what `--mend`
+/// would do, shows no key unless it is asked to, and settles all.
+pub async fn repairable(broken: &dyn Breakable) {
+    let name = broken.name();
+    broken.create(0..600).await;
+    let clean = store(&["verify"], &name);
+    assert!(clean.status.success(), "{}{}", out(&clean), err(&clean));
+    assert_eq!(out(&clean), "600 users and 1200 claims read: no inconsistency\n");
+
+    broken.delete_claim(&email(1)).await;
+    broken.put_claim(&email(2), Some(id(3)), None).await;
+    broken.put_claim(&email(4), Some(id(9_999)), None).await;
+    broken.put_claim(&email(5), Some(id(5)), Some(Timestamp::MAX)).await;
+    broken.put_claim("default,url,https://example.com", Some(id(9_998)), None).await;
+    broken.put_claim("default,handle,lost", Some(id(6)), None).await;
+    broken.put_claim("other,handle,user7", Some(id(7)), None).await;
+    broken.put_claim("default,handle,nobodys", None, None).await;
+    // Held for nobody, and held no longer: as it should be.
+    broken.put_claim("default,handle,held", None, Some(Timestamp::MAX)).await;
+    broken.put_claim("default,handle,over", Some(id(8)), Some(Timestamp::from_millis(1))).await;
+    let faults = expected(&[
+        ("unclaimed", Some(1), &email(1)),
+        ("misclaimed", Some(2), &email(2)),
+        ("misclaimed", Some(4), &email(4)),
+        ("differs", Some(5), &email(5)),
+        ("ownerless", Some(9_998), "default,url,https://example.com"),
+        ("unlisted", Some(6), "default,handle,lost"),
+        ("unlisted", Some(7), "other,handle,user7"),
+        ("unowned", None, "default,handle,nobodys"),
+    ]);
+    let output = store(&["verify", "--json", "--show-keys"], &name);
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert_eq!(found(&output), faults, "{}", err(&output));
+
+    let output = store(&["verify"], &name);
+    assert_eq!(output.status.code(), Some(1));
+    let text = out(&output);
+    assert!(text.contains(&id(1).to_string()) && text.contains("email #"), "{text}");
+    assert!(text.ends_with("8 findings; --mend would repair 8 of them\n"), "{text}");
+    assert!(!text.contains("@example.com") && !text.contains("lost"), "a key is shown: {text}");
+
+    let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
+    assert!(output.status.success(), "{}{}", out(&output), err(&output));
+    assert_eq!(found(&output), faults);
+    assert!(json(&output).iter().take(8).all(|line| line["settled"] == "yes"), "{}", out(&output));
+    let again = store(&["verify", "--mend"], &name);
+    assert!(again.status.success() && out(&again).contains("no inconsistency"), "{}", out(&again));
+    broken.assert_there(&[0, 1, 2, 3, 4, 5, 6, 7, 599]).await;
+}
+
+/// Faults that nobody but a person can settle: they are found, told and left as they are; what else
+/// is wrong is settled.
+pub async fn unrepairable(broken: &dyn Breakable) {
+    let name = broken.name();
+    broken.create(0..20).await;
+    // Two list it, and one of them has the claim.
+    broken.put_user(id(1), &greedy(1, 2)).await;
+    // Two list it, and nobody has the claim.
+    broken.put_user(id(15), &greedy(15, 3)).await;
+    broken.delete_claim(&email(3)).await;
+    // Two list it, and a third one, who does not, has the claim.
+    broken.put_claim(&handle(3), Some(id(9)), None).await;
+    broken.put_garbage_user(id(4)).await;
+    broken.put_garbage_claim(&email(5)).await;
+    // A user under another one's id, who has claims.
+    broken.put_user(id(7), &users::user(6)).await;
+    broken.delete_claim(&email(8)).await;
+    let left = [
+        ("shared", Some(1), email(2)),
+        ("shared", Some(1), handle(2)),
+        ("shared", Some(3), email(3)),
+        ("shared", Some(15), email(3)),
+        ("shared", Some(3), handle(3)),
+        ("shared", Some(15), handle(3)),
+        ("unreadable_user", Some(4), String::new()),
+        ("unreadable_claim", None, email(5)),
+        ("unclear", Some(5), email(5)),
+        ("unreadable_user", Some(7), String::new()),
+    ];
+    let left: Vec<_> = left.iter().map(|(word, n, key)| (*word, *n, key.as_str())).collect();
+    let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
+    assert_eq!(output.status.code(), Some(1), "{}{}", out(&output), err(&output));
+    let lost = email(8);
+    // A user that is put there says of no identity by which rules it was made, which means the
+    // first.
+    let older = [(1, email(1)), (1, handle(1)), (15, email(15)), (15, handle(15))];
+    let older = older.each_ref().map(|(n, key)| ("differs", Some(*n), key.as_str()));
+    let all = [left.as_slice(), &[("unclaimed", Some(8), lost.as_str())], &older].concat();
+    assert_eq!(found(&output), expected(&all), "{}", err(&output));
+    let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
+    assert_eq!((output.status.code(), found(&output)), (Some(1), expected(&left)));
+    assert!(json(&output).iter().take(10).all(|line| line["settled"] == "no"), "{}", out(&output));
+    broken.assert_there(&[0, 8, 10]).await;
+}
+
+/// Writes users into a store, many at once.
+pub async fn create(store: &impl Mutations, users: std::ops::Range<usize>) {
+    use futures_util::StreamExt;
+    let creations =
+        users.map(|n| async move { store.mutate(users::creation(n)).await.map(drop).unwrap() });
+    futures_util::stream::iter(creations).buffer_unordered(32).collect::<Vec<()>>().await;
+}
+
+/// Checks that users are found by all that they have.
+pub async fn assert_there(store: &impl LookUps, users: &[usize]) {
+    for n in users {
+        assert!(users::look_up(store, *n).await.unwrap(), "user {n} is not there");
+    }
+}

@@ -1,0 +1,149 @@
+//! Imports and exports with the real program.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use serde_json::Value;
+
+use crate::output::{err, out};
+use crate::server::{Server, polynym};
+
+/// Returns the lines of an export, without the tenants: each store has changed its own.
+pub fn export(server: &Server, arguments: &[&str]) -> Vec<String> {
+    let output = server.run(&[&["export"], arguments].concat());
+    assert!(output.status.success(), "{}", err(&output));
+    let lines = out(&output);
+    lines.lines().filter(|line| !line.contains("\"tenant_record\"")).map(str::to_owned).collect()
+}
+
+/// Runs an import that reads `input`.
+pub fn import(server: &Server, folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = polynym(&[&["import", "-"], arguments].concat());
+    command.current_dir(folder).env("POLYNYM_SERVER", &server.url);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Returns made-up users as JSON Lines.
+pub fn sample(arguments: &[&str]) -> Vec<u8> {
+    let output = polynym(&[&["sample"], arguments].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    output.stdout
+}
+
+/// Starts a server on the store `name` in a folder.
+pub fn embedded(folder: &Path, name: &str) -> Server {
+    Server::start(&["--store", &format!("embedded:{}", folder.join(name).display())])
+}
+
+/// Imports a file and returns what the command printed and the rejects.
+pub fn import_file(server: &Server, path: &str, arguments: &[&str]) -> (String, Vec<Value>) {
+    let output = server.run(&[&["import", path], arguments].concat());
+    let rejects = fs::read_to_string(format!("{path}.rejects")).unwrap_or_default();
+    let rejects = rejects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (out(&output), rejects)
+}
+
+/// A line with a user who has these names of attributes.
+fn named(names: impl Iterator<Item = usize>) -> String {
+    let attributes: Vec<_> = names.map(|n| format!(r#""name {n}":{{"intValue":"1"}}"#)).collect();
+    format!("{{\"attributes\":{{{}}}}}\n", attributes.join(","))
+}
+
+/// A tenant's 10,001st name: the user who brings it is rejected, and no other.
+pub fn names_are_limited(server: &Server, path: &str) {
+    let all: String = (0..50).map(|user| named(200 * user..200 * (user + 1))).collect();
+    fs::write(path, all).unwrap();
+    let (text, rejects) = import_file(server, path, &[]);
+    assert!(text.starts_with("50 imported") && rejects.is_empty(), "{text}");
+
+    fs::write(path, [named(0..3), named(9_999..10_001), named(5_000..5_002)].concat()).unwrap();
+    let (text, rejects) = import_file(server, path, &[]);
+    assert!(text.starts_with("2 imported, 0 there already, 1 lines rejected"), "{text}");
+    assert_eq!(
+        (&rejects[0]["line"], &rejects[0]["reason"]),
+        (&2.into(), &"ATTRIBUTE_NAMES_FULL".into())
+    );
+    assert_eq!(export(server, &[]).len(), 52);
+}
+
+/// The file that is imported.
+pub const FILE: &str = "users.jsonl";
+
+/// Starts an import of [`FILE`].
+pub fn start(server: &Server, folder: &Path) -> Child {
+    let mut command = polynym(&["import", FILE]);
+    command.current_dir(folder).env("POLYNYM_SERVER", &server.url);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The users without what differs between two imports: ids, times and etags.
+fn content(server: &Server) -> Vec<String> {
+    let mut users: Vec<_> = export(server, &[])
+        .iter()
+        .map(|line| {
+            let mut user: Value = serde_json::from_str(line).unwrap();
+            for key in ["userId", "createTime", "updateTime", "etag"] {
+                user.as_object_mut().unwrap().remove(key);
+            }
+            for identity in user["identities"].as_array_mut().into_iter().flatten() {
+                identity.as_object_mut().unwrap().remove("linkTime");
+            }
+            user.to_string()
+        })
+        .collect();
+    users.sort();
+    users
+}
+
+/// Kills the client or the server at random, so many times, then lets an import run to its end.
+/// `serve` starts a server on the store that is imported into.
+pub fn broken_off(times: u32, users: &str, seed: u64, serve: impl Fn(&Path) -> Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = sample(&["--users", users, "--dirty", "0", "--seed", "3"]);
+    fs::write(folder.path().join(FILE), lines).unwrap();
+    let whole = embedded(folder.path(), "whole");
+    let output = start(&whole, folder.path()).wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    let wanted = content(&whole);
+    assert_eq!(wanted.len().to_string(), users);
+
+    let mut rng = Rng::with_seed(seed);
+    let mut server = serve(folder.path());
+    for _ in 0..times {
+        let mut client = start(&server, folder.path());
+        sleep(Duration::from_millis(rng.u64(20..400)));
+        if rng.bool() {
+            client.kill().unwrap();
+            client.wait().unwrap();
+        } else {
+            drop(server);
+            let output = client.wait_with_output().unwrap();
+            let is_done = output.status.success();
+            // It may not have begun yet.
+            let is_told =
+                ["to continue", "cannot reach"].iter().any(|text| err(&output).contains(text));
+            assert!(is_done || is_told, "{}", err(&output));
+            server = serve(folder.path());
+        }
+    }
+    let output = start(&server, folder.path()).wait_with_output().unwrap();
+    assert!(output.status.success(), "{} {}", out(&output), err(&output));
+    // The router of these tests may show a cluster as it was some seconds ago.
+    let since = Instant::now();
+    while content(&server) != wanted && since.elapsed() < Duration::from_secs(30) {
+        sleep(Duration::from_millis(500));
+    }
+    assert_eq!(content(&server), wanted);
+}

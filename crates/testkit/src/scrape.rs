@@ -1,0 +1,53 @@
+//! The pages for operators, as a client sees them.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// An address that was free a moment ago; another program could still take it.
+pub fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// The status and the body of a page.
+pub fn page(address: SocketAddr, path: &str) -> (u16, String) {
+    request(&mut TcpStream::connect(address).unwrap(), path, "")
+}
+
+/// Asks for a page over a connection, with more headers.
+pub fn request(stream: &mut (impl Read + Write), path: &str, headers: &str) -> (u16, String) {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+/// The metrics of a server.
+pub fn metrics(address: SocketAddr) -> String {
+    let (status, text) = page(address, "/metrics");
+    assert_eq!(status, 200, "{text}");
+    text
+}
+
+/// The names of metrics, with their kinds.
+pub fn kinds(text: &str) -> BTreeSet<(String, String)> {
+    let kind = |line: &str| {
+        let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+        Some((name.to_owned(), kind.to_owned()))
+    };
+    text.lines().filter_map(kind).collect()
+}
+
+/// The metrics that docs/metrics.md lists, with their kinds.
+pub fn documented() -> BTreeSet<(String, String)> {
+    let text = std::fs::read_to_string(crate::root().join("docs/metrics.md")).unwrap();
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("| `polynym_")?.split(" | ");
+        let name = format!("polynym_{}", cells.next()?.trim_end_matches('`'));
+        Some((name, cells.next()?.to_owned()))
+    };
+    text.lines().filter_map(row).collect()
+}

@@ -1,0 +1,127 @@
+//! The state of callers: their connections, their calls in flight, and the two rates that they
+//! spend.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use metrics::Counter;
+
+use super::rate_limiter::RateLimiter;
+use super::tally::Tally;
+
+/// The state of one caller.
+#[derive(Debug, Default)]
+pub struct CallerState {
+    /// Open connections.
+    pub connections: ActiveCount,
+    /// Look-ups in flight.
+    pub reads: ActiveCount,
+    /// Mutations in flight.
+    pub mutations: ActiveCount,
+    /// Limits the rate of calls.
+    pub calls: RateLimiter,
+    /// Limits the rate of look-ups that find no user.
+    pub misses: RateLimiter,
+    /// The counters of calls, by method and code.
+    pub counters: CallCounters,
+    /// The calls and look-ups by tenant, since they were last taken.
+    pub tally: Tally,
+}
+
+/// Counters by method and code, registered on first use.
+#[derive(Default)]
+pub struct CallCounters(OnceLock<Box<[MethodCounters; MAX_METHODS]>>);
+
+type MethodCounters = OnceLock<Box<[OnceLock<Counter>; CODES]>>;
+/// The maximum number of methods that are counted separately.
+const MAX_METHODS: usize = 64;
+/// The number of gRPC's codes.
+const CODES: usize = 17;
+
+impl CallCounters {
+    /// The counter of a method and a code.
+    pub fn get(&self, method: usize, code: usize, register: impl FnOnce() -> Counter) -> &Counter {
+        let methods = self.0.get_or_init(|| Box::new([const { OnceLock::new() }; MAX_METHODS]));
+        let codes = methods[method.min(MAX_METHODS - 1)]
+            .get_or_init(|| Box::new([const { OnceLock::new() }; CODES]));
+        codes[code.min(CODES - 1)].get_or_init(register)
+    }
+}
+
+impl fmt::Debug for CallCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallCounters")
+    }
+}
+
+/// The number of active connections or calls.
+#[derive(Debug, Default)]
+pub struct ActiveCount(AtomicUsize);
+
+impl ActiveCount {
+    /// The number.
+    pub fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Adds one, up to `limit`. Returns whether it was added.
+    pub fn try_add(&self, limit: usize) -> bool {
+        let increment = |count: usize| (count < limit).then_some(count + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increment).is_ok()
+    }
+
+    /// Removes one.
+    pub fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The states of all callers by name. They outlive the entries of a credentials file.
+#[derive(Debug, Default)]
+pub struct CallerStates(Mutex<HashMap<String, Arc<CallerState>>>);
+
+impl CallerStates {
+    /// The state of a caller.
+    pub fn of(&self, name: &str) -> Arc<CallerState> {
+        self.lock().entry(name.to_owned()).or_default().clone()
+    }
+
+    /// Removes the states of callers that are gone.
+    pub fn remove_unused(&self) {
+        self.lock().retain(|_, state| Arc::strong_count(state) > 1 || !state.tally.is_empty());
+    }
+
+    /// All states, with the names of their callers.
+    pub fn all(&self) -> Vec<(String, Arc<CallerState>)> {
+        self.lock().iter().map(|(name, state)| (name.clone(), state.clone())).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<CallerState>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_stay_while_they_are_used() {
+        let states = CallerStates::default();
+        let one = states.of("one");
+        assert!(states.of("two").connections.try_add(1));
+        states.remove_unused();
+        assert!(Arc::ptr_eq(&one, &states.of("one")));
+        assert_eq!(states.of("two").connections.get(), 0);
+    }
+
+    #[test]
+    fn counts_have_a_limit() {
+        let count = ActiveCount::default();
+        assert!(count.try_add(2) && count.try_add(2) && !count.try_add(2));
+        count.remove();
+        assert!(count.try_add(2) && count.get() == 2);
+    }
+}

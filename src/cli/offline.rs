@@ -1,0 +1,6 @@
+//! Commands that need no server.
+
+pub mod completions;
+pub mod id;
+pub mod store;
+pub mod token;

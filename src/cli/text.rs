@@ -1,0 +1,7 @@
+//! Values between their text forms and the API's messages.
+
+pub mod attribute;
+pub mod event;
+pub mod identifier;
+pub mod time;
+pub mod user_table;

@@ -1,0 +1,5 @@
+//! Look-ups of users by identities and ids.
+
+pub mod as_of;
+pub mod merge_redirects;
+pub mod read;

@@ -1,0 +1,5 @@
+//! Changes of users.
+
+pub mod life;
+pub mod mutation_log;
+pub mod write;

@@ -1,0 +1,3 @@
+//! Moves of identities to other rules of normalisation.
+
+pub mod move_all;

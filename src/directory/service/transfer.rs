@@ -1,0 +1,4 @@
+//! Imports and exports.
+
+pub mod export;
+pub mod import;

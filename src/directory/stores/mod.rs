@@ -1,0 +1,84 @@
+//! The contract of a store, in capabilities. Each method is one whole operation in one transaction:
+//! an answered mutation survives any crash, a failed one leaves nothing behind, and a call whose
+//! future is dropped finishes or leaves nothing behind. The conformance suite is this contract as
+//! code.
+
+mod export_snapshot;
+mod feed;
+mod file;
+mod histories;
+mod inboxes;
+mod lookups;
+mod mutations;
+mod reads;
+mod search;
+mod stored_rules;
+mod tenants;
+mod usage;
+
+use std::sync::Arc;
+
+pub use export_snapshot::ExportSnapshot;
+pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
+pub use file::StoreFile;
+pub use histories::{ExpiredUser, Histories, History};
+pub use inboxes::{Delivery, InboxChange, InboxEntry, InboxLimits, InboxPart, Inboxes};
+pub use lookups::{ANSWER_BYTES, Consistency, ItemResult, LookUps, Resolved, View};
+pub use mutations::Mutations;
+pub use reads::Reads;
+pub use search::Search;
+pub use stored_rules::StoredRules;
+pub use tenants::Tenants;
+pub use usage::{Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery};
+
+/// The capabilities of one store.
+#[derive(Clone)]
+pub struct Backend {
+    /// Look-ups, which layers may share and cache.
+    pub lookups: Arc<dyn LookUps>,
+    /// Reads that are neither shared nor cached.
+    pub reads: Arc<dyn Reads>,
+    /// Mutations.
+    pub mutations: Arc<dyn Mutations>,
+    /// Tenants.
+    pub tenants: Arc<dyn Tenants>,
+    /// Searches and scans.
+    pub search: Arc<dyn Search>,
+    /// Histories.
+    pub histories: Arc<dyn Histories>,
+    /// Inboxes.
+    pub inboxes: Arc<dyn Inboxes>,
+    /// Counters of calls and look-ups.
+    pub usage: Arc<dyn Usage>,
+    /// The events as they are committed.
+    pub feed: Arc<dyn EventFeed>,
+    /// The file of a store that is one file.
+    pub file: Option<Arc<dyn StoreFile>>,
+}
+
+impl Backend {
+    /// The capabilities of `store`, with `feed` and without a file.
+    pub fn new<S>(store: Arc<S>, feed: Arc<dyn EventFeed>) -> Self
+    where
+        S: LookUps + Reads + Mutations + Tenants + Search + Histories + Inboxes + Usage,
+    {
+        Self {
+            lookups: store.clone(),
+            reads: store.clone(),
+            mutations: store.clone(),
+            tenants: store.clone(),
+            search: store.clone(),
+            histories: store.clone(),
+            inboxes: store.clone(),
+            usage: store,
+            feed,
+            file: None,
+        }
+    }
+
+    /// The same store, with `layer` over its look-ups.
+    #[must_use]
+    pub fn layered<L: LookUps>(self, layer: impl FnOnce(Arc<dyn LookUps>) -> L) -> Self {
+        Self { lookups: Arc::new(layer(self.lookups)), ..self }
+    }
+}

@@ -1,0 +1,68 @@
+//! BackupStore: streams a copy of the store.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, stream};
+use tonic::{Code, Status};
+
+use crate::access::Call;
+use crate::directory::error::Error;
+use crate::directory::service::Directory;
+use crate::grpc::status::status;
+use crate::proto::v1::BackupStoreResponse;
+use crate::transport::rich_status::plain;
+
+/// The bytes of one message.
+const CHUNK_BYTES: usize = 256 << 10;
+
+pub type Responses = Pin<Box<dyn Stream<Item = Result<BackupStoreResponse, Status>> + Send>>;
+
+/// Copies the store once the stream is read, then sends the copy as the caller reads it.
+pub fn backup(directory: Arc<Directory>, caller: &Call) -> Result<Responses, Status> {
+    if !caller.tenants.are_all() {
+        let message = "a backup has all tenants: this credential is for some of them";
+        return Err(plain(Code::PermissionDenied, "TENANT_DENIED", message));
+    }
+    let chunks = stream::try_unfold(BackupState::Start(directory), |state| async move {
+        state.next_chunk().await.map_err(status)
+    });
+    Ok(Box::pin(chunks))
+}
+
+enum BackupState {
+    Start(Arc<Directory>),
+    Copied(File, u64),
+}
+
+impl BackupState {
+    async fn next_chunk(self) -> Result<Option<(BackupStoreResponse, Self)>, Error> {
+        let (file, total) = match self {
+            Self::Start(directory) => {
+                let mut file = directory.backup().await?;
+                let total = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
+                file.rewind().map_err(unreadable)?;
+                (file, total)
+            }
+            Self::Copied(file, total) => (file, total),
+        };
+        let (data, file) = tokio::task::spawn_blocking(move || read_chunk(file))
+            .await
+            .map_err(|error| Error::Internal(error.into()))??;
+        let has_data = !data.is_empty();
+        let message = BackupStoreResponse { data, total_bytes: total as i64 };
+        Ok(has_data.then_some((message, Self::Copied(file, total))))
+    }
+}
+
+fn read_chunk(mut file: File) -> Result<(Vec<u8>, File), Error> {
+    let mut data = Vec::with_capacity(CHUNK_BYTES);
+    file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut data).map_err(unreadable)?;
+    Ok((data, file))
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    Error::Unavailable(error.into())
+}

@@ -1,0 +1,78 @@
+//! FindDuplicates: a stream of progress and pairs. The search continues as the caller reads them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, stream};
+use tonic::Status;
+
+use crate::directory::duplicates::evidence::{Evidence, Reason};
+use crate::directory::duplicates::pairs::DuplicatePair;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::service::Directory;
+use crate::directory::service::duplicates::{DuplicateEvent, DuplicateOptions, DuplicateProgress};
+use crate::grpc::status::status;
+use crate::identifier::Kind;
+use crate::proto::v1;
+use v1::FindDuplicatesResponse as Message;
+use v1::find_duplicates_response::{Evidence as EvidenceMessage, Pair, Progress};
+
+pub type Responses = Pin<Box<dyn Stream<Item = Result<Message, Status>> + Send>>;
+
+/// Searches a tenant for duplicates.
+pub async fn find(
+    directory: &Arc<Directory>,
+    tenant: Tenant,
+    request: &v1::FindDuplicatesRequest,
+) -> Result<Responses, Status> {
+    let options = DuplicateOptions { min_score: request.min_score, max_pairs: request.max_pairs };
+    let search = directory.find_duplicates(tenant, options).await.map_err(status)?;
+    let messages = stream::try_unfold(search, |mut search| async move {
+        // Without a yield, messages that are ready at once are sent together.
+        tokio::task::yield_now().await;
+        let event = search.next().await.map_err(status)?;
+        Ok(event.map(|event| (message(&event), search)))
+    });
+    Ok(Box::pin(messages))
+}
+
+fn message(event: &DuplicateEvent) -> Message {
+    match event {
+        DuplicateEvent::Progress(progress) => {
+            Message { progress: Some(progress_message(*progress)), pair: None }
+        }
+        DuplicateEvent::Pair(pair) => Message { progress: None, pair: Some(pair_message(pair)) },
+    }
+}
+
+const fn progress_message(progress: DuplicateProgress) -> Progress {
+    let DuplicateProgress { users, compared, capped } = progress;
+    Progress { users: users as i64, compared: compared as i64, capped: capped as i64 }
+}
+
+fn pair_message(pair: &DuplicatePair) -> Pair {
+    let [user_id_a, user_id_b] = pair.users.map(|id| id.to_string());
+    let evidence = pair.found.evidence.iter().map(evidence_message).collect();
+    Pair { user_id_a, user_id_b, score: pair.found.score.into(), evidence }
+}
+
+fn evidence_message(evidence: &Evidence) -> EvidenceMessage {
+    EvidenceMessage {
+        reason: reason(evidence.reason).into(),
+        kind: evidence.kind.map_or("", Kind::as_str).to_owned(),
+        score: evidence.score.into(),
+    }
+}
+
+const fn reason(reason: Reason) -> v1::DuplicateReason {
+    match reason {
+        Reason::SameMailbox => v1::DuplicateReason::SameMailbox,
+        Reason::SimilarEmail => v1::DuplicateReason::SimilarEmail,
+        Reason::IdentityInAttribute => v1::DuplicateReason::IdentityInAttribute,
+        Reason::SameAttribute => v1::DuplicateReason::SameAttribute,
+        Reason::HeldIdentity => v1::DuplicateReason::HeldIdentity,
+        Reason::LookalikeHandle => v1::DuplicateReason::LookalikeHandle,
+        Reason::NearHandle => v1::DuplicateReason::NearHandle,
+        Reason::SameName => v1::DuplicateReason::SameName,
+    }
+}

@@ -1,0 +1,267 @@
+//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Several batches of
+//! lines run at once and are answered in order. The bytes of waiting lines are bounded.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
+use prost::Message;
+use tokio::sync::Semaphore;
+use tonic::{Status, Streaming};
+
+use super::policies;
+use crate::access::{Call, Metric};
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::imported_user::OnConflict;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::ImportedTenant;
+use crate::directory::service::Directory;
+use crate::directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
+use crate::grpc::authorization::permitted_tenant;
+use crate::grpc::convert::optional_timestamp;
+use crate::grpc::status::{reason, status};
+use crate::proto::v1;
+use crate::transport::rich_status::internal;
+use v1::ImportUsersRequest as Line;
+use v1::import_users_request::Options;
+use v1::import_users_response::{Progress, Reject};
+use v1::user_internals::Hold;
+
+mod batch;
+mod line;
+
+use batch::{LineResult, PendingLine, UserLine, Work};
+use line::raw_hold;
+
+/// The maximum bytes of the lines of an import in flight.
+const MAX_BYTES: usize = 8 << 20;
+/// The maximum number of lines of a batch: fewer if no more have arrived.
+const MAX_BATCH_LINES: usize = 256;
+/// The maximum number of batches in flight.
+const MAX_BATCHES: usize = 8;
+
+const OPTIONS_RULE: &str = "must be in the first message only";
+
+pub type Responses = Pin<Box<dyn Stream<Item = Result<v1::ImportUsersResponse, Status>> + Send>>;
+
+/// Imports the lines that the caller sends.
+pub fn import(directory: Arc<Directory>, call: Arc<Call>, requests: Streaming<Line>) -> Responses {
+    Box::pin(stream::once(open(directory, call, requests)).try_flatten())
+}
+
+/// Reads the options, and returns the responses to the lines that follow.
+async fn open(
+    directory: Arc<Directory>,
+    call: Arc<Call>,
+    mut requests: Streaming<Line>,
+) -> Result<Responses, Status> {
+    let message = requests
+        .message()
+        .await?
+        .and_then(|first| first.options)
+        .ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
+    let options = import_options(&call, &message)?;
+    let import = directory.begin_import(&call.name, options).map_err(status)?;
+    // The call was counted before its tenant was known.
+    call.count(Metric::Call { method: call.method(), code: "OK" }, 1);
+    let log = SummaryLog { caller: call.name.clone(), tenant: message.tenant, progress: None };
+
+    let reader = LineReader {
+        import: Arc::new(import),
+        call,
+        requests,
+        byte_permits: Arc::new(Semaphore::new(MAX_BYTES)),
+        last_line: i64::MIN,
+    };
+    let import = reader.import.clone();
+    let lines = stream::try_unfold(reader, |mut reader| async move {
+        Ok(reader.next().await?.map(|line| (line, reader)))
+    });
+    let results = lines
+        .ready_chunks(MAX_BATCH_LINES)
+        .map(move |lines| batch::import_batch(import.clone(), lines))
+        .buffered(MAX_BATCHES);
+
+    let mut summary = (Progress::default(), log);
+    let responses = results.flat_map(move |results| stream::iter(responses(&mut summary, results)));
+    // Nothing follows an error.
+    let mut has_failed = false;
+    Ok(Box::pin(responses.take_while(move |response| {
+        future::ready(!std::mem::replace(&mut has_failed, response.is_err()))
+    })))
+}
+
+fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Status> {
+    let on_conflict = match v1::OnConflict::try_from(message.on_conflict) {
+        Ok(v1::OnConflict::Unspecified | v1::OnConflict::Reject) => OnConflict::Reject,
+        Ok(v1::OnConflict::SkipIdentity) => OnConflict::SkipIdentity,
+        Err(_) => return Err(invalid_field("options.on_conflict", "is unknown")),
+    };
+    let tenant_name = Some(&message.tenant).filter(|name| !name.is_empty());
+    Ok(ImportOptions {
+        tenant: tenant_name.map(|name| permitted_tenant(call, name)).transpose()?,
+        on_conflict,
+        dry_run: message.validate_only,
+        sequential_ids: message.sequential_ids,
+    })
+}
+
+fn invalid_field(field: &str, message: &str) -> Status {
+    status(Error::invalid(Invalid::Field, field, message))
+}
+
+/// Reads lines as they arrive.
+struct LineReader {
+    import: Arc<Import>,
+    call: Arc<Call>,
+    requests: Streaming<Line>,
+    byte_permits: Arc<Semaphore>,
+    last_line: i64,
+}
+
+impl LineReader {
+    /// The next line; none at the end.
+    async fn next(&mut self) -> Result<Option<PendingLine>, Status> {
+        loop {
+            let Some(message) = self.requests.message().await? else { return Ok(None) };
+            let has_content = message.user.is_some()
+                || message.tenant_record.is_some()
+                || message.ownerless_hold.is_some();
+            if !has_content {
+                if message.options.is_some() {
+                    return Err(invalid_field("options", OPTIONS_RULE));
+                }
+                continue;
+            }
+            if message.line <= self.last_line {
+                return Err(invalid_field("line", "must be higher than the previous line's"));
+            }
+            self.last_line = message.line;
+            return self.line(message).await.map(Some);
+        }
+    }
+
+    async fn line(&mut self, message: Line) -> Result<PendingLine, Status> {
+        let bytes = message.encoded_len().clamp(1, MAX_BYTES);
+        let number = message.line;
+        let tenant_name = None
+            .or(message.user.as_ref().map(|user| &user.tenant))
+            .or(message.tenant_record.as_ref().map(|tenant| &tenant.tenant))
+            .or(message.ownerless_hold.as_ref().map(|hold| &hold.tenant));
+        let tenant = match self.import.tenant(tenant_name.map_or("", String::as_str)) {
+            Ok(tenant) => tenant,
+            Err(error) => {
+                return Ok(PendingLine { number, work: Work::Done(LineOutcome::rejected(error)) });
+            }
+        };
+        permitted_tenant(&self.call, tenant.as_str())?;
+        if let Some(hold) = message.ownerless_hold {
+            let outcome = self.hold(tenant, hold.hold.unwrap_or_default()).await?;
+            return Ok(PendingLine { number, work: Work::Done(outcome) });
+        }
+        let Some(user) = message.user else {
+            let record = message.tenant_record.unwrap_or_default();
+            let outcome = self.tenant(tenant, &record).await?;
+            return Ok(PendingLine { number, work: Work::Done(outcome) });
+        };
+
+        let permit = self
+            .byte_permits
+            .clone()
+            .acquire_many_owned(bytes as u32)
+            .await
+            .map_err(|_| internal())?;
+        let line = UserLine { tenant, user, internals: message.internals, _permit: permit };
+        Ok(PendingLine { number, work: Work::User(Box::new(line)) })
+    }
+
+    async fn hold(&self, tenant: Tenant, hold: Hold) -> Result<LineOutcome, Status> {
+        match raw_hold(&hold) {
+            Ok(hold) => self.import.hold(tenant, &hold).await.map_err(status),
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
+    }
+
+    /// Imports a tenant before the next lines are read.
+    async fn tenant(&self, tenant: Tenant, record: &v1::Tenant) -> Result<LineOutcome, Status> {
+        match imported_tenant(record) {
+            Ok(imported) => self.import.tenant_record(tenant, imported).await.map_err(status),
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
+    }
+}
+
+fn imported_tenant(record: &v1::Tenant) -> Result<ImportedTenant, Error> {
+    let mask = ["*".to_owned()];
+    let time = |name, time| optional_timestamp(&format!("tenant_record.{name}"), time);
+    Ok(ImportedTenant {
+        policies: policies::update(record.policies.as_ref(), Some(&mask))?,
+        create_time: time("create_time", record.create_time.as_ref())?,
+        update_time: time("update_time", record.update_time.as_ref())?,
+    })
+}
+
+type Response = Result<v1::ImportUsersResponse, Status>;
+
+/// The message for some results, and the error that ends the import, if any.
+fn responses(
+    (progress, log): &mut (Progress, SummaryLog),
+    results: Vec<LineResult>,
+) -> Vec<Response> {
+    let (mut rejects, mut error) = (Vec::new(), None);
+    for result in results {
+        match result {
+            Ok((line, outcome)) => count(progress, line, outcome, &mut rejects),
+            Err(status) => {
+                error = Some(Err(status));
+                break;
+            }
+        }
+    }
+
+    log.progress = Some(*progress);
+    let response = v1::ImportUsersResponse { progress: Some(*progress), rejects };
+    std::iter::once(Ok(response)).chain(error).collect()
+}
+
+fn count(progress: &mut Progress, line: i64, outcome: LineOutcome, rejects: &mut Vec<Reject>) {
+    progress.line = line;
+    progress.lines += 1;
+    match outcome.is_new {
+        Some(true) => progress.created += 1,
+        Some(false) => progress.existing += 1,
+        None => progress.rejected += 1,
+    }
+
+    let skipped = outcome.is_new.is_some();
+    progress.skipped += if skipped { outcome.rejects.len() as i64 } else { 0 };
+    rejects.extend(outcome.rejects.into_iter().map(|reject| Reject {
+        line,
+        reason: reason(&reject.error).to_owned(),
+        message: reject.error.to_string(),
+        identity_index: reject.identity.map(|index| index as i32),
+        skipped,
+    }));
+}
+
+/// Logs a summary of an import when it is dropped.
+struct SummaryLog {
+    caller: String,
+    tenant: String,
+    progress: Option<Progress>,
+}
+
+impl Drop for SummaryLog {
+    fn drop(&mut self) {
+        let Progress { lines, created, existing, rejected, .. } = self.progress.unwrap_or_default();
+        tracing::info!(
+            caller = self.caller,
+            tenant = self.tenant,
+            lines,
+            created,
+            existing,
+            rejected,
+            "import"
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! Imports a batch of lines together.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::Status;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::line::raw_user;
+use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::service::transfer::import::{Import, Line, LineOutcome};
+use crate::grpc::status::status;
+use crate::proto::v1;
+use crate::transport::rich_status::internal;
+
+/// The number of a line and its outcome, or the error that ends the import.
+pub type LineResult = Result<(i64, LineOutcome), Status>;
+
+/// A line in flight.
+pub struct PendingLine {
+    pub number: i64,
+    pub work: Work,
+}
+
+pub enum Work {
+    /// A user to import.
+    User(Box<UserLine>),
+    /// The outcome of a line that is already imported or rejected.
+    Done(LineOutcome),
+}
+
+pub struct UserLine {
+    pub tenant: Tenant,
+    pub user: v1::User,
+    pub internals: Option<v1::UserInternals>,
+    pub _permit: OwnedSemaphorePermit,
+}
+
+/// Imports a batch in a task of its own, so that it finishes even if the caller leaves.
+pub async fn import_batch(
+    import: Arc<Import>,
+    lines: Vec<Result<PendingLine, Status>>,
+) -> Vec<LineResult> {
+    let (mut pending, mut error) = (Vec::with_capacity(lines.len()), None);
+    for line in lines {
+        match line {
+            Ok(line) => pending.push(line),
+            Err(status) => error = error.or(Some(Err(status))),
+        }
+    }
+
+    let task = tokio::spawn(async move { results(&import, pending).await });
+    let results = match task.await.map_err(|_| internal()) {
+        Ok(Ok(results)) => results,
+        Ok(Err(error)) => return vec![Err(status(error))],
+        Err(panicked) => return vec![Err(panicked)],
+    };
+    results.into_iter().map(Ok).chain(error).collect()
+}
+
+async fn results(
+    import: &Import,
+    pending: Vec<PendingLine>,
+) -> Result<Vec<(i64, LineOutcome)>, Error> {
+    let (mut results, mut users) = (Vec::with_capacity(pending.len()), Vec::new());
+    for (n, PendingLine { number, work }) in pending.into_iter().enumerate() {
+        results.push((number, LineOutcome::default()));
+        match work {
+            Work::Done(outcome) => results[n].1 = outcome,
+            Work::User(line) => users.push((n, line)),
+        }
+    }
+
+    let (mut lines, mut positions) = (Vec::with_capacity(users.len()), Vec::new());
+    for (n, line) in &mut users {
+        match line.parse() {
+            Ok(line) => {
+                lines.push(line);
+                positions.push(*n);
+            }
+            Err(error) => results[*n].1 = LineOutcome::rejected(error),
+        }
+    }
+    for (n, outcome) in positions.into_iter().zip(import.users(&lines).await?) {
+        results[n].1 = outcome;
+    }
+    Ok(results)
+}
+
+impl UserLine {
+    /// Parses the line. Its content hash ignores the etag and the tenant, which may be that of the
+    /// whole import.
+    fn parse(&mut self) -> Result<Line<'_>, Error> {
+        self.user.etag.clear();
+        self.user.tenant.clear();
+        let mut content = self.user.encode_to_vec();
+        if let Some(internals) = &self.internals {
+            content.extend(internals.encode_to_vec());
+        }
+        let raw = raw_user(&self.user, self.internals.as_ref())?;
+        Ok(Line { tenant: self.tenant.clone(), raw, content: xxh3_128(&content) })
+    }
+}

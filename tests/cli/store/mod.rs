@@ -1,0 +1,9 @@
+//! The embedded store from outside: `polynym store status` and `verify`.
+
+mod attributes;
+mod clock;
+mod folder;
+mod histories;
+
+use crate::support::scenarios::store_command::{json, store};
+use crate::{err, out};

@@ -1,0 +1,40 @@
+//! Backups of a store that is served, and what comes of them.
+
+use super::{embedded, export, import, sample};
+use crate::server::{Server, polynym};
+use crate::{assert_fails, err};
+
+#[test]
+fn a_backup_is_the_store_at_one_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let users = sample(&["--users", "500", "--dirty", "0"]);
+    assert!(import(&server, folder.path(), &[], &users).status.success());
+    const REQUEST: &str = "--request-id=0c9d2c80-6b0a-4b7e-9d53-3f3d0f6b9a01";
+    let send = ["inbox", "send", "handle:noticed", "--subject=Hello", REQUEST];
+    assert!(server.run(&["user", "create", "--identity=handle:noticed"]).status.success());
+    assert!(server.run(&send).status.success());
+    let notices = |server: &Server| server.run(&["inbox", "list", "handle:noticed", "--json"]);
+    let noticed = notices(&server).stdout;
+    let file = folder.path().join("backup.redb");
+    let file = file.to_str().unwrap();
+    let before = export(&server, &[]);
+    let output = server.run(&["backup", file]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(server.run(&["user", "create", "--name", "Later"]).status.success());
+    assert_fails(&server.run(&["backup", file]), 1, &["the file exists"]);
+
+    let store = format!("embedded:{}", folder.path().join("restored").display());
+    let restore = || polynym(&["restore", file, "--store", &store]).output().unwrap();
+    let output = restore();
+    assert!(output.status.success(), "{}", err(&output));
+    assert_fails(&restore(), 1, &["not empty"]);
+    let verified = polynym(&["store", "verify", "--store", &store]).output().unwrap();
+    assert!(verified.status.success(), "{}", err(&verified));
+    let restored = embedded(folder.path(), "restored");
+    assert_eq!(export(&restored, &[]), before);
+    // The request is known there.
+    assert!(restored.run(&send).status.success());
+    assert!(String::from_utf8_lossy(&noticed).contains("Hello"));
+    assert_eq!(notices(&restored).stdout, noticed);
+}

@@ -1,0 +1,56 @@
+//! Coalesced look-ups: the conformance suite over the embedded store, and tests of the sharing.
+
+mod alone;
+mod apart;
+mod crowd;
+mod failing;
+mod gate;
+mod large;
+mod leaving;
+mod queueing;
+mod sharing;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
+use polynym::directory::Backend;
+use polynym::store::coalesce::{Coalesced, Options};
+use polynym::store::embedded::{self, Embedded};
+use tempfile::TempDir;
+
+use crate::support;
+
+/// A temporary folder with one store, whose look-ups are coalesced.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+#[async_trait]
+impl StoreFactory for Folder {
+    async fn open(&self) -> Result<Backend, Failure> {
+        let path = self.0.path().to_owned();
+        let store = tokio::task::spawn_blocking(move || embedded(&path)).await?;
+        let backend = Arc::new(store).backend();
+        Ok(backend.layered(|inner| Coalesced::new(inner, Options::default())))
+    }
+}
+
+fn embedded(folder: &Path) -> Embedded {
+    Embedded::open(folder, embedded::Options::default()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance() {
+    support::conformance(|| Arc::new(Folder::new())).await;
+}
+
+#[test]
+fn random_operations_agree_with_the_model() {
+    support::steps::against_the_model(48, Folder::new);
+}

@@ -1,0 +1,82 @@
+//! The embedded store: the conformance suite, and tests particular to a store in a folder.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::cognitive_complexity,
+    reason = "a test follows one scenario from beginning to end"
+)]
+
+mod away;
+mod batches;
+mod calls;
+mod clocks;
+mod coalesce;
+mod crash;
+mod damage;
+mod expiry;
+mod following;
+mod foreign;
+mod full;
+mod golden;
+mod groups;
+mod inbox;
+mod lookup_cache;
+mod moved;
+mod records;
+mod server_kills;
+mod usage;
+mod versions;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
+use polynym::directory::Backend;
+use polynym::store::embedded::{Embedded, Options};
+use tempfile::TempDir;
+
+use support::database;
+use support::mongo::misled::Misled;
+use testkit::{self as support, server, users};
+
+/// The name of a store's file in its folder.
+const FILE: &str = "directory.redb";
+
+/// A temporary folder with one store.
+struct Folder {
+    folder: TempDir,
+    options: Options,
+}
+
+impl Folder {
+    fn new(options: Options) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), options }
+    }
+}
+
+#[async_trait]
+impl StoreFactory for Folder {
+    async fn open(&self) -> Result<Backend, Failure> {
+        let (path, options) = (self.folder.path().to_owned(), self.options);
+        let store = tokio::task::spawn_blocking(move || Embedded::open(&path, options)).await??;
+        let hints = store.hints();
+        Ok(Arc::new(store).backend().layered(|inner| Misled::new(inner, hints)))
+    }
+}
+
+/// Opens a store with a small cache, so that reads go to the file.
+fn open(folder: &Path) -> Result<Embedded, polynym::store::embedded::OpenError> {
+    Embedded::open(folder, Options { cache_bytes: 1 << 20, ..Options::default() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance() {
+    support::conformance(|| Arc::new(Folder::new(Options::default()))).await;
+}
+
+#[test]
+fn random_operations_agree_with_the_model() {
+    support::steps::against_the_model(48, || Folder::new(Options::default()));
+}

@@ -1,0 +1,82 @@
+//! An export that takes longer than MongoDB remembers a moment goes on, and says so.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use mongodb::bson::doc;
+use polynym::directory::{Mutations, NewUser, Search, Tenant, UserChange, Value};
+use polynym::proto::v1;
+use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+use tokio::time::sleep;
+
+use crate::calls::Client;
+use crate::place::{OwnSet, PATIENCE};
+use crate::server::Server;
+use crate::users;
+
+/// Users of some 40 KiB: more than a page of them, and than fits into what is on its way.
+const USERS: usize = 300;
+
+async fn remember(set: &OwnSet, seconds: i32) {
+    let window = doc! { "setParameter": 1, "minSnapshotHistoryWindowInSeconds": seconds };
+    set.members[0].admin(window).await.unwrap();
+}
+
+fn creation(n: usize, texts: usize) -> polynym::directory::Mutation {
+    let text = |t| (format!("text {t}"), Value::String("x".repeat(4_096)));
+    let attributes = (0..texts).map(text).collect();
+    let new = NewUser { attributes, ..NewUser::default() };
+    users::mutation(users::id(n), UserChange::Create(new))
+}
+
+/// Writes until MongoDB has forgotten the present.
+async fn forget(store: &(impl Mutations + Search)) {
+    let view = store.snapshot().await.unwrap().unwrap();
+    let since = Instant::now();
+    for n in USERS.. {
+        if view.scan(&Tenant::DEFAULT, None, 1).await.unwrap().is_none() {
+            return;
+        }
+        assert!(since.elapsed() < PATIENCE, "the moment is remembered");
+        store.mutate(creation(n, 0)).await.unwrap();
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_outlives_its_moment() {
+    let set = OwnSet::new().await;
+    let uri = set.uri("export_moment", "");
+    set.client().await.database("export_moment").drop().await.unwrap();
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let store = Mongo::open(&uri, Options::default()).await.unwrap();
+    for n in 0..USERS {
+        store.mutate(creation(n, 10)).await.unwrap();
+    }
+    let server = tokio::task::block_in_place(|| Server::start(&["--store", &uri]));
+    let mut client = Client::connect(&server.url).await;
+
+    let request = v1::ExportUsersRequest::default();
+    let mut parts = client.admin.export_users(request).await.unwrap().into_inner();
+    let first = parts.message().await.unwrap().unwrap();
+    assert!(!first.start.unwrap().exact, "it cannot know that");
+    remember(&set, 0).await;
+    forget(&store).await;
+
+    let (mut met, mut end) = (BTreeSet::new(), None);
+    while let Some(part) = parts.message().await.unwrap() {
+        assert!(end.is_none(), "a message after the last");
+        end = part.end;
+        met.extend(part.user.map(|user| user.user_id));
+    }
+    remember(&set, 300).await;
+    assert!((0..USERS).all(|n| met.contains(&users::id(n).to_string())), "{} users", met.len());
+    assert!(!end.unwrap().exact);
+
+    let mut parts = client.admin.export_users(v1::ExportUsersRequest::default()).await.unwrap();
+    let mut last = None;
+    while let Some(part) = parts.get_mut().message().await.unwrap() {
+        last = Some(part);
+    }
+    assert!(last.unwrap().end.unwrap().exact, "one that is fast enough");
+}

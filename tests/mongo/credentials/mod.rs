@@ -1,0 +1,5 @@
+//! TLS, credentials and roles of MongoDB.
+
+mod connecting;
+mod roles;
+mod secured;

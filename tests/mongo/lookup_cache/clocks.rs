@@ -1,0 +1,54 @@
+//! A clock that jumps under a server with a cache: ages go by the monotonic clock alone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use polynym::proto::v1;
+use polynym::store::lookup_cache::Cached;
+use polynym::store::mongo::Options;
+
+use super::{Databases, PATIENCE, one_member};
+use crate::calls::{handle, identity};
+use crate::support::clocks::{self, DAY, LONG};
+
+const AGE: Duration = Duration::from_secs(4);
+
+async fn reads(scene: &mut clocks::Scene, max_staleness: Duration) -> u32 {
+    let request = v1::ResolveIdentityRequest {
+        identifier: Some(handle("joe")),
+        max_staleness: Some(max_staleness.try_into().unwrap()),
+        ..Default::default()
+    };
+    let found = scene.client.directory.resolve_identity(request).await.unwrap();
+    found.metadata().get("polynym-reads").unwrap().to_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_jumps_makes_no_answer_older_or_younger() {
+    let place = Databases::of_set(one_member().await, "").place();
+    place.mongo().await.unwrap().close().await;
+    let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
+    let store = polynym::store::mongo::Mongo::open(&place.uri().await, options).await.unwrap();
+    let cache = store.cache().unwrap().clone();
+    let backend = Arc::new(store).backend();
+    let below = backend.reads.clone();
+    let cached = backend.layered(|inner| Cached::new(inner, below, cache));
+    let mut scene = clocks::Scene::new(cached).await;
+    let joe = v1::User { identities: vec![identity(handle("joe"))], ..Default::default() };
+    scene.client.create(joe).await.unwrap();
+
+    for ahead in [LONG, -LONG, 500 * DAY, 0] {
+        // A read of now, by the present clock.
+        let sent = Instant::now();
+        assert!(reads(&mut scene, Duration::from_nanos(1)).await > 0);
+        let read = Instant::now();
+        scene.clock.set_ahead(ahead);
+        let count = reads(&mut scene, AGE).await;
+        assert!(count == 0 || sent.elapsed() >= AGE, "{ahead} ms ahead: it is not old");
+        tokio::time::sleep(AGE.saturating_sub(read.elapsed())).await;
+        // The read before may have been the one that filled the cache, if the machine was busy.
+        if count == 0 {
+            assert!(reads(&mut scene, AGE).await > 0, "{ahead} ms ahead: it is old");
+        }
+    }
+}

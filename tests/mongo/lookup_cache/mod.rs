@@ -1,0 +1,79 @@
+//! The look-up cache: the contract of a store with a cache, and servers that share a replica set.
+
+mod clocks;
+mod servers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Backend, Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
+};
+use polynym::identifier::IdentityKey;
+use polynym::store::lookup_cache::Cached;
+use polynym::store::mongo::{Mongo, Options};
+
+use crate::servers::{Databases, InDatabase, one_member};
+use crate::support;
+
+/// The time limit of an operation on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Random runs held against the model.
+const RUNS: u32 = 12;
+
+/// A store whose callers accept answers that are a day old. As it makes all mutations itself, each
+/// of its answers must be the latest nevertheless.
+struct Accepting(Cached);
+
+#[async_trait]
+impl LookUps for Accepting {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+        _: Duration,
+    ) -> Result<Resolved, Error> {
+        self.0.resolve(keys, consistency, view, DAY).await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.0.get(tenant, ids, view).await
+    }
+}
+
+struct Place(InDatabase);
+
+#[async_trait]
+impl StoreFactory for Place {
+    async fn open(&self) -> Result<Backend, Failure> {
+        let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
+        let store = Arc::new(Mongo::open(&self.0.uri().await, options).await?);
+        let cache = store.cache().ok_or("the store has no cache")?.clone();
+        let backend = store.backend();
+        let reads = backend.reads.clone();
+        Ok(backend.layered(|inner| Accepting(Cached::new(inner, reads, cache))))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_of_cached_answers() {
+    let databases = Databases::of_set(one_member().await, "");
+    support::conformance(|| Arc::new(Place(databases.place()))).await;
+}
+
+#[test]
+fn cached_answers_agree_with_the_model() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let databases = Databases::of_set(runtime.block_on(one_member()), "");
+    support::steps::against_the_model(RUNS, || Place(databases.place()));
+}

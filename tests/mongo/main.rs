@@ -1,0 +1,84 @@
+//! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this
+//! store.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::cognitive_complexity,
+    reason = "a test follows one scenario from beginning to end"
+)]
+
+mod clocks;
+mod credentials;
+mod deletion;
+mod golden;
+mod harness;
+mod heartbeat;
+#[path = "../transport/http2/mod.rs"]
+mod http2;
+mod inbox;
+mod lookup_cache;
+mod losses;
+mod opening;
+mod preference;
+mod records;
+mod rules;
+mod sharded;
+mod store;
+mod transfer;
+mod usage;
+mod versions;
+mod waiting;
+mod walkthrough;
+mod watching;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
+use polynym::directory::Backend;
+use polynym::store::coalesce::Coalesced;
+use servers::{Databases, InDatabase};
+use testkit::{self as support, calls, mongo as servers, scrape, server, status, users};
+
+/// The store of the tests of the transport: calls run on the task of their connection.
+fn place() -> http2::place::Place {
+    let store = http2::block_on(async {
+        let databases = Databases::of_set(servers::one_member().await, "");
+        databases.uri(databases.place().name().await)
+    });
+    http2::place::Place::new(store, None)
+}
+
+/// Random runs held against the model.
+const RUNS: u32 = 12;
+
+/// A place whose store sends look-ups together.
+struct Together(InDatabase);
+
+#[async_trait]
+impl StoreFactory for Together {
+    async fn open(&self) -> Result<Backend, Failure> {
+        let backend = self.0.open().await?;
+        Ok(backend.layered(|inner| Coalesced::new(inner, Default::default())))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_with_look_ups_together() {
+    let databases = Databases::of_set(servers::one_member().await, "retryWrites=false");
+    support::conformance(|| Arc::new(Together(databases.place()))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_on_three_members() {
+    let databases = Databases::of_set(servers::three_members().await, "retryWrites=true");
+    support::conformance(|| Arc::new(databases.place())).await;
+}
+
+#[test]
+fn random_operations_agree_with_the_model() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let databases = Databases::of_set(runtime.block_on(servers::one_member()), "");
+    support::steps::against_the_model(RUNS, || databases.place());
+}

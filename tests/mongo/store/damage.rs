@@ -1,0 +1,259 @@
+//! The store on MongoDB: damaged by way of its collections, on a replica set and on a cluster; and
+//! what is told of one that is there in part.
+
+use std::ops::Range;
+
+use locality_uuid::LocalityId;
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
+use mongodb::{Collection, Database};
+use polynym::directory::{EncodedUser, Timestamp, User};
+use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+
+use super::{database, err, json, out, store};
+use crate::servers;
+use crate::support::scenarios::damage::{self, Breakable};
+
+/// A database with a store.
+struct Broken {
+    uri: String,
+    database: Database,
+    store: Mongo,
+}
+
+impl Broken {
+    async fn new(uri: String) -> Self {
+        init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
+        let database = database(&uri).await;
+        let store = Mongo::open(&uri, Options::default()).await.unwrap();
+        Self { uri, database, store }
+    }
+
+    fn claims(&self) -> Collection<Document> {
+        self.database.collection("identities")
+    }
+
+    async fn put(&self, collection: &str, document: Document) {
+        let collection = self.database.collection::<Document>(collection);
+        let id = document.get("_id").cloned();
+        collection.delete_one(doc! { "_id": id }).await.unwrap();
+        collection.insert_one(document).bypass_document_validation(true).await.unwrap();
+    }
+}
+
+fn id(id: LocalityId) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
+}
+
+#[async_trait::async_trait]
+impl Breakable for Broken {
+    fn name(&self) -> String {
+        self.uri.clone()
+    }
+
+    async fn create(&self, users: Range<usize>) {
+        damage::create(&self.store, users).await;
+    }
+
+    async fn delete_claim(&self, key: &str) {
+        assert_eq!(self.claims().delete_one(doc! { "_id": key }).await.unwrap().deleted_count, 1);
+    }
+
+    async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>) {
+        let mut claim = doc! { "_id": key, "v": 1 };
+        claim.extend(owner.map(|owner| ("u".to_owned(), id(owner))));
+        claim.extend(
+            held.map(|until| ("h".to_owned(), DateTime::from_millis(until.as_millis()).into())),
+        );
+        self.put("identities", claim).await;
+    }
+
+    async fn put_user(&self, under: LocalityId, user: &User) {
+        let wire = EncodedUser::of(user).into_bytes().to_vec();
+        let wire = Binary { subtype: BinarySubtype::Generic, bytes: wire };
+        self.put("users", doc! { "_id": id(under), "r": 0_i64, "t": "default", "w": wire }).await;
+    }
+
+    async fn put_garbage_claim(&self, key: &str) {
+        self.put("identities", doc! { "_id": key, "u": "somebody", "v": 1 }).await;
+    }
+
+    async fn put_garbage_user(&self, under: LocalityId) {
+        self.put("users", doc! { "_id": id(under), "name": "somebody" }).await;
+    }
+
+    async fn assert_there(&self, users: &[usize]) {
+        damage::assert_there(&self.store, users).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repairable_findings_are_repaired() {
+    let cluster = servers::three_shards().await;
+    damage::repairable(&Broken::new(cluster.uri("verify_repaired")).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_findings_are_reported_and_left() {
+    let cluster = servers::three_shards().await;
+    damage::unrepairable(&Broken::new(cluster.uri("verify_left")).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_are_all_lost_come_back() {
+    let set = servers::one_member().await;
+    let broken = Broken::new(set.uri("verify_lost", "")).await;
+    broken.create(0..700).await;
+    broken.claims().delete_many(doc! {}).await.unwrap();
+    let output = store(&["verify", "--mend"], &broken.uri);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(
+        out(&output)
+            .ends_with("700 users and 1400 claims read: 1400 findings, 1400 repaired, 0 left\n")
+    );
+    assert!(out(&store(&["verify"], &broken.uri)).contains("no inconsistency"));
+    broken.assert_there(&[0, 1, 350, 699]).await;
+}
+
+/// Documents whose ids are neither UUIDs nor keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_of_others_are_told_and_left() {
+    let set = servers::one_member().await;
+    let broken = Broken::new(set.uri("verify_foreign", "")).await;
+    broken.create(0..3).await;
+    for name in ["users", "identities"] {
+        broken.put(name, doc! { "_id": 7 }).await;
+        broken.put(name, doc! { "_id": "joe@example.com" }).await;
+    }
+    let output = store(&["verify", "--mend", "--json"], &broken.uri);
+    let lines = json(&output);
+    assert_eq!((output.status.code(), lines.len()), (Some(1), 5), "{}", out(&output));
+    assert!(!out(&output).contains("joe"), "{}", out(&output));
+    let shown = out(&store(&["verify", "--show-keys"], &broken.uri));
+    assert!(shown.contains("joe@example.com"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_tells_what_is_there_and_what_is_missing() {
+    let cluster = servers::three_shards().await;
+    let uri = cluster.uri("status");
+    let output = store(&["status", "--json"], &uri);
+    assert_eq!(output.status.code(), Some(1));
+    let empty = json(&output).pop().unwrap();
+    let missing = empty["missing"].as_array().unwrap();
+    assert_eq!(missing.len(), 5, "{empty}");
+    let verify = store(&["verify"], &uri);
+    assert_eq!(verify.status.code(), Some(1));
+    assert!(err(&verify).contains("polynym store init"), "{}", err(&verify));
+
+    let output = store(&["init"], &uri);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(
+        out(&output).contains("identities: there are now chunks on shard0 2, shard1 2, shard2 2"),
+        "{}",
+        out(&output)
+    );
+    let broken = Broken::new(uri.clone()).await;
+    broken.create(0..60).await;
+    let output = store(&["status", "--json"], &uri);
+    assert!(output.status.success());
+    let status = json(&output).pop().unwrap();
+    assert_eq!(
+        (&status["topology"], &status["schema_version"]),
+        (&"sharded cluster".into(), &8.into()),
+        "{status}"
+    );
+    assert_eq!(status["missing"], serde_json::json!([]));
+    let counts = status["collections"].as_array().unwrap().iter().map(|collection| {
+        let shards = collection["shards"].as_array().unwrap();
+        let sum =
+            |name: &str| shards.iter().map(|shard| shard[name].as_u64().unwrap()).sum::<u64>();
+        let name = collection["name"].as_str().unwrap();
+        assert_eq!(
+            shards.len(),
+            if matches!(name, "tenants" | "names" | "servers") { 1 } else { 3 },
+            "{collection}"
+        );
+        // The store that the test has open comes and goes.
+        let documents = if name == "servers" { 0 } else { sum("documents") };
+        (name.to_owned(), sum("chunks"), documents)
+    });
+    let expected = [
+        ("users", 12, 60),
+        ("identities", 6, 120),
+        ("requests", 12, 0),
+        ("tenants", 1, 0),
+        ("names", 1, 0),
+        ("journal", 12, 0),
+        ("ended", 6, 0),
+        ("usage", 12, 0),
+        ("inbox", 12, 0),
+        ("servers", 1, 0),
+    ];
+    assert_eq!(
+        counts.collect::<Vec<_>>(),
+        expected.map(|(name, chunks, count)| (name.to_owned(), chunks, count))
+    );
+    let keys = status["collections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|collection| collection["shard_key"].as_str());
+    let (ordered, hashed) = (Some("{ \"_id\": 1 }"), Some("{ \"_id\": \"hashed\" }"));
+    assert_eq!(
+        keys.collect::<Vec<_>>(),
+        [ordered, hashed, ordered, ordered, ordered, ordered, hashed, ordered, ordered, ordered]
+    );
+    assert_eq!(status["advice"], serde_json::json!([]));
+    let table = out(&store(&["status"], &uri));
+    assert!(table.contains("shard2") && table.contains("_id_"), "{table}");
+
+    broken.database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
+    broken.database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
+    let table = out(&store(&["status"], &uri));
+    println!("{table}");
+    assert!(
+        table.contains("the validator of users") && table.contains("an index of requests"),
+        "{table}"
+    );
+    assert!(table.contains("polynym store init"), "{table}");
+
+    // Whatever type of number a person has written.
+    broken.put("meta", doc! { "_id": "schema", "v": 99_i32 }).await;
+    let output = store(&["status"], &uri);
+    let table = out(&output);
+    assert!(
+        table.contains("schema version 99 and rules version 1: this program supports schema"),
+        "{table}"
+    );
+    assert!(output.status.code() == Some(1) && !table.contains("polynym store init"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_of_a_replica_set_names_it() {
+    let set = servers::one_member().await;
+    let broken = Broken::new(set.uri("status_set", "")).await;
+    broken.create(0..5).await;
+    let status = json(&store(&["status", "--json"], &broken.uri)).pop().unwrap();
+    assert_eq!(status["topology"], "replica set rs0");
+    assert_eq!(status["collections"][1]["shards"][0]["documents"], 10, "{status}");
+    assert!(status["collections"][1]["shards"][0]["chunks"].is_null());
+    assert!(!status["server_versions"][0].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_without_the_password() {
+    let uri = "mongodb://joe:secret@127.0.0.1:9/db?serverSelectionTimeoutMS=200";
+    for command in ["init", "status", "verify"] {
+        let output = store(&[command], uri);
+        assert_eq!(output.status.code(), Some(1));
+        let text = err(&output);
+        assert!(
+            text.contains("mongodb://127.0.0.1:9/db: ") && text.contains("cannot reach"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("secret") && !text.contains("joe") && text.lines().count() == 1,
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,401 @@
+//! Making a store in a database of MongoDB: once, twice at once, after an interruption, beside what
+//! is in use; and what is refused.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::TryStreamExt;
+use mongodb::Database;
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, Document, doc};
+
+use polynym::directory::Mutations;
+use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
+use tokio::sync::Notify;
+
+use super::database;
+use crate::servers::{self, Sharded};
+use crate::users;
+
+const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
+/// A part of a collection on each shard.
+const TWO_EACH: [(&str, usize); 3] = [("shard0", 2), ("shard1", 2), ("shard2", 2)];
+const FOUR_EACH: [(&str, usize); 3] = [("shard0", 4), ("shard1", 4), ("shard2", 4)];
+
+/// Runs `init` and answers with what it said.
+async fn run(uri: &str) -> Result<Vec<String>, OpenError> {
+    let said = Mutex::new(Vec::new());
+    init(uri, &InitOptions::default(), &|line| said.lock().unwrap().push(line.to_owned())).await?;
+    Ok(said.into_inner().unwrap())
+}
+
+async fn opens(uri: &str) -> Result<Mongo, OpenError> {
+    Mongo::open(uri, Options::default()).await
+}
+
+fn id(n: usize) -> Bson {
+    let bytes = users::id(n).as_bytes().to_vec();
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes })
+}
+
+/// The shard of each chunk of a collection, by the text of its first key.
+async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, String> {
+    let config = client.database("config");
+    let entry =
+        config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
+    let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
+    let key = if space.ends_with(".identities") {
+        doc! { "_id": "hashed" }
+    } else {
+        doc! { "_id": 1 }
+    };
+    assert_eq!(entry.get_document("key").unwrap(), &key);
+    let own = doc! { "uuid": entry.get("uuid").cloned() };
+    let chunks: Vec<Document> = config
+        .collection::<Document>("chunks")
+        .find(own)
+        .await
+        .unwrap()
+        .try_collect()
+        .await
+        .unwrap();
+    let chunk = |chunk: &Document| {
+        let min = chunk.get_document("min").unwrap().get("_id").unwrap();
+        let min = min.as_str().map_or_else(|| min.to_string(), str::to_owned);
+        (min, chunk.get_str("shard").unwrap().to_owned())
+    };
+    chunks.iter().map(chunk).collect()
+}
+
+/// The number of chunks on each shard.
+fn by_shard<'c>(chunks: impl Iterator<Item = &'c String>) -> BTreeMap<&'c str, usize> {
+    let mut count = BTreeMap::new();
+    chunks.for_each(|shard| *count.entry(shard.as_str()).or_default() += 1);
+    count
+}
+
+async fn all_chunks(cluster: &Sharded, database: &str) -> Vec<BTreeMap<String, String>> {
+    let client = cluster.client().await;
+    let mut all = Vec::new();
+    // Tenants are in one chunk, on whichever shard the database began.
+    for name in &COLLECTIONS[..3] {
+        all.push(chunks(client, &format!("{database}.{name}")).await);
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_has_chunks_of_everything_on_every_shard() {
+    let cluster = servers::three_shards().await;
+    let uri = cluster.uri("init_spread");
+    assert!(matches!(opens(&uri).await, Err(OpenError::NotInitialised { .. })));
+    let said = run(&uri).await.unwrap();
+    println!("{}", said.join("\n"));
+    let [users, identities, requests] =
+        all_chunks(cluster, "init_spread").await.try_into().unwrap();
+    for chunks in [&users, &requests] {
+        assert_eq!(by_shard(chunks.values()), BTreeMap::from(FOUR_EACH));
+    }
+    assert_eq!(by_shard(identities.values()), BTreeMap::from(TWO_EACH));
+    let store = opens(&uri).await.unwrap();
+    for n in 0..100 {
+        store.mutate(users::creation(n)).await.unwrap();
+        assert!(users::look_up(&store, n).await.unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
+    let cluster = servers::three_shards().await;
+    let uri = cluster.uri("init_again");
+    run(&uri).await.unwrap();
+    let store = opens(&uri).await.unwrap();
+    for n in 0..20 {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    // All these users have ids in one chunk. It goes where `init` would not have it; an empty one,
+    // too.
+    let email = Bson::from("default,email,user0@example.com");
+    let claim_on = cluster.owner("init_again.identities", email.clone()).await;
+    let elsewhere = if claim_on == "shard2" { "shard0" } else { "shard2" };
+    let moves = [
+        ("init_again.users", Bson::MinKey, "shard2"),
+        ("init_again.users", id(0xc000_0000), "shard2"),
+        ("init_again.identities", email.clone(), elsewhere),
+    ];
+    for (space, find, to) in moves {
+        cluster.move_chunk(space, find, to).await.unwrap();
+    }
+    let before = all_chunks(cluster, "init_again").await;
+    let said = run(&uri).await.unwrap();
+    println!("{}", said.join("\n"));
+    let after = all_chunks(cluster, "init_again").await;
+    assert_eq!(
+        cluster.owner("init_again.users", id(0)).await,
+        "shard2",
+        "what is in use was moved"
+    );
+    assert_eq!(
+        cluster.owner("init_again.identities", email).await,
+        elsewhere,
+        "what is in use was moved"
+    );
+    assert_eq!((&after[1], &after[2]), (&before[1], &before[2]));
+    assert_eq!(before[0].len(), after[0].len());
+    assert!(said.iter().any(|line| line.contains("users: cut at 0 of 11")), "{said:?}");
+    for n in 0..20 {
+        assert!(users::look_up(&store, n).await.unwrap());
+    }
+    let again = run(&uri).await.unwrap();
+    assert_eq!(
+        again.iter().filter(|line| line.contains(": 0 empty chunks moved")).count(),
+        5,
+        "{again:?}"
+    );
+    assert_eq!(all_chunks(cluster, "init_again").await, after);
+}
+
+/// A shard that was added while nothing was there yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_without_hashes_gets_some() {
+    let cluster = servers::three_shards().await;
+    let (uri, space) = (cluster.uri("init_added"), "init_added.identities");
+    run(&uri).await.unwrap();
+    let hashes = chunks(cluster.client().await, space).await;
+    for (start, _) in hashes.iter().filter(|(_, shard)| *shard != "shard0") {
+        let bound = |hash: i64| doc! { "_id": hash };
+        let start = start.parse().unwrap();
+        let next = hashes
+            .keys()
+            .filter_map(|other| other.parse().ok())
+            .filter(|other| *other > start)
+            .min();
+        let end = next.map_or(doc! { "_id": Bson::MaxKey }, bound);
+        cluster
+            .carry_out_move(
+                doc! { "moveChunk": space, "bounds": [bound(start), end], "to": "shard0" },
+            )
+            .await
+            .unwrap();
+    }
+    let all = chunks(cluster.client().await, space).await;
+    assert_eq!(by_shard(all.values()), BTreeMap::from([("shard0", 6)]));
+    println!("{}", run(&uri).await.unwrap().join("\n"));
+    let spread = chunks(cluster.client().await, space).await;
+    assert_eq!(
+        by_shard(spread.values()),
+        BTreeMap::from([("shard0", 4), ("shard1", 1), ("shard2", 1)])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_at_once_make_one_store() {
+    let cluster = servers::three_shards().await;
+    run(&cluster.uri("init_once")).await.unwrap();
+    for round in 0..2 {
+        let database = format!("init_twice{round}");
+        let uri = cluster.uri(&database);
+        let (first, second) = tokio::join!(run(&uri), run(&uri));
+        let (first, second) = (first.unwrap(), second.unwrap());
+        assert_ne!(first.last(), second.last(), "both made it a store");
+        let [twice, once] =
+            [all_chunks(cluster, &database).await, all_chunks(cluster, "init_once").await];
+        assert_eq!((&twice[0], &twice[2]), (&once[0], &once[2]));
+        // Which hashes a shard gets is MongoDB's choice.
+        assert_eq!(by_shard(twice[1].values()), BTreeMap::from(TWO_EACH));
+        opens(&uri).await.unwrap();
+    }
+}
+
+/// Stops `init` after it has said `lines` sentences; false where it has finished before.
+async fn interrupted(uri: &str, lines: usize) -> bool {
+    let (said, enough) = (AtomicUsize::new(0), Notify::new());
+    let count = |_: &str| {
+        if said.fetch_add(1, Ordering::Relaxed) + 1 == lines {
+            enough.notify_one();
+        }
+    };
+    let options = InitOptions::default();
+    tokio::select! {
+        biased;
+        () = enough.notified() => true,
+        outcome = init(uri, &options, &count) => {
+            outcome.unwrap();
+            false
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_run_is_finished_by_the_next() {
+    let cluster = servers::three_shards().await;
+    let mut lines = 1;
+    loop {
+        let uri = cluster.uri(&format!("init_stopped{lines}"));
+        if !interrupted(&uri, lines).await {
+            break;
+        }
+        let opened = opens(&uri).await;
+        // Its last statement may have gone out with the last sentence.
+        assert!(
+            matches!(opened, Ok(_) | Err(OpenError::NotInitialised { .. })),
+            "part of a store after {lines} steps"
+        );
+        run(&uri).await.unwrap();
+        let [users, identities, requests] =
+            all_chunks(cluster, &format!("init_stopped{lines}")).await.try_into().unwrap();
+        assert_eq!(
+            (users.len(), identities.len(), requests.len()),
+            (12, 6, 12),
+            "after {lines} steps"
+        );
+        opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
+        lines += 4;
+    }
+    assert!(lines > 12, "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_set_gets_validators_and_an_index() {
+    let set = servers::one_member().await;
+    let uri = set.uri("init_set", "");
+    println!("{}", run(&uri).await.unwrap().join("\n"));
+    let database = database(&uri).await;
+    for wrong in [doc! { "_id": 1 }, doc! { "_id": "default,email,a@b" }] {
+        for name in COLLECTIONS {
+            assert!(
+                database.collection(name).insert_one(wrong.clone()).await.is_err(),
+                "{name}: {wrong}"
+            );
+        }
+    }
+    // A foreign change is repaired.
+    database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
+    database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
+    let other = doc! { "key": { "t": 1 }, "name": "t_1", "expireAfterSeconds": 5 };
+    database.run_command(doc! { "createIndexes": "requests", "indexes": [other] }).await.unwrap();
+    println!("{}", run(&uri).await.unwrap().join("\n"));
+    assert!(database.collection("users").insert_one(doc! { "_id": 1 }).await.is_err());
+    let indexes =
+        database.run_command(doc! { "listIndexes": "requests" }).await.unwrap().to_string();
+    assert!(indexes.contains("90000"), "{indexes}");
+    opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
+}
+
+/// Has `prepare` put something into a database, and checks that `init` refuses it with these words
+/// and leaves it alone.
+async fn assert_refused(uri: &str, words: &[&str], prepare: impl AsyncFnOnce(&Database)) {
+    let database = database(uri).await;
+    prepare(&database).await;
+    let listed = async || database.run_command(doc! { "listCollections": 1 }).await.unwrap();
+    let names = |listed: &Document| {
+        listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone()
+    };
+    let before = names(&listed().await);
+    let error = run(uri).await.expect_err("it is refused").to_string();
+    println!("{error}");
+    words.iter().for_each(|word| assert!(error.contains(word), "no {word:?} in: {error}"));
+    assert_eq!(error.lines().count(), 1);
+    assert_eq!(names(&listed().await), before, "it was changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_made_is_refused() {
+    let set = servers::one_member().await;
+    let uri = |name: &str| set.uri(name, "");
+    let document = doc! { "_id": "joe@example.com" };
+    assert_refused(&uri("init_used"), &["identities holds documents", "meta"], async |database| {
+        database.collection("identities").insert_one(document.clone()).await.unwrap();
+    })
+    .await;
+    assert_refused(&uri("init_meta"), &["meta with something else"], async |database| {
+        database.collection("meta").insert_one(document.clone()).await.unwrap();
+    })
+    .await;
+    assert_refused(&uri("init_view"), &["users is not an ordinary collection"], async |database| {
+        database
+            .run_command(doc! { "create": "users", "viewOn": "people", "pipeline": [] })
+            .await
+            .unwrap();
+    })
+    .await;
+    assert_refused(&uri("init_collated"), &["identities is not an ordinary"], async |database| {
+        let collation = doc! { "locale": "en", "strength": 2 };
+        database
+            .run_command(doc! { "create": "identities", "collation": collation })
+            .await
+            .unwrap();
+    })
+    .await;
+    assert_refused(
+        &uri("init_newer"),
+        &["schema version 9", "versions 2 to 8"],
+        async |database| {
+            database
+                .collection("meta")
+                .insert_one(doc! { "_id": "schema", "v": 9_i32 })
+                .await
+                .unwrap();
+        },
+    )
+    .await;
+    assert_refused(&uri("init_unversioned"), &["meta without a version"], async |database| {
+        database.collection("meta").insert_one(doc! { "_id": "schema" }).await.unwrap();
+    })
+    .await;
+    // The server refuses the newer one, too.
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 9, .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sharded_otherwise_is_refused() {
+    let cluster = servers::three_shards().await;
+    assert_refused(
+        &cluster.uri("init_hashed"),
+        &["users is sharded on", "hashed"],
+        async |database| {
+            let space = format!("{}.users", database.name());
+            cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
+            cluster
+                .admin(doc! { "shardCollection": space, "key": { "_id": "hashed" } })
+                .await
+                .unwrap();
+        },
+    )
+    .await;
+    assert_refused(
+        &cluster.uri("init_otherwise"),
+        &["identities is sharded on", "in place of"],
+        async |database| {
+            let space = format!("{}.identities", database.name());
+            cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
+            cluster.admin(doc! { "shardCollection": space, "key": { "u": 1 } }).await.unwrap();
+        },
+    )
+    .await;
+}
+
+/// A router would not find what is written past it.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_behind_a_router_are_refused() {
+    let cluster = servers::three_shards().await;
+    for server in [&cluster.config, &cluster.shards[0]].map(|set| set.members[0].address()) {
+        let uri = format!("mongodb://{server}/init_past");
+        let [made, opened] = [run(&uri).await.map(drop), opens(&uri).await.map(drop)];
+        assert!(
+            matches!(made, Err(OpenError::Shard)) && matches!(opened, Err(OpenError::Shard)),
+            "{made:?} {opened:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stand_alone_is_refused() {
+    let process = servers::stand_alone().await;
+    let error = run(&format!("mongodb://{}/init", process.address())).await.unwrap_err();
+    assert!(
+        matches!(error, OpenError::Standalone) && error.to_string().contains("--replSet"),
+        "{error}"
+    );
+}

@@ -1,0 +1,38 @@
+//! Imports and exports between stores, of which some are on MongoDB.
+
+mod directions;
+mod ids;
+
+use crate::server::Server;
+use crate::servers::{self, Databases};
+use crate::support::output::assert_fails;
+use crate::support::scenarios::transfer::names_are_limited;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_too_many_is_rejected_on_mongodb() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let uri = place.uri().await;
+    let work = move || {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(&["--store", &uri]);
+        names_are_limited(&server, folder.path().join("names.jsonl").to_str().unwrap());
+    };
+    tokio::task::spawn_blocking(work).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mongodb_has_backups_of_its_own() {
+    let databases = Databases::of_set(servers::one_member().await, "");
+    let place = databases.place();
+    let uri = place.uri().await;
+    tokio::task::spawn_blocking(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(&["--store", &uri]);
+        let file = folder.path().join("backup.redb");
+        let output = server.run(&["backup", file.to_str().unwrap()]);
+        assert_fails(&output, 1, &["BACKUP_UNSUPPORTED (FAILED_PRECONDITION)"]);
+        assert!(!file.exists());
+    })
+    .await
+    .unwrap();
+}

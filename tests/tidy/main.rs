@@ -1,0 +1,395 @@
+//! Rules of the source tree beyond those of the compiler and clippy: layers, folders, lengths,
+//! links, names in documents and unfinished work. Every fault names its file.
+
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod allowed;
+mod api;
+mod folders;
+mod imports;
+mod inline_code;
+mod links;
+mod names;
+mod unfinished;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use allowed::{FILE_LINES, LINE_CHARS};
+use names::Names;
+
+/// The modules that each module may import. `commands` and the root assemble the program.
+const LAYERS: [(&str, &[&str]); 16] = [
+    ("reload", &[]),
+    ("access", &["reload"]),
+    ("identifier", &[]),
+    ("config", &[]),
+    ("telemetry", &[]),
+    ("proto", &[]),
+    ("client", &["proto"]),
+    ("directory", &["identifier", "wire"]),
+    ("wire", &["directory", "identifier", "proto"]),
+    ("store", &["directory", "identifier", "wire"]),
+    ("sample", &["directory", "identifier"]),
+    ("transport", &["access", "reload"]),
+    ("grpc", &["access", "directory", "identifier", "proto", "transport", "wire"]),
+    ("operators", &["access", "directory", "telemetry", "transport"]),
+    ("cli", &["access", "client", "config", "identifier", "proto", "sample"]),
+    ("commands", &[]),
+];
+
+/// The folders and files that may use each of these crates.
+const CRATES: [(&str, &[&str]); 6] = [
+    ("redb", &["src/store/embedded"]),
+    ("mongodb", &["src/store/mongo", "src/config"]),
+    ("hyper", &["src/cli", "src/operators", "src/transport"]),
+    ("tonic", &["src/cli", "src/client.rs", "src/grpc", "src/transport"]),
+    ("prost_types", &["src/cli", "src/grpc", "src/wire"]),
+    ("clap", &["src/cli", "src/config", "src/main.rs"]),
+];
+
+#[test]
+fn modules_import_only_the_layers_below() {
+    let faults = code().into_iter().filter_map(|line| {
+        let home = line.path.strip_prefix("src/")?.split(['/', '.']).next()?;
+        let (_, allowed) = LAYERS.iter().find(|(name, _)| *name == home)?;
+        let target = after(&line.text, "crate::")?;
+        let is_layer = LAYERS.iter().any(|(name, _)| *name == target);
+        let is_allowed = target == home || allowed.contains(&target) || !is_layer;
+        (!is_allowed).then(|| format!("{}: {home} may not import {target}", line.place()))
+    });
+    report(faults.collect());
+}
+
+#[test]
+fn each_crate_is_used_only_where_allowed() {
+    let faults = code().into_iter().flat_map(|line| {
+        let forbidden = |(name, homes): &&(&str, &[&str])| {
+            after(&line.text, &format!("{name}::")).is_some()
+                && !homes.iter().any(|home| line.path.starts_with(home))
+        };
+        let forbidden: Vec<_> = CRATES.iter().filter(forbidden).collect();
+        let fault = |(name, _): &(&str, &[&str])| format!("{}: uses {name}", line.place());
+        forbidden.into_iter().map(fault).collect::<Vec<_>>()
+    });
+    report(faults.collect());
+}
+
+#[test]
+fn files_are_short() {
+    let lengths =
+        source_files().into_iter().map(|path| (program(&read(&path)).lines().count(), path));
+    let long = lengths.filter(|(length, _)| *length > FILE_LINES);
+    report(long.map(|(length, path)| format!("{path}: {length} lines")).collect());
+}
+
+#[test]
+fn folders_are_small() {
+    let files = source_files();
+    let large = folders::large(&files, allowed::FOLDER_FILES);
+    let names = large.keys().map(|folder| BTreeSet::from([(*folder).to_owned()]));
+    let exceptions: Vec<_> = allowed::LARGE_FOLDERS.chunks(1).collect();
+    report(unlike("large folder", &names.collect::<Vec<_>>(), &exceptions));
+}
+
+#[test]
+fn folders_do_not_import_each_other_in_circles() {
+    let circles = imports::circles(&imports::folders(&imports::graph(&programs())), 1);
+    report(unlike("circle of folders", &circles, allowed::FOLDER_CIRCLES));
+}
+
+#[test]
+fn files_of_a_folder_do_not_import_each_other_in_circles() {
+    let graph = imports::graph(&programs());
+    let circles = imports::circles(&imports::within_folders(&graph), allowed::FILE_CIRCLE);
+    let folder = |circle: &BTreeSet<String>| {
+        circle.first().map(|file| imports::folder(file, &graph)).into_iter().collect()
+    };
+    let folders: BTreeSet<BTreeSet<String>> = circles.iter().map(folder).collect();
+    let exceptions: Vec<_> = allowed::FOLDERS_WITH_FILE_CIRCLES.chunks(1).collect();
+    report(unlike("circle of files in", &Vec::from_iter(folders), &exceptions));
+}
+
+/// Returns the sets that are no exceptions, and the exceptions that are not found.
+fn unlike(what: &str, found: &[BTreeSet<String>], exceptions: &[&[&str]]) -> Vec<String> {
+    let exceptions: Vec<BTreeSet<String>> = exceptions
+        .iter()
+        .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
+        .collect();
+    let new = found.iter().filter(|set| !exceptions.contains(set));
+    let gone = exceptions.iter().filter(|set| !found.contains(set));
+    let gone = gone.map(|set| format!("tests/tidy/allowed.rs: delete the {what}: {set:?}"));
+    new.map(|set| format!("{what}: {set:?}")).chain(gone).collect()
+}
+
+/// Documents and doc comments name only what exists. CHANGELOG.md is about the past.
+#[test]
+fn names_and_paths_in_texts_exist() {
+    let names = names();
+    let mut foreign: BTreeMap<_, _> =
+        allowed::FOREIGN.iter().flat_map(|(_, names)| *names).map(|name| (*name, false)).collect();
+    let mut faults = Vec::new();
+
+    let is_checked = |path: &str| path != "CHANGELOG.md" && !path.starts_with("tests/tidy/");
+    for (path, text) in texts().into_iter().filter(|(path, _)| is_checked(path)) {
+        for (n, code, fault) in names.faults(&path, &text) {
+            match foreign.get_mut(code.as_str()) {
+                Some(is_used) => *is_used = true,
+                None => faults.push(format!("{path}:{n}: {fault}: {code}")),
+            }
+        }
+    }
+
+    let unused = foreign.iter().filter(|(_, is_used)| !**is_used);
+    faults.extend(unused.map(|(name, _)| format!("tests/tidy/allowed.rs: delete {name}")));
+    report(faults);
+}
+
+fn names() -> Names {
+    let defines = |path: &str| {
+        let endings = [".rs", ".proto", ".toml", ".py", ".yaml", ".json", "run", ".service"];
+        endings.iter().any(|ending| path.ends_with(ending)) && !path.starts_with("tests/tidy")
+    };
+    let files = files("");
+    let sources = files.iter().filter(|path| defines(path)).map(|path| (path.clone(), read(path)));
+    Names::new(&files, sources)
+}
+
+/// docs/api.md lists the calls of the definition, and no others.
+#[test]
+fn every_call_is_documented() {
+    let protos = files("proto/polynym").into_iter().map(|path| read(&path));
+    let defined: BTreeSet<_> = protos.flat_map(|proto| api::defined(&proto)).collect();
+    let documented = api::documented(&read("docs/api.md"));
+    let missing = defined.difference(&documented).map(|call| format!("not in the table: {call:?}"));
+    let unknown = documented.difference(&defined).map(|call| format!("no such call: {call:?}"));
+    assert!(defined.len() > 30, "{defined:?}");
+    report(missing.chain(unknown).collect());
+}
+
+#[test]
+fn lines_are_short() {
+    let mut faults = Vec::new();
+    for path in rust_files() {
+        for (n, line) in read(&path).lines().enumerate() {
+            let is_exempt = line.contains("://") || line.contains(" | ");
+            if line.chars().count() > LINE_CHARS && !is_exempt {
+                faults.push(format!("{path}:{}: over {LINE_CHARS} characters", n + 1));
+            }
+        }
+    }
+    report(faults);
+}
+
+#[test]
+fn every_file_starts_with_a_module_comment() {
+    let without_comment = rust_files().into_iter().filter(|path| !read(path).starts_with("//!"));
+    report(without_comment.map(|path| format!("{path}:1: does not start with //!")).collect());
+}
+
+#[test]
+fn no_unfinished_work_is_left() {
+    report(texts().iter().flat_map(|(path, text)| unfinished::faults(path, text)).collect());
+}
+
+#[test]
+fn links_have_targets() {
+    let documents: Vec<_> = texts().into_iter().filter(|(path, _)| path.ends_with(".md")).collect();
+    assert!(!documents.is_empty());
+    report(documents.iter().flat_map(|(path, text)| links::faults(&root(), path, text)).collect());
+}
+
+/// Cargo does not run a test file that no program of tests names.
+#[test]
+fn every_test_file_is_run() {
+    let sources = files("tests").into_iter().filter(|path| path.ends_with(".rs"));
+    let sources: Vec<_> = sources.collect();
+    let is_named = |path: &String| {
+        let (folder, file) = path.rsplit_once('/').unwrap();
+        if file == "main.rs" {
+            return read("Cargo.toml").contains(&format!("path = \"{path}\""));
+        }
+        let (folder, name) = match file.strip_suffix(".rs") {
+            Some("mod") => folder.rsplit_once('/').unwrap(),
+            name => (folder, name.unwrap()),
+        };
+        let parents = ["main.rs", "mod.rs"].map(|parent| format!("{folder}/{parent}"));
+        let mut parents = parents.iter().filter(|parent| sources.contains(parent));
+        parents.any(|parent| read(parent).contains(&format!("mod {name};\n")))
+    };
+    let faults: Vec<_> = sources.iter().filter(|path| !is_named(path)).collect();
+    assert!(sources.len() > 100 && faults.is_empty(), "no program has {faults:?}");
+}
+
+#[test]
+fn the_checks_find_faults() {
+    assert_eq!(after("use crate::{a};", "crate::"), Some(""));
+    assert_eq!(after("use crate::store::mongo;", "crate::"), Some("store"));
+    assert_eq!(after("use tonic_health::pb;", "tonic::"), None);
+    assert_eq!(program("a\n#[cfg(test)]\nmod tests {"), "a\n");
+    let text = format!("{}\nin \"/ho{}/joe\"", ["TO", "DO"].concat(), "me");
+    assert_eq!(unfinished::faults("a.rs", &text).len(), 2);
+    let text = "# A b\n[x](nowhere.md) [y](#a-b) [z](#c) [c](Cargo.toml)";
+    assert_eq!(links::faults(&root(), "README.md", text).len(), 2);
+    let found = [["a", "b"].map(str::to_owned).into()];
+    assert_eq!(unlike("circle", &found, &[&["b", "a"]]), [""; 0]);
+    assert_eq!(unlike("circle", &found, &[&["c"]]).len(), 2);
+    assert_eq!(constant("x\npub const OLDEST: u64 = 4;\n", "OLDEST"), Some("4"));
+}
+
+/// docs/operations.md lists the versions that the stores and the rules support.
+#[test]
+fn the_table_of_versions_is_current() {
+    let sources: Vec<_> = source_files().into_iter().map(|path| (read(&path), path)).collect();
+    let schema = |store: &str| {
+        let versions =
+            sources.iter().filter(|(_, path)| path.contains(store)).find_map(|(text, _)| {
+                Some(format!("{} to {}", constant(text, "OLDEST")?, constant(text, "VERSION")?))
+            });
+        versions.unwrap_or_else(|| panic!("{store} has no versions"))
+    };
+    let rules = sources.iter().find_map(|(text, _)| constant(text, "RULES_VERSION")).unwrap();
+    let row = format!("| this one | {} | {} | 1 to {rules} |", schema("embedded"), schema("mongo"));
+    assert!(read("docs/operations.md").contains(&row), "docs/operations.md lacks {row}");
+}
+
+/// Returns the value of a public constant.
+fn constant<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("pub const {name}: "))?;
+    rest.split(['=', ';']).nth(1).map(str::trim)
+}
+
+fn report(mut faults: Vec<String>) {
+    faults.sort();
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// One line of code.
+struct Line {
+    path: String,
+    number: usize,
+    text: String,
+}
+
+impl Line {
+    fn place(&self) -> String {
+        format!("{}:{}", self.path, self.number)
+    }
+}
+
+/// Returns the lines of the program under `src`, without comments and tests.
+fn code() -> Vec<Line> {
+    let files = rust_files().into_iter().filter(|path| path.starts_with("src/") && !is_test(path));
+    let lines: Vec<_> = files
+        .flat_map(|path| {
+            let text = read(&path);
+            let lines = program(&text).lines().enumerate();
+            let lines = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
+            let line = |(n, line): (usize, &str)| Line {
+                path: path.clone(),
+                number: n + 1,
+                text: line.to_owned(),
+            };
+            lines.map(line).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(lines.len() > 10_000, "{} lines", lines.len());
+    lines
+}
+
+/// Returns the files of the program and the libraries, without tests.
+fn source_files() -> Vec<String> {
+    let in_sources = |path: &String| {
+        path.starts_with("src/") || (path.starts_with("crates/") && path.contains("/src/"))
+    };
+    rust_files().into_iter().filter(in_sources).filter(|path| !is_test(path)).collect()
+}
+
+/// Returns the source files with their text without comments and tests.
+fn programs() -> BTreeMap<String, String> {
+    let text = |path: &str| {
+        let text = read(path);
+        let lines = program(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
+        lines.fold(String::new(), |code, line| code + line + "\n")
+    };
+    source_files().into_iter().map(|path| (path.clone(), text(&path))).collect()
+}
+
+/// Returns the word after `prefix`, if `prefix` starts a word.
+fn after<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let at = line
+        .match_indices(prefix)
+        .find(|(at, _)| !line[..*at].chars().next_back().is_some_and(is_word))?
+        .0;
+    line[at + prefix.len()..].split(|c: char| !(c.is_alphanumeric() || c == '_')).next()
+}
+
+/// Returns the part of a file before its tests.
+fn program(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text)
+}
+
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("/tests.rs")
+}
+
+fn rust_files() -> Vec<String> {
+    let folders = ["src", "crates", "tests", "benches", "examples"];
+    folders.into_iter().flat_map(files).filter(|path| path.ends_with(".rs")).collect()
+}
+
+/// Returns the text files of the project, with their paths.
+fn texts() -> Vec<(String, String)> {
+    let endings = [
+        ".rs",
+        ".md",
+        ".toml",
+        ".proto",
+        ".yaml",
+        ".yml",
+        ".service",
+        "Containerfile",
+        "run",
+        ".sh",
+        ".py",
+    ];
+
+    let is_text = |path: &String| endings.iter().any(|ending| path.ends_with(ending));
+    files("").into_iter().filter(is_text).map(|path| (path.clone(), read(&path))).collect()
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Returns the files at or under a path, as paths from the root, without build output and data.
+fn files(under: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut queue = vec![root().join(under)];
+
+    while let Some(path) = queue.pop() {
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        if matches!(name.as_str(), "target" | ".git" | "polynym-data" | "src/identifier/tests/data")
+        {
+            continue;
+        }
+        if path.is_dir() {
+            queue.extend(entries(&path));
+        } else {
+            found.push(name);
+        }
+    }
+
+    found.sort();
+    found
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}

@@ -1,0 +1,263 @@
+//! Clients' certificates as credentials.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use rcgen::{CertificateParams, DnType, SanType};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{
+    ClientConfig, ClientConnection, DEFAULT_VERSIONS, RootCertStore, StreamOwned, crypto::ring,
+};
+
+use crate::scrape::free_address;
+use crate::server::{Server, polynym};
+use crate::support::tls::Authority;
+
+/// The longest wait for the server.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A certificate with these names, `uri:…` and `dns:…`.
+fn named(names: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    for name in names {
+        let (kind, name) = name.split_once(':').unwrap();
+        params.subject_alt_names.push(match kind {
+            "uri" => SanType::URI(name.try_into().unwrap()),
+            _ => SanType::DnsName(name.try_into().unwrap()),
+        });
+    }
+    params
+}
+
+fn entry(name: &str, role: &str, credential: &str) -> String {
+    format!("[[caller]]\nname = \"{name}\"\nrole = \"{role}\"\ntenants = [\"*\"]\n{credential}\n\n")
+}
+
+/// A server that trusts the clients of an authority.
+fn serve(authority: &Authority, callers: &str, mode: &str) -> Server {
+    serve_with(authority, callers, mode, &[])
+}
+
+fn serve_with(authority: &Authority, callers: &str, mode: &str, more: &[&str]) -> Server {
+    fs::write(authority.path("callers.toml"), callers).unwrap();
+    let file = |name| authority.path(name);
+    let own = [
+        "--sample",
+        "--drain=1s",
+        "--tls-cert",
+        &file("server.pem"),
+        "--tls-key",
+        &file("server.key"),
+        "--tls-client-ca",
+        &file("ca.pem"),
+        "--tls-client-auth",
+        mode,
+        "--credentials",
+        &file("callers.toml"),
+    ];
+    Server::start(&[&own, more].concat())
+}
+
+/// A command's outcome with a certificate of the authority's folder: its output, or its error.
+fn run(
+    server: &Server,
+    authority: &Authority,
+    certificate: Option<&str>,
+    command: &[&str],
+) -> Result<String, String> {
+    let file = |name: &str| authority.path(name);
+    let mut arguments: Vec<_> = command.iter().map(ToString::to_string).collect();
+    arguments.extend(["--ca".to_owned(), file("ca.pem")]);
+    if let Some(name) = certificate {
+        let (certificate, key) = (file(&format!("{name}.pem")), file(&format!("{name}.key")));
+        arguments.extend(["--cert".to_owned(), certificate, "--key".to_owned(), key]);
+    }
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let output = server.run(&arguments);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+const RESOLVE: [&str; 2] = ["resolve", "handle:joe"];
+
+#[test]
+fn a_certificate_is_its_callers_credential() {
+    let authority = Authority::new();
+    let create = |name: &str| {
+        let file = authority.path(&format!("{name}.toml"));
+        let arguments = ["token", "create", name, "--role", "resolver", "--credentials", &file];
+        let token = polynym(&arguments).output().unwrap().stdout;
+        fs::write(authority.path(&format!("{name}.token")), token).unwrap();
+        let text = fs::read_to_string(file).unwrap();
+        text.lines().find(|line| line.starts_with("token")).unwrap().to_owned()
+    };
+    let (bound, free) = (create("bound"), create("free"));
+    let callers = [
+        entry("billing", "resolver", "certificate = \"uri:spiffe://corp/billing\""),
+        entry("ops", "admin", "certificate = \"dns:ops.corp\""),
+        entry("old", "admin", "certificate = \"dns:old.corp\"\nexpires = 2020-01-01T00:00:00Z"),
+        entry("bound", "resolver", &format!("{bound}\ncertificate = \"dns:bound.corp\"")),
+        entry("free", "resolver", &free),
+    ];
+    let server = serve(&authority, &callers.concat(), "optional");
+    let token = |name| format!("--token-file={}", authority.path(&format!("{name}.token")));
+    let outcome = |names: Option<&[&str]>, more: &str| {
+        if let Some(names) = names {
+            let mut params = named(names);
+            // The subject names nobody.
+            params.distinguished_name.push(DnType::CommonName, "ops.corp");
+            authority.issue("client", params);
+        }
+        let command = RESOLVE.into_iter().chain(Some(more).filter(|m| !m.is_empty()));
+        run(&server, &authority, names.map(|_| "client"), &command.collect::<Vec<_>>())
+    };
+    let good: [(Option<&[&str]>, &str); 4] = [
+        (Some(&["uri:spiffe://corp/billing", "dns:other.corp"]), ""),
+        (Some(&["dns:ops.corp"]), ""),
+        (Some(&["dns:bound.corp"]), "bound"),
+        (None, "free"),
+    ];
+    for (names, more) in good {
+        let more = if more.is_empty() { String::new() } else { token(more) };
+        outcome(names, &more).unwrap_or_else(|error| panic!("{names:?}: {error}"));
+    }
+    let wrong: [(Option<&[&str]>, &str); 9] = [
+        (None, ""),
+        (Some(&[]), ""),
+        (Some(&["dns:other.corp"]), ""),
+        (Some(&["uri:spiffe://corp/billing/x", "dns:*.corp"]), ""),
+        (Some(&["uri:spiffe://corp/billing", "dns:ops.corp"]), ""),
+        (Some(&["dns:old.corp"]), ""),
+        (Some(&["dns:bound.corp"]), ""),
+        (None, "bound"),
+        (Some(&["dns:ops.corp"]), "free"),
+    ];
+    for (names, more) in wrong {
+        let more = if more.is_empty() { String::new() } else { token(more) };
+        let error = outcome(names, &more).expect_err(&format!("{names:?} {more}"));
+        assert!(error.contains("CREDENTIAL_INVALID"), "{names:?}: {error}");
+    }
+}
+
+#[test]
+fn certificates_of_others_and_expired_ones_get_no_connection() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let callers = entry("ops", "admin", "certificate = \"dns:ops.corp\"");
+    for mode in ["optional", "required"] {
+        let server = serve(&authority, &callers, mode);
+        let attempt = |name| run(&server, &authority, name, &RESOLVE);
+        authority.issue("client", named(&["dns:ops.corp"]));
+        attempt(Some("client")).unwrap();
+
+        let mut expired = named(&["dns:ops.corp"]);
+        expired.not_after = (SystemTime::now() - Duration::from_secs(1)).into();
+        authority.issue("client", expired);
+        let error = attempt(Some("client")).unwrap_err();
+        assert!(error.contains("certificate"), "expired: {error}");
+
+        other.issue("client", named(&["dns:ops.corp"]));
+        for end in ["pem", "key"] {
+            let name = format!("client.{end}");
+            fs::copy(other.path(&name), authority.path(&name)).unwrap();
+        }
+        let error = attempt(Some("client")).unwrap_err();
+        assert!(error.contains("certificate"), "of another: {error}");
+        let error = attempt(None).unwrap_err();
+        let expected = if mode == "optional" { "CREDENTIAL_INVALID" } else { "certificate" };
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// A connection with a client's certificate that has sent the first bytes of HTTP/2.
+fn connection(server: &Server, authority: &Authority) -> StreamOwned<ClientConnection, TcpStream> {
+    let file = |name| PathBuf::from(authority.path(name));
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(file("ca.pem")).unwrap()).unwrap();
+    let chain = vec![CertificateDer::from_pem_file(file("client.pem")).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(file("client.key")).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(DEFAULT_VERSIONS)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let client = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    let stream = TcpStream::connect(server.url.trim_start_matches("https://")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = StreamOwned::new(client, stream);
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    stream.flush().unwrap();
+    stream
+}
+
+/// The time until the server ends a connection.
+fn lifetime(stream: &mut StreamOwned<ClientConnection, TcpStream>) -> Duration {
+    let begun = Instant::now();
+    while stream.read(&mut [0; 1_000]).is_ok_and(|count| count > 0) {}
+    assert!(begun.elapsed() < PATIENCE, "still open");
+    begun.elapsed()
+}
+
+#[test]
+fn connections_end_with_their_certificates() {
+    let authority = Authority::new();
+    let server =
+        serve(&authority, &entry("ops", "admin", "certificate = \"dns:ops.corp\""), "required");
+    let mut brief = named(&["dns:ops.corp"]);
+    brief.not_after = (SystemTime::now() + Duration::from_secs(5)).into();
+    authority.issue("client", brief);
+    println!("expired after {:?}", lifetime(&mut connection(&server, &authority)));
+
+    authority.issue("client", named(&["dns:ops.corp"]));
+    let mut stream = connection(&server, &authority);
+    let others = Authority::new();
+    fs::copy(others.path("ca.pem"), authority.path("ca.pem")).unwrap();
+    println!("another authority after {:?}", lifetime(&mut stream));
+}
+
+/// Connections that show a certificate are their caller's before the first call: as strangers, of
+/// whom two may stay, they would make room for each other.
+#[test]
+fn connections_count_for_the_caller_of_their_certificate() {
+    let authority = Authority::new();
+    let callers = entry("ops", "admin", "certificate = \"dns:ops.corp\"");
+    let server = serve_with(&authority, &callers, "required", &["--max-connections", "8"]);
+    authority.issue("client", named(&["dns:ops.corp"]));
+    let mut open: Vec<_> = (0..4).map(|_| connection(&server, &authority)).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for stream in &mut open {
+        stream.sock.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        while stream.read(&mut [0; 1_000]).is_ok_and(|count| count > 0) {}
+        let error = stream.read(&mut [0; 1_000]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "it is open");
+    }
+    // That is half of all: the caller gets no fifth connection.
+    let error = run(&server, &authority, Some("client"), &RESOLVE).unwrap_err();
+    assert!(error.contains("RATE_LIMITED"), "{error}");
+}
+
+#[test]
+fn a_screen_shows_the_certificate_of_an_admin() {
+    let authority = Authority::new();
+    let callers = [
+        entry("ops", "admin", "certificate = \"dns:ops.corp\""),
+        entry("billing", "resolver", "certificate = \"dns:billing.corp\""),
+    ];
+    let port = free_address().port();
+    let more = ["--admin-listen", &format!("0.0.0.0:{port}")];
+    let server = serve_with(&authority, &callers.concat(), "required", &more);
+    let top = |name: &str| {
+        authority.issue("client", named(&[name]));
+        let url = format!("--metrics=https://127.0.0.1:{port}");
+        run(&server, &authority, Some("client"), &["top", &url, "--once", "--interval=100ms"])
+    };
+    let shown = top("dns:ops.corp").unwrap();
+    assert!(shown.contains("connections: 0") && !shown.contains("-0"), "{shown}");
+    assert!(top("dns:billing.corp").unwrap_err().contains("an admin's"));
+}

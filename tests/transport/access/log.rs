@@ -1,0 +1,119 @@
+//! The log lines of mutations and of calls, and the traces that they belong to.
+
+use std::fs::{self, File};
+use std::time::Duration;
+
+use polynym::client::directory_service_client::DirectoryServiceClient;
+use polynym::proto::v1;
+use serde_json::Value;
+
+use tonic::Request;
+
+use super::{Callers, call, connect};
+use crate::calls::{email, identity};
+use crate::collector::collector;
+use crate::server::{Server, polynym};
+
+const CANARY: &str = "canary-4711@example.com";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_mutation_has_a_line_without_identifiers() {
+    let callers = Callers::new();
+    let token = callers.create("sign-up", "admin", "*");
+    let log = callers.folder.path().join("log");
+    let mut command =
+        polynym(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--credentials"]);
+    command.arg(callers.path()).stderr(File::create(&log).unwrap());
+    let store = format!("embedded:{}", callers.folder.path().join("store").display());
+    let server = Server::start_with(&mut command, &["--store", &store]);
+    let channel = connect(&server).await;
+
+    let create = async || {
+        let user = v1::User {
+            display_name: CANARY.to_owned(),
+            identities: vec![identity(email(CANARY))],
+            ..Default::default()
+        };
+        let request = v1::CreateUserRequest { user: Some(user), ..Default::default() };
+        let path = "/polynym.v1.RegistryService/CreateUser";
+        let header = format!("Bearer {token}");
+        call::<_, v1::CreateUserResponse>(&channel, path, Some(&header), request).await
+    };
+    let user_id = create().await.unwrap().user.unwrap().user_id;
+    create().await.unwrap_err();
+    drop(server);
+
+    let text = fs::read_to_string(log).unwrap();
+    assert!(!text.contains("canary"), "{text}");
+    assert!(!text.contains(&token), "{text}");
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<_> = lines.filter(|line| line["message"] == "mutation").collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    for line in &lines {
+        assert_eq!(line["caller"], "sign-up");
+        assert_eq!((&line["tenant"], &line["method"]), (&"default".into(), &"CreateUser".into()));
+        assert!(line["ms"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!((&lines[0]["user"], &lines[0]["outcome"]), (&user_id.into(), &"done".into()));
+    assert_eq!(lines[1]["outcome"], "refused");
+}
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+/// Looks somebody up as part of a trace.
+async fn resolve_traced(server: &Server) {
+    let mut client = DirectoryServiceClient::new(connect(server).await);
+    let mut request = Request::new(v1::ResolveIdentityRequest {
+        identifier: Some(email(CANARY)),
+        ..Default::default()
+    });
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
+    request.metadata_mut().insert("traceparent", parent.parse().unwrap());
+    client.resolve_identity(request).await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_have_lines_with_their_trace_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    command.stderr(File::create(&log).unwrap());
+    let server = Server::start_with(&mut command, &["--sample", "--log-calls", "all"]);
+    resolve_traced(&server).await;
+    drop(server);
+    let text = fs::read_to_string(log).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<_> = lines.filter(|line| line["message"] == "call").collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    let line = &lines[0];
+    assert_eq!((&line["caller"], &line["code"]), (&"anonymous".into(), &"NOT_FOUND".into()));
+    assert_eq!(
+        (&line["method"], &line["span"]["trace_id"]),
+        (&"ResolveIdentity".into(), &TRACE.into())
+    );
+    assert!(!text.contains("canary"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_of_sampled_calls_go_to_a_collector() {
+    let (url, messages) = collector().await;
+    let server = Server::start(&["--sample", "--otlp", &url, "--otlp-sample", "0"]);
+    resolve_traced(&server).await;
+    server.run(&["resolve", "handle:joe"]);
+    server.signal("TERM");
+    let mut sent = Vec::new();
+    for _ in 0..300 {
+        sent = messages.lock().unwrap().concat();
+        if !sent.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let has = |part: &[u8]| sent.windows(part.len()).any(|window| window == part);
+    let trace: Vec<_> =
+        (0..16).map(|n| u8::from_str_radix(&TRACE[2 * n..2 * n + 2], 16).unwrap()).collect();
+    assert!(has(&trace) && has(b"ResolveIdentity") && has(b"anonymous"));
+    let spans = sent.windows(10).filter(|window| *window == b"rpc.method").count();
+    assert_eq!(spans, 1, "the other call is in no trace that is sampled");
+    assert!(!has(b"canary") && !has(b"joe"));
+}

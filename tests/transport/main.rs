@@ -1,0 +1,26 @@
+//! What protects a server from its clients: TLS and credentials, limits of the transport, and the
+//! pages for operators.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::cognitive_complexity,
+    reason = "a test follows one scenario from beginning to end"
+)]
+
+mod access;
+mod canary;
+mod http2;
+mod idle;
+mod misbehaving;
+mod operators;
+
+use http2::place::Place;
+use testkit::{self as support, calls, collector, scrape, server, status};
+
+/// The store of the tests of the transport.
+fn place() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    Place::new(store, Some(folder))
+}

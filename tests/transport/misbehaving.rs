@@ -1,0 +1,256 @@
+//! Answers to callers when the store fails in ways that a real store cannot be made to fail on
+//! demand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locality_uuid::{Generator, LocalityId, Mode};
+use polynym::access::Access;
+use polynym::directory::{
+    Backend, Claim, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps,
+    Mutation, Mutations, Outcome, Reads, Resolved, StoredRules, Tenant, Timestamp, View,
+};
+use polynym::grpc;
+use polynym::identifier::IdentityKey;
+use polynym::proto::v1;
+use polynym::store::embedded::Embedded;
+use polynym::transport::Options;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tonic::Code;
+use tonic::transport::Channel;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::support::calls::{Client, handle};
+use crate::support::status::{StatusDetails, status_details};
+
+/// A store that panics at look-ups, never answers a get, and does not know the outcome of any
+/// mutation. Its health check may succeed after a delay.
+struct Faulty {
+    healthy_after: Option<Duration>,
+    /// One permit for each get received.
+    gets: Arc<Semaphore>,
+}
+
+impl Default for Faulty {
+    fn default() -> Self {
+        Self { healthy_after: None, gets: Arc::new(Semaphore::new(0)) }
+    }
+}
+
+#[async_trait]
+impl LookUps for Faulty {
+    async fn resolve(
+        &self,
+        _: &[IdentityKey],
+        consistency: Consistency,
+        _: View,
+        _: Duration,
+    ) -> Result<Resolved, Error> {
+        match consistency {
+            Consistency::Eventual => Err(Error::Unavailable("cut off: secret cause".into())),
+            _ => panic!("secret panic"),
+        }
+    }
+
+    async fn get(
+        &self,
+        _: &Tenant,
+        _: &[LocalityId],
+        _: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.gets.add_permits(1);
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl Reads for Faulty {
+    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
+        Ok(StoredRules::new(1))
+    }
+
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.get(tenant, ids, view).await
+    }
+
+    async fn claims(&self, _: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        let after = self.healthy_after.ok_or_else(|| Error::Unavailable("down".into()))?;
+        tokio::time::sleep(after).await;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Mutations for Faulty {
+    async fn mutate(&self, _: Mutation) -> Result<Outcome, Error> {
+        Err(Error::OutcomeUnknown("reply lost: secret cause".into()))
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        mutations.into_iter().map(|_| Err(Error::Unavailable("cut off".into()))).collect()
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        Some(wall)
+    }
+
+    async fn counter(&self, _: &str) -> Result<u64, Error> {
+        Err(Error::Unavailable("cut off".into()))
+    }
+}
+
+/// Serves a faulty store and returns the URL.
+async fn serve(options: Options) -> String {
+    serve_store(Faulty::default(), options).await
+}
+
+async fn serve_store(store: Faulty, options: Options) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let store = Arc::new(store);
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Arc::new(Embedded::open(folder.path(), Default::default()).unwrap()).backend();
+    let backend =
+        Backend { lookups: store.clone(), reads: store.clone(), mutations: store, ..whole };
+    let directory = Directory::new(backend, Generator::new(Mode::Variable), Limits::default());
+    tokio::spawn(grpc::serve(
+        listener,
+        Arc::new(directory),
+        Arc::new(Access::open()),
+        options,
+        std::future::pending(),
+    ));
+    url
+}
+
+/// Generates two tests of each function: one with a task per call, one with all calls on the task
+/// of their connection.
+macro_rules! both_ways {
+    ($($test:ident),* $(,)?) => {
+        mod task_per_call {
+            $(#[tokio::test] async fn $test() { super::$test(true).await; })*
+        }
+        mod connection_task {
+            $(#[tokio::test] async fn $test() { super::$test(false).await; })*
+        }
+    };
+}
+
+both_ways!(
+    a_panic_is_answered_without_detail,
+    a_lost_outcome_is_reported_as_unknown,
+    an_unavailable_store_is_reported_with_a_retry_delay,
+    a_slow_call_ends_at_its_deadline,
+    excess_calls_are_refused_at_once,
+    health_reports_a_failing_store,
+    a_healthy_server_serves_from_its_first_call,
+);
+
+fn get() -> v1::GetUserRequest {
+    v1::GetUserRequest {
+        user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".into(),
+        ..Default::default()
+    }
+}
+
+async fn a_panic_is_answered_without_detail(task_per_call: bool) {
+    let mut client =
+        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+    for _ in 0..3 {
+        let status = client.resolve(handle("joe")).await.unwrap_err();
+        assert_eq!(status.message(), "internal error");
+        assert_eq!(status_details(status), StatusDetails::new(Code::Internal, "INTERNAL"));
+    }
+}
+
+async fn a_lost_outcome_is_reported_as_unknown(task_per_call: bool) {
+    let mut client =
+        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+    let status = client.create(v1::User::default()).await.unwrap_err();
+    assert!(!status.message().contains("secret"), "{status:?}");
+    assert_eq!(status_details(status), StatusDetails::new(Code::Unknown, "OUTCOME_UNKNOWN"));
+}
+
+async fn an_unavailable_store_is_reported_with_a_retry_delay(task_per_call: bool) {
+    let mut client =
+        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+    let consistency = v1::Consistency::Eventual.into();
+    let request = v1::ResolveIdentityRequest {
+        identifier: Some(handle("joe")),
+        consistency,
+        ..Default::default()
+    };
+
+    let status = client.directory.resolve_identity(request).await.unwrap_err();
+    assert!(!status.message().contains("secret"), "{status:?}");
+    assert_eq!(
+        status_details(status),
+        StatusDetails { retry: true, ..StatusDetails::new(Code::Unavailable, "STORE_UNAVAILABLE") }
+    );
+}
+
+async fn a_slow_call_ends_at_its_deadline(task_per_call: bool) {
+    let options =
+        Options { call_timeout: Duration::from_millis(200), task_per_call, ..Options::default() };
+    let mut client = Client::connect(&serve(options).await).await;
+    let status = client.directory.get_user(get()).await.unwrap_err();
+    assert!(!status.message().contains("mutation"), "{status:?}");
+    assert_eq!(status_details(status), StatusDetails::new(Code::DeadlineExceeded, "DEADLINE"));
+}
+
+async fn excess_calls_are_refused_at_once(task_per_call: bool) {
+    let options = Options {
+        max_calls: 1,
+        call_timeout: Duration::from_secs(60),
+        task_per_call,
+        ..Options::default()
+    };
+
+    let store = Faulty::default();
+    let gets = store.gets.clone();
+    let client = Client::connect(&serve_store(store, options).await).await;
+    let (mut first, mut second) = (client.directory.clone(), client.directory);
+    let waiting = tokio::spawn(async move { first.get_user(get()).await });
+    gets.acquire().await.unwrap().forget();
+
+    let status = second.get_user(get()).await.unwrap_err();
+    assert_eq!(
+        status_details(status),
+        StatusDetails { retry: true, ..StatusDetails::new(Code::ResourceExhausted, "OVERLOADED") }
+    );
+    assert!(!waiting.is_finished(), "the first call is still pending");
+}
+
+async fn health(url: String) -> HealthClient<Channel> {
+    HealthClient::new(Channel::from_shared(url).unwrap().connect().await.unwrap())
+}
+
+async fn health_reports_a_failing_store(task_per_call: bool) {
+    let mut health = health(serve(Options { task_per_call, ..Options::default() }).await).await;
+    for service in ["", "polynym.v1.DirectoryService", "polynym.v1.RegistryService"] {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        let answer = health.check(request).await.unwrap().into_inner();
+        assert_eq!(answer.status(), ServingStatus::NotServing);
+    }
+}
+
+async fn a_healthy_server_serves_from_its_first_call(task_per_call: bool) {
+    let store = Faulty { healthy_after: Some(Duration::from_millis(100)), ..Faulty::default() };
+    let mut health =
+        health(serve_store(store, Options { task_per_call, ..Options::default() }).await).await;
+    let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
+    assert_eq!(answer.status(), ServingStatus::Serving);
+}

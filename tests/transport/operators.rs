@@ -1,0 +1,246 @@
+//! The listener for operators: metrics, health, its protection and its bounds.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{
+    ClientConfig, ClientConnection, DEFAULT_VERSIONS, RootCertStore, StreamOwned, crypto::ring,
+};
+
+use crate::scrape::{documented, free_address, kinds, metrics, page, request};
+use crate::server::{Server, polynym};
+use crate::support::tls::Authority;
+
+/// Metrics that only a store on MongoDB has; tests of a cluster and of the cache look at them.
+const MONGODB: [&str; 6] = [
+    "polynym_shared_call_items",
+    "polynym_lookup_cache_lookups_total",
+    "polynym_lookup_cache_age_seconds",
+    "polynym_lookup_cache_bytes",
+    "polynym_mongodb_connections",
+    "polynym_store_partly_away",
+];
+/// Metrics of files that have changed.
+const CHANGED: [&str; 2] = ["polynym_certificate_broken", "polynym_credentials_broken"];
+
+fn token(authority: &Authority, name: &str, role: &str) -> (String, PathBuf) {
+    let credentials = authority.path("callers.toml");
+    let arguments = ["token", "create", name, "--role", role, "--tenants", "*"];
+    let output = polynym(&arguments).args(["--credentials", &credentials]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let token = String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
+    let file = PathBuf::from(authority.path(&format!("{name}.token")));
+    fs::write(&file, &token).unwrap();
+    (token, file)
+}
+
+/// A server with TLS, credentials and a port for operators.
+fn serve(authority: &Authority, operators: &str) -> Server {
+    let file = |name| authority.path(name);
+    Server::start(&[
+        "--sample",
+        "--admin-listen",
+        operators,
+        "--tls-cert",
+        &file("server.pem"),
+        "--tls-key",
+        &file("server.key"),
+        "--credentials",
+        &file("callers.toml"),
+    ])
+}
+
+fn run(server: &Server, authority: &Authority, token: &Path, arguments: &[&str]) -> bool {
+    let (ca, token) = (authority.path("ca.pem"), token.to_str().unwrap());
+    let more = ["--ca", &ca, "--token-file", token];
+    server.run(&[arguments, &more[..]].concat()).status.success()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+fn names(kinds: &BTreeSet<(String, String)>) -> BTreeSet<&str> {
+    kinds.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn what_is_served_documented_and_drawn_is_the_same() {
+    let authority = Authority::new();
+    let (_, admin) = token(&authority, "ops", "admin");
+    let (_, resolver) = token(&authority, "billing", "resolver");
+    let address = free_address();
+    let server = serve(&authority, &address.to_string());
+    assert!(run(&server, &authority, &resolver, &["resolve", "handle:joe"]));
+    assert!(!run(&server, &authority, &resolver, &["user", "create", "--name", "X"]));
+    assert!(run(&server, &authority, &admin, &["user", "create", "--name", "X"]));
+    token(&authority, "later", "resolver");
+    fs::copy(Authority::new().path("server.pem"), authority.path("server.pem")).unwrap();
+    let begun = Instant::now();
+    let scraped = loop {
+        let scraped = metrics(address);
+        if CHANGED.iter().all(|name| scraped.contains(name)) {
+            break scraped;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{scraped}");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+
+    for line in [
+        r#"polynym_calls_total{method="ResolveIdentity",code="OK",caller="billing"} 1"#,
+        r#"polynym_calls_total{method="CreateUser",code="PERMISSION_DENIED",caller="billing"} 1"#,
+        r#"polynym_calls_total{method="CreateUser",code="OK",caller="ops"} 1"#,
+        r#"polynym_rejected_total{cause="ROLE_DENIED"} 1"#,
+        r#"polynym_call_seconds_count{method="ResolveIdentity"} 1"#,
+        r#"polynym_call_permits{kind="look-up"} 1024"#,
+        r#"polynym_calls_under_way{kind="mutation"} 0"#,
+        r#"polynym_store_operations_total{operation="resolve",outcome="ok"} 1"#,
+        r#"polynym_tls_handshakes_total{outcome="ok"} 3"#,
+        "polynym_certificate_broken 1",
+        "polynym_credentials_broken 0",
+    ] {
+        assert!(scraped.lines().any(|served| served == line), "{line} is not in\n{scraped}");
+    }
+    assert!(!scraped.contains("joe") && !scraped.contains("default"), "{scraped}");
+
+    let (served, documented) = (kinds(&scraped), documented());
+    for (name, _) in &served {
+        assert!(scraped.contains(&format!("# HELP {name} ")), "{name} has no help");
+    }
+    assert_eq!(names(&documented).len(), documented.len());
+    let here: BTreeSet<_> =
+        documented.iter().filter(|(name, _)| !MONGODB.contains(&name.as_str())).cloned().collect();
+    assert_eq!(served, here, "served, and documented");
+
+    let metric = Regex::new("polynym_[a-z_]+").unwrap();
+    for path in ["deploy/grafana.json", "deploy/prometheus-rules.yaml", "docs/runbook.md"] {
+        let text = read(path);
+        let base = |name: &str| {
+            let ends = ["_bucket", "_sum", "_count"];
+            let end = ends.iter().find_map(|end| name.strip_suffix(end));
+            end.filter(|base| names(&documented).contains(base)).unwrap_or(name).to_owned()
+        };
+        let used: BTreeSet<_> = metric.find_iter(&text).map(|found| base(found.as_str())).collect();
+        let unknown: Vec<_> =
+            used.iter().filter(|name| !names(&documented).contains(name.as_str())).collect();
+        assert!(unknown.is_empty(), "{path}: {unknown:?}");
+        if path.ends_with("json") {
+            let drawn: BTreeSet<_> = used.iter().map(String::as_str).collect();
+            assert_eq!(drawn, names(&documented), "drawn, and documented");
+        }
+    }
+}
+
+#[test]
+fn every_alert_has_a_paragraph() {
+    let (rules, runbook) = (read("deploy/prometheus-rules.yaml"), read("docs/runbook.md"));
+    let alerts: Vec<_> = rules.lines().filter_map(|line| line.split_once("alert: ")).collect();
+    let heads: Vec<_> = runbook.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert!(alerts.len() > 10);
+    assert_eq!(alerts.iter().map(|(_, name)| *name).collect::<Vec<_>>(), heads);
+    let links = rules.matches("runbook_url: docs/runbook.md#").count();
+    assert_eq!(links, alerts.len());
+}
+
+#[test]
+fn health_says_whether_the_server_is_ready() {
+    let address = free_address();
+    let server = Server::start(&["--sample", "--admin-listen", &address.to_string()]);
+    assert_eq!(page(address, "/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(page(address, "/readyz"), (200, "ready\n".to_owned()));
+    assert_eq!(page(address, "/nothing").0, 404);
+    drop(server);
+    assert!(TcpStream::connect(address).is_err());
+}
+
+/// An encrypted connection to the port for operators.
+fn connect(authority: &Authority, address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let ca = CertificateDer::from_pem_file(PathBuf::from(authority.path("ca.pem"))).unwrap();
+    roots.add(ca).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(DEFAULT_VERSIONS)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let client = ClientConnection::new(Arc::new(config), name).unwrap();
+    StreamOwned::new(client, TcpStream::connect(address).unwrap())
+}
+
+#[test]
+fn beyond_loopback_metrics_are_for_admins() {
+    let authority = Authority::new();
+    let (admin, _) = token(&authority, "ops", "admin");
+    let (resolver, _) = token(&authority, "billing", "resolver");
+    let port = free_address().port();
+    let _server = serve(&authority, &format!("0.0.0.0:{port}"));
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let ask = |path: &str, token: &str| {
+        let header = if token.is_empty() { "" } else { "Authorization: Bearer " };
+        let end = if token.is_empty() { "" } else { "\r\n" };
+        request(&mut connect(&authority, address), path, &format!("{header}{token}{end}"))
+    };
+    assert_eq!(ask("/metrics", "").0, 401);
+    assert_eq!(ask("/metrics", "pn_x_y").0, 401);
+    assert_eq!(ask("/metrics", &resolver).0, 403);
+    assert_eq!(ask("/healthz", "").0, 200);
+    assert_eq!(ask("/readyz", "").0, 200);
+    let (status, text) = ask("/metrics", &admin);
+    assert!(status == 200 && text.contains("polynym_build_info"), "{text}");
+
+    let mut plain = TcpStream::connect(address).unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+}
+
+#[test]
+fn an_address_of_others_needs_protection() {
+    let serve = |more: &[&str]| {
+        let arguments = ["serve", "--sample", "--listen", "127.0.0.1:0"];
+        let output = polynym(&[&arguments, more].concat()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let error = serve(&["--admin-listen", "0.0.0.0:0"]);
+    assert!(error.contains("--admin-listen") && error.contains("TLS and credentials"), "{error}");
+    let error = serve(&["--admin-listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
+    assert!(error.contains("an alias"), "{error}");
+}
+
+#[test]
+fn half_requests_keep_nobody_out() {
+    let address = free_address();
+    let server = Server::start(&["--sample", "--admin-listen", &address.to_string()]);
+    let before = server.memory();
+    let half: Vec<_> = (0..500)
+        .map(|_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: ").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(page(address, "/healthz").0, 200);
+    let begun = Instant::now();
+    let mut open = half.iter().collect::<Vec<_>>();
+    while !open.is_empty() {
+        open.retain(|stream| {
+            stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            let read = (&mut &**stream).read(&mut [0; 100]);
+            read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        });
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} are open", open.len());
+    }
+    let more = server.memory().saturating_sub(before);
+    assert!(more < 20 << 20, "{more} bytes");
+}
