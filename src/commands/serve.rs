@@ -200,7 +200,8 @@ impl OpenStore {
         if coalesce {
             let hasty = store.with_short_timeout().map(|hasty| Arc::new(Measured(hasty)) as _);
             let options = coalesce::Options::default();
-            backend = backend.layered(|inner| Coalesced::new(inner, options).with_hasty(hasty));
+            backend =
+                backend.layered(|inner| Coalesced::new(inner, options).with_short_timeout(hasty));
         }
         if let Some(cache) = store.cache() {
             let reads = backend.reads.clone();

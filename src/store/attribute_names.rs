@@ -1,7 +1,7 @@
-//! The names of attributes as tokens. Customers' names are long and come back with every user, so
-//! stores keep a small number in their place. A tenant's tokens are given in the order in which its
-//! names are first seen, never change, and are never given again, also where a tenant of the same
-//! name is made after its deletion. What was read once is therefore true for good.
+//! The ids of attributes' names. Names are long and repeat in every user, so stores write a small
+//! number instead. A tenant's names get ids in the order in which they are first seen. An id never
+//! changes its name and is never reused, not even by a new tenant of the same name. Caches of names
+//! therefore never become wrong.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,75 +9,75 @@ use std::time::{Duration, Instant};
 
 use crate::directory::model::timestamp::Timestamp;
 
-/// The number that stands for a name in one tenant.
-pub type Token = u32;
+/// The number of an attribute's name in one tenant.
+pub type AttributeId = u32;
 
-/// Names that one tenant may have.
-pub const MOST_NAMES: usize = 10_000;
-/// For how long the names of a tenant count as those of the tenant that has this name now.
-const RECENT: Duration = Duration::from_secs(5);
-/// Tenants in the cache.
-const MOST_TENANTS: usize = 10_000;
+/// The most names of one tenant.
+pub const MAX_NAMES: usize = 10_000;
+/// How long cached names may be used without checking that the tenant was not created anew.
+const RECENT_AGE: Duration = Duration::from_secs(5);
+/// The most tenants in the cache.
+const MAX_TENANTS: usize = 10_000;
 
-/// The names of one tenant that are known, from the first on.
+/// The known names of one tenant, from the first on.
 #[derive(Clone, Debug, Default)]
 pub struct KnownNames {
-    /// When the tenant was created that has these names.
+    /// When the tenant was created.
     since: Timestamp,
-    /// The token of the first.
-    first: Token,
+    /// The id of the first name.
+    first: AttributeId,
     names: Vec<Arc<str>>,
-    tokens: HashMap<Arc<str>, Token>,
+    ids: HashMap<Arc<str>, AttributeId>,
 }
 
 impl KnownNames {
-    /// No names, for a tenant that was created at `since`; the first will have the token `first`.
-    pub fn new(since: Timestamp, first: Token) -> Self {
+    /// No names, for a tenant that was created at `since`. The first name will have the id `first`.
+    pub fn new(since: Timestamp, first: AttributeId) -> Self {
         Self { since, first, ..Self::default() }
     }
 
-    /// Whether they are those of the tenant that was created at `since`.
+    /// Whether the tenant was created at `since`.
     pub fn is_of(&self, since: Timestamp) -> bool {
         self.since == since
     }
 
-    /// Adds the next name. Returns its token.
-    pub fn push(&mut self, name: &str) -> Token {
-        let (token, name) = (self.next(), Arc::<str>::from(name));
-        self.tokens.insert(name.clone(), token);
+    /// Adds the next name. Returns its id.
+    pub fn push(&mut self, name: &str) -> AttributeId {
+        let (id, name) = (self.next(), Arc::<str>::from(name));
+        self.ids.insert(name.clone(), id);
         self.names.push(name);
-        token
+        id
     }
 
-    /// Leaves the tokens before `token` without names, where what names them was lost.
-    pub fn skip_to(&mut self, token: Token) {
-        while self.next() < token {
+    /// Leaves the ids before `id` without names, because the names are lost.
+    pub fn skip_to(&mut self, id: AttributeId) {
+        while self.next() < id {
             self.names.push(Arc::from(""));
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The token that the next name gets.
-    pub fn next(&self) -> Token {
-        self.first + self.names.len() as Token
+    /// The id of the next name.
+    pub fn next(&self) -> AttributeId {
+        self.first + self.names.len() as AttributeId
     }
 
-    /// The token of a name.
-    pub fn token(&self, name: &str) -> Option<Token> {
-        self.tokens.get(name).copied()
+    /// The id of a name.
+    pub fn id(&self, name: &str) -> Option<AttributeId> {
+        self.ids.get(name).copied()
     }
 
-    /// The name of a token.
-    pub fn name(&self, token: Token) -> Option<&str> {
-        let place = token.checked_sub(self.first)?;
-        self.names.get(place as usize).map(|name| &**name).filter(|name| !name.is_empty())
+    /// The name of an id.
+    pub fn name(&self, id: AttributeId) -> Option<&str> {
+        let index = id.checked_sub(self.first)?;
+        self.names.get(index as usize).map(|name| &**name).filter(|name| !name.is_empty())
     }
 
-    /// The names after `after` in the order of their bytes, at most `limit`.
+    /// At most `limit` names after `after`, in the order of their bytes.
     pub fn page(&self, after: &str, limit: usize) -> Vec<String> {
         let mut names: Vec<_> = self.names().filter(|name| *name > after).collect();
         names.sort_unstable();
@@ -85,30 +85,30 @@ impl KnownNames {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// The names in the order of their tokens.
+    /// The names in the order of their ids.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(|name| &**name)
     }
 }
 
-/// The names of tenants that were read before.
+/// The cached names of tenants.
 #[derive(Default)]
 pub struct AttributeNames {
     tenants: RwLock<HashMap<String, (Arc<KnownNames>, Instant)>>,
 }
 
 impl AttributeNames {
-    /// The names of a tenant that are known; there may be more.
+    /// The known names of a tenant, which may have more.
     pub fn known(&self, tenant: &str) -> Arc<KnownNames> {
         let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         tenants.get(tenant).map(|(names, _)| names.clone()).unwrap_or_default()
     }
 
-    /// The names of a tenant as they were no longer ago than [`RECENT`].
+    /// The names of a tenant that were read within [`RECENT_AGE`].
     pub fn recent(&self, tenant: &str) -> Option<Arc<KnownNames>> {
         let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         let (names, read) = tenants.get(tenant)?;
-        (read.elapsed() < RECENT).then(|| names.clone())
+        (read.elapsed() < RECENT_AGE).then(|| names.clone())
     }
 
     /// Adds the names of several tenants.
@@ -123,7 +123,7 @@ impl AttributeNames {
     /// Adds the names of a tenant that were read, unless more are known.
     pub fn learn(&self, tenant: &str, names: Arc<KnownNames>) {
         let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
-        if tenants.len() >= MOST_TENANTS && !tenants.contains_key(tenant) {
+        if tenants.len() >= MAX_TENANTS && !tenants.contains_key(tenant) {
             tenants.clear();
         }
         let known = tenants.get(tenant).map_or(0, |(known, _)| known.next());
@@ -137,7 +137,7 @@ impl AttributeNames {
 mod tests {
     use super::*;
 
-    fn names(since: i64, first: Token, names: &[&str]) -> Arc<KnownNames> {
+    fn names(since: i64, first: AttributeId, names: &[&str]) -> Arc<KnownNames> {
         let mut known = KnownNames::new(Timestamp::from_millis(since), first);
         for name in names {
             known.push(name);
@@ -146,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn tokens_go_both_ways() {
+    fn names_have_ids_and_ids_have_names() {
         let known = names(1, 7, &["team", "plan"]);
-        assert_eq!((known.token("team"), known.token("plan")), (Some(7), Some(8)));
+        assert_eq!((known.id("team"), known.id("plan")), (Some(7), Some(8)));
         assert_eq!((known.name(6), known.name(7), known.name(9)), (None, Some("team"), None));
         let mut known = KnownNames::clone(&known);
         known.skip_to(10);
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_grows() {
+    fn learned_names_replace_fewer_or_older_ones() {
         let cache = AttributeNames::default();
         cache.learn("default", names(1, 0, &["a", "b"]));
         cache.learn("default", names(1, 0, &["a"]));
-        assert_eq!(cache.known("default").token("b"), Some(1));
-        // The names of a tenant that was made again come after those of the former one.
+        assert_eq!(cache.known("default").id("b"), Some(1));
+        // The names of a tenant that was created anew follow those of the former one.
         cache.learn("default", names(2, 2, &["b"]));
-        assert_eq!(cache.known("default").token("b"), Some(2));
+        assert_eq!(cache.known("default").id("b"), Some(2));
     }
 }

@@ -1,5 +1,6 @@
 //! The stores of users and claims. Each implements the traits of
-//! [`stores`](crate::directory::stores) and passes the conformance suite; bytes and disks are the matter of its own module.
+//! [`stores`](crate::directory::stores) and passes the conformance suite; bytes and disks are the
+//! matter of its own module.
 
 mod attribute_names;
 pub mod coalesce;

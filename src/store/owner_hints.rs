@@ -1,9 +1,8 @@
-//! Guesses of the owner of a key, which save the read of its claim.
+//! Hints of the owners of keys, which save the read of a claim.
 //!
-//! A guess is only a place to look: the user's own record shows whether it owns the key. So the
-//! table is not kept in step with mutations, and threads share it without a lock. A guess that is
-//! old, that belongs to another key with the same hash, or that two threads wrote at once, is
-//! recognised as wrong and costs one more read.
+//! A hint may be wrong: the user's record shows whether it owns the key. So mutations need not update
+//! the table, and threads share it without a lock. A hint that is stale, that belongs to another key
+//! with the same hash, or that two threads wrote concurrently, is detected and costs one more read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -15,18 +14,18 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::directory::model::claim::ClaimWrite;
 use crate::identifier::IdentityKey;
 
-/// The bytes of a table where nothing else is asked for: room for three million keys.
+/// The default bytes of a table: room for three million keys.
 pub const HINT_BYTES: usize = 64 << 20;
-/// The slots in which a key may be.
+/// The slots of a bucket.
 const WAYS: usize = 8;
 /// The buckets of a new table.
-const FIRST: usize = 1 << 9;
+const INITIAL_BUCKETS: usize = 1 << 9;
 
 /// A lossy table from the hash of a key to the id of its last known owner. It starts small and
 /// doubles while it fills, up to its bound.
 pub struct OwnerHints {
     table: ArcSwap<Table>,
-    most: usize,
+    max_buckets: usize,
     is_growing: AtomicBool,
 }
 
@@ -45,9 +44,9 @@ struct Bucket {
 impl OwnerHints {
     /// A table of at most `bytes` bytes. It remembers nothing if no bucket fits.
     pub fn new(bytes: usize) -> Arc<Self> {
-        let most = bytes / size_of::<Bucket>();
-        let table = ArcSwap::from_pointee(Table::new(most.min(FIRST)));
-        Arc::new(Self { table, most, is_growing: AtomicBool::new(false) })
+        let max_buckets = bytes / size_of::<Bucket>();
+        let table = ArcSwap::from_pointee(Table::new(max_buckets.min(INITIAL_BUCKETS)));
+        Arc::new(Self { table, max_buckets, is_growing: AtomicBool::new(false) })
     }
 
     /// The probable owner of `key`.
@@ -55,11 +54,11 @@ impl OwnerHints {
         self.table.load().get(hash(key))
     }
 
-    /// Remembers the owner of `key`, in the place of another key if its bucket is full.
+    /// Remembers the owner of `key`. Replaces another key if the bucket is full.
     pub fn learn(self: &Arc<Self>, key: &IdentityKey, owner: LocalityId) {
         let table = self.table.load();
         table.put(hash(key), owner);
-        if table.is_crowded() && table.buckets.len() < self.most {
+        if table.is_crowded() && table.buckets.len() < self.max_buckets {
             self.grow();
         }
     }
@@ -73,21 +72,21 @@ impl OwnerHints {
         }
     }
 
-    /// Doubles the table on a thread of its own. What is learned meanwhile may be forgotten.
+    /// Doubles the table on another thread. Owners learned meanwhile may be lost.
     fn grow(self: &Arc<Self>) {
         if self.is_growing.swap(true, Relaxed) {
             return;
         }
 
         let hints = self.clone();
-        let grow = move || {
+        let double = move || {
             let old = hints.table.load_full();
-            let larger = Table::new((old.buckets.len() * 2).min(hints.most));
+            let larger = Table::new((old.buckets.len() * 2).min(hints.max_buckets));
             old.entries().for_each(|(hash, owner)| larger.put(hash, owner));
             hints.table.store(Arc::new(larger));
             hints.is_growing.store(false, Relaxed);
         };
-        if std::thread::Builder::new().name("hints".to_owned()).spawn(grow).is_err() {
+        if std::thread::Builder::new().name("hints".to_owned()).spawn(double).is_err() {
             self.is_growing.store(false, Relaxed);
         }
     }
@@ -99,7 +98,7 @@ impl Table {
         Self { buckets, used: AtomicUsize::new(0) }
     }
 
-    /// Whether five eighths of the slots are used: some buckets are full by then.
+    /// Whether five eighths of the slots are used, when the first buckets are full.
     fn is_crowded(&self) -> bool {
         self.used.load(Relaxed) > self.buckets.len() * WAYS * 5 / 8
     }
@@ -116,11 +115,11 @@ impl Table {
             self.used.fetch_add(1, Relaxed);
             Some(empty)
         });
-        // The low bits of the hash pick the key that is forgotten; the high ones picked the bucket.
+        // The low bits of the hash select the key to replace; the high ones selected the bucket.
         bucket.set(slot.unwrap_or(hash as usize % WAYS), hash, owner);
     }
 
-    /// The bucket of a hash. Hashes in order have buckets in order, so that growing is one pass.
+    /// The bucket of a hash. Buckets are in the order of hashes, so that growing is one pass.
     fn bucket(&self, hash: u32) -> Option<&Bucket> {
         self.buckets.get(((u64::from(hash) * self.buckets.len() as u64) >> 32) as usize)
     }
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_grows_while_it_fills_and_keeps_nearly_all() {
+    fn a_table_grows_while_it_fills_and_keeps_nearly_all_keys() {
         let hints = OwnerHints::new(1 << 30);
         for n in 0..100_000 {
             hints.learn(&key(n), id(n));

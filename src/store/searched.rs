@@ -1,17 +1,17 @@
-//! The tokens of the fields by which users are searched. Both stores index the elements of a user
-//! under them, and nothing else.
+//! The elements of a user that both stores index: the values of the fields by which users are
+//! searched, each with the id of its field.
 
-use super::attribute_names::{KnownNames, Token};
+use super::attribute_names::{AttributeId, KnownNames};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::user::User;
 use crate::directory::search::{Field, ScalarRef, fixed_elements, scalars};
 
-const DISPLAY_NAME: Token = u32::MAX;
-const CREATE_TIME: Token = u32::MAX - 1;
-const STATE: Token = u32::MAX - 2;
+const DISPLAY_NAME: AttributeId = u32::MAX;
+const CREATE_TIME: AttributeId = u32::MAX - 1;
+const STATE: AttributeId = u32::MAX - 2;
 
-/// The token of a field that is no attribute; else the name of the attribute.
-pub fn fixed_token(field: &Field) -> Result<Token, &str> {
+/// The id of a field other than an attribute. Otherwise the name of the attribute.
+pub fn fixed_attribute_id(field: &Field) -> Result<AttributeId, &str> {
     match field {
         Field::Attribute(name) => Err(name),
         Field::DisplayName => Ok(DISPLAY_NAME),
@@ -20,38 +20,39 @@ pub fn fixed_token(field: &Field) -> Result<Token, &str> {
     }
 }
 
-/// The names of a tenant's attributes, and the policies that say which of them are indexed.
+/// The indexed attributes of a tenant.
 #[derive(Clone, Copy)]
-pub struct AttributeTokens<'a> {
-    /// The names.
+pub struct IndexedAttributes<'a> {
+    /// The names of its attributes.
     pub names: &'a KnownNames,
-    /// The policies.
+    /// The policies, which say which attributes are indexed.
     pub policies: &'a Policies,
 }
 
-impl AttributeTokens<'_> {
-    /// The token of an attribute that is indexed.
-    pub fn indexed(&self, name: &str) -> Option<Token> {
-        self.names.token(name).filter(|_| self.policies.indexes(name))
+impl IndexedAttributes<'_> {
+    /// The id of an indexed attribute.
+    pub fn id(&self, name: &str) -> Option<AttributeId> {
+        self.names.id(name).filter(|_| self.policies.indexes(name))
     }
 }
 
-/// The elements of a user. `token` gives the token of an attribute's name.
+/// The elements of a user. `id_of` returns the id of an attribute's name.
 pub fn elements<'a>(
     user: &'a User,
-    token: impl Fn(&str) -> Option<Token>,
-) -> Vec<(Token, ScalarRef<'a>)> {
+    id_of: impl Fn(&str) -> Option<AttributeId>,
+) -> Vec<(AttributeId, ScalarRef<'a>)> {
     let mut elements: Vec<_> = field_elements(user).collect();
     for (name, value) in &user.attributes {
-        if let Some(token) = token(name) {
-            elements.extend(scalars(value).map(|scalar| (token, scalar)));
+        if let Some(id) = id_of(name) {
+            elements.extend(scalars(value).map(|scalar| (id, scalar)));
         }
     }
 
     elements
 }
 
-/// The elements of a user that are no attributes.
-pub fn field_elements(user: &User) -> impl Iterator<Item = (Token, ScalarRef<'_>)> {
-    fixed_elements(user).filter_map(|(field, scalar)| Some((fixed_token(&field).ok()?, scalar)))
+/// The elements of a user other than attributes.
+pub fn field_elements(user: &User) -> impl Iterator<Item = (AttributeId, ScalarRef<'_>)> {
+    fixed_elements(user)
+        .filter_map(|(field, scalar)| Some((fixed_attribute_id(&field).ok()?, scalar)))
 }

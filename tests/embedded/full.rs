@@ -221,7 +221,7 @@ async fn a_full_disk_refuses_mutations_and_serves_reads() {
     let mut log = limited.log();
     // Lines of refused calls, and of counters that cannot be stored, name the same cause.
     log.retain(|line| !line.contains("suppressed") && !line.contains("usage"));
-    for part in ["cannot be written", "takes mutations again"] {
+    for part in ["cannot be written", "accepts mutations again"] {
         assert_eq!(log.iter().filter(|line| line.contains(part)).count(), 1, "{log:?}");
     }
 }

@@ -43,7 +43,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
 
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        printed.contains("schema version 4: is taken to 8")
+        printed.contains("upgrading schema version 4 to 8")
             && printed.ends_with("rules version 2 now\n"),
         "{printed}"
     );

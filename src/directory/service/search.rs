@@ -79,8 +79,12 @@ impl Directory {
         self.search_within(READ_LIMIT, context, request).await
     }
 
-    /// The same, with another limit of users that are read.
-    pub(crate) async fn search_within(
+    /// [`Directory::search`] with another limit of users that are read, for tests.
+    ///
+    /// # Errors
+    /// Those of [`Directory::search`].
+    #[doc(hidden)]
+    pub async fn search_within(
         &self,
         read_limit: usize,
         context: &RequestContext<'_>,

@@ -1,5 +1,5 @@
-//! Look-ups that share a call: what is sent for them, who gets what of the answer, and what is sent
-//! again.
+//! Look-ups that share a call: the keys to send, the distribution of the answers, and the look-ups to
+//! send again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -18,7 +18,8 @@ pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
     type Key: Clone + Eq + Hash + Send + Sync;
     type Found: Clone + Send;
 
-    /// Looks `keys` up in `store`. Answers to all of them, or to the first of them, in their order.
+    /// Looks `keys` up in `store`. Returns the answers to all of them or to the first of them, in their
+    /// order.
     fn ask(
         &self,
         store: &dyn LookUps,
@@ -59,12 +60,12 @@ impl<G: Group> LookUp<G> {
     }
 }
 
-/// Look-ups on their way.
+/// Look-ups that share a call.
 pub struct Batch<G: Group> {
     /// The keys to send, each once.
     keys: Arc<[G::Key]>,
-    /// For each key that was asked for, which of `keys` it is: the first caller's keys first.
-    places: Vec<usize>,
+    /// The index in `keys` of each requested key: the first caller's keys first.
+    indexes: Vec<usize>,
     /// The number of keys of each caller, and its channel until it has its answer.
     callers: Vec<(usize, Option<Waiting<G>>)>,
 }
@@ -77,8 +78,8 @@ impl<G: Group> Batch<G> {
             callers.push((look_up.size(), Some(look_up.answer)));
             keys.append(&mut look_up.keys);
         }
-        let places = keep_first(&mut keys);
-        Self { keys: keys.into(), places, callers }
+        let indexes = deduplicate(&mut keys);
+        Self { keys: keys.into(), indexes, callers }
     }
 
     /// The keys to send.
@@ -86,21 +87,23 @@ impl<G: Group> Batch<G> {
         self.keys.clone()
     }
 
-    /// Whether several callers share it.
+    /// Whether it has several callers.
     pub const fn is_shared(&self) -> bool {
         self.callers.len() > 1
     }
 
-    /// The callers who wait still, by their numbers, and the keys of each.
-    pub fn of_each(&self) -> Vec<(usize, Vec<G::Key>)> {
-        let mut places = self.places.iter();
-        let own = |(count, _): &(usize, _)| {
-            places.by_ref().take(*count).map(|n| self.keys[*n].clone()).collect()
-        };
-        let each: Vec<Vec<_>> = self.callers.iter().map(own).collect();
-        let waits =
-            |n: &usize| self.callers[*n].1.as_ref().is_some_and(|answer| !answer.is_closed());
-        each.into_iter().enumerate().filter(|(n, _)| waits(n)).collect()
+    /// The numbers of the callers who still wait, and the keys of each.
+    pub fn waiting(&self) -> Vec<(usize, Vec<G::Key>)> {
+        let mut indexes = self.indexes.as_slice();
+        let mut waiting = Vec::new();
+        for (n, (count, answer)) in self.callers.iter().enumerate() {
+            let (own, others) = indexes.split_at(*count);
+            indexes = others;
+            if answer.as_ref().is_some_and(|answer| !answer.is_closed()) {
+                waiting.push((n, own.iter().map(|index| self.keys[*index].clone()).collect()));
+            }
+        }
+        waiting
     }
 
     /// Gives one caller its answer before the others.
@@ -110,15 +113,14 @@ impl<G: Group> Batch<G> {
         }
     }
 
-    /// Whether all callers have left.
+    /// Whether all callers have their answers or have left.
     pub fn is_over(&self) -> bool {
         self.callers.iter().all(|(_, answer)| answer.as_ref().is_none_or(Sender::is_closed))
     }
 
-    /// Parts what is to be sent again from a batch that has this outcome: the callers for whose
-    /// answers there was no room, or, after a fault that may be the fault of one look-up, all
-    /// callers in two halves, where `may_halve` allows that.
-    pub fn part(&mut self, outcome: &Answered<G::Found>, may_halve: bool) -> Vec<Self> {
+    /// Splits off the callers to send again after this outcome: those that the answer leaves out, or,
+    /// after an error that one look-up may have caused, all callers in two halves if `may_halve`.
+    pub fn split_retries(&mut self, outcome: &Answered<G::Found>, may_halve: bool) -> Vec<Self> {
         match outcome {
             Ok(answers) if answers.found.len() < self.keys.len() => {
                 Vec::from_iter(self.split_off(self.complete(answers.found.len()).max(1)))
@@ -134,41 +136,39 @@ impl<G: Group> Batch<G> {
 
     /// The number of first callers whose keys are all among the first `answered` answers.
     fn complete(&self, answered: usize) -> usize {
-        let mut places = self.places.iter();
+        let mut indexes = self.indexes.iter();
         let is_complete =
-            |(count, _): &&(usize, _)| places.by_ref().take(*count).all(|place| *place < answered);
+            |(count, _): &&(usize, _)| indexes.by_ref().take(*count).all(|n| *n < answered);
         self.callers.iter().take_while(is_complete).count()
     }
 
     /// The callers from number `first` on, as a batch of their own.
     fn split_off(&mut self, first: usize) -> Option<Self> {
-        let kept = self.callers[..first].iter().map(|(count, _)| count).sum();
+        let keys_before = self.callers[..first].iter().map(|(count, _)| count).sum();
         let callers = self.callers.split_off(first);
-        let mut places = self.places.split_off(kept).into_iter();
-        let key = |place: usize| self.keys[place].clone();
+        let mut indexes = self.indexes.split_off(keys_before).into_iter();
         let look_up = |(count, answer): (usize, Option<_>)| {
-            let keys = places.by_ref().take(count).map(key).collect();
+            let keys = indexes.by_ref().take(count).map(|n| self.keys[n].clone()).collect();
             answer.map(|answer| LookUp { keys, answer })
         };
         let look_ups: Vec<_> = callers.into_iter().filter_map(look_up).collect();
         (!look_ups.is_empty()).then(|| Self::new(look_ups))
     }
 
-    /// Gives each caller its part. Nothing becomes of the parts of those who have left.
+    /// Gives each caller its answers, unless it has left.
     pub fn answer(self, outcome: Answered<G::Found>) {
         let (found, reads) = match outcome {
             Ok(Answers { found, reads }) => (found, reads),
             Err(error) => return self.fail(error),
         };
-        let is_each_key_once = self.places.last().is_none_or(|last| last + 1 == self.places.len());
-        let found = match is_each_key_once {
+        let are_unique = self.indexes.last().is_none_or(|last| last + 1 == self.indexes.len());
+        let mut all = match are_unique {
             true => found,
-            false => self.places.iter().map_while(|place| found.get(*place).cloned()).collect(),
-        };
-        let mut found = found.into_iter();
-
+            false => self.indexes.iter().map_while(|n| found.get(*n).cloned()).collect(),
+        }
+        .into_iter();
         for (count, answer) in self.callers {
-            let found = found.by_ref().take(count).collect();
+            let found = all.by_ref().take(count).collect();
             answer.map(|answer| answer.send(Ok(Answers { found, reads })));
         }
     }
@@ -190,34 +190,31 @@ fn call_items() -> &'static Histogram {
     HISTOGRAM.get_or_init(|| histogram!(CALL_ITEMS.0))
 }
 
-/// Looks `keys` up. A panic is an error like others: it must not take those along who wait for the
-/// next call.
-pub async fn ask<G: Group>(group: &G, store: &dyn LookUps, keys: &[G::Key]) -> Answered<G::Found> {
+/// Looks `keys` up. A panic becomes an error: it must not affect callers who wait for the next call.
+pub async fn call<G: Group>(group: &G, store: &dyn LookUps, keys: &[G::Key]) -> Answered<G::Found> {
     call_items().record(keys.len() as f64);
     let outcome = AssertUnwindSafe(group.ask(store, keys)).catch_unwind().await;
     match outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into()))) {
         Ok(answers) if !(1..=keys.len()).contains(&answers.found.len()) => {
-            Err(Error::Internal("not as many answers as keys".into()))
+            Err(Error::Internal("the number of answers differs from the number of keys".into()))
         }
         outcome => outcome,
     }
 }
 
-/// Drops all but the first of equal keys. Returns, for each key, the index of the kept one that it
-/// equals.
-fn keep_first<K: Eq + Hash>(keys: &mut Vec<K>) -> Vec<usize> {
+/// Removes duplicate keys. Returns for each former key its index among the remaining ones.
+fn deduplicate<K: Eq + Hash>(keys: &mut Vec<K>) -> Vec<usize> {
     let mut seen = HashMap::with_capacity(keys.len());
-    let mut place = |key| {
+    let mut index_of = |key| {
         let next = seen.len();
         *seen.entry(key).or_insert(next)
     };
-    let places: Vec<_> = keys.iter().map(&mut place).collect();
-    let (mut kept, mut place) = (0, places.iter());
+    let indexes: Vec<_> = keys.iter().map(&mut index_of).collect();
+    let (mut unique, mut index) = (0, indexes.iter());
     keys.retain(|_| {
-        let is_first = place.next() == Some(&kept);
-        kept += usize::from(is_first);
+        let is_first = index.next() == Some(&unique);
+        unique += usize::from(is_first);
         is_first
     });
-
-    places
+    indexes
 }

@@ -1,13 +1,12 @@
 //! Coalescing of look-ups, for a store where a call is expensive and one more key in it is cheap.
-//! Look-ups that arrive while calls are under way leave in one call as soon as they are as many as
-//! those under way, or one of these returns. Timers matter only if a call hangs. `queue` keeps
-//! waiting look-ups, `batch` distributes answers, and `late` retries the look-ups of a call that
-//! hangs.
+//! Look-ups that arrive during calls are sent in one call once they are as many as those in flight, or
+//! once a call returns. Timers matter only for stalled calls. `queue` holds waiting look-ups, `batch`
+//! distributes answers, and `stalled_retry` retries the look-ups of a stalled call.
 
 mod batch;
-mod late;
 mod options;
 mod queue;
+mod stalled_retry;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +23,16 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::stores::{Consistency, ItemResult, LookUps, Resolved, View};
 use crate::identifier::IdentityKey;
 use batch::{Answered, Answers, Group};
-use late::Late;
 use queue::Queue;
+use stalled_retry::StalledRetry;
 
 /// A store whose look-ups share calls to the store below it. A shared call starts after all its
 /// look-ups have arrived, so each is as fresh as it would be alone. It continues if callers leave.
+/// Its answers are fresh, whatever staleness callers accept: a cache belongs above it.
 pub struct Coalesced {
     inner: Arc<dyn LookUps>,
     options: Options,
-    owners: Arc<Queue<(Consistency, View, Duration)>>,
+    owners: Arc<Queue<(Consistency, View)>>,
     users: Arc<Queue<(Tenant, View)>>,
 }
 
@@ -44,18 +44,18 @@ impl Coalesced {
         Self { inner, options, owners, users }
     }
 
-    /// Adds `hasty`, for a store on several servers of which one may hang: the same store, whose
-    /// calls fail early. If a shared call is late, each of its look-ups is retried by itself until
-    /// it is answered.
+    /// Adds the same store with a short timeout, for a store on several servers of which one may hang.
+    /// If a shared call stalls, each of its look-ups is retried by itself until it is answered.
     #[must_use]
-    pub fn with_hasty(self, hasty: Option<Arc<dyn LookUps>>) -> Self {
-        let Some(hasty) = hasty else { return self };
-        let (owners, users) = (self.queue(&hasty), self.queue(&hasty));
+    pub fn with_short_timeout(self, store: Option<Arc<dyn LookUps>>) -> Self {
+        let Some(store) = store else { return self };
+        let (owners, users) = (self.queue(&store), self.queue(&store));
         Self { owners, users, ..self }
     }
 
-    fn queue<G: Group>(&self, hasty: &Arc<dyn LookUps>) -> Arc<Queue<G>> {
-        Arc::new(Queue::new(self.inner.clone(), self.options).with_late(Late::new(hasty.clone())))
+    fn queue<G: Group>(&self, short_timeout: &Arc<dyn LookUps>) -> Arc<Queue<G>> {
+        let retry = StalledRetry::new(short_timeout.clone());
+        Arc::new(Queue::new(self.inner.clone(), self.options).with_retry(retry))
     }
 }
 
@@ -66,13 +66,12 @@ impl LookUps for Coalesced {
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
-        max_staleness: Duration,
+        _: Duration,
     ) -> Result<Resolved, Error> {
         if keys.is_empty() || consistency == Consistency::Linearizable {
-            return self.inner.resolve(keys, consistency, view, max_staleness).await;
+            return self.inner.resolve(keys, consistency, view, Duration::ZERO).await;
         }
-        let group = (consistency, view, rounded_down(max_staleness));
-        let Answers { found, reads } = self.owners.look_up(&group, keys).await?;
+        let Answers { found, reads } = self.owners.look_up(&(consistency, view), keys).await?;
         Ok(Resolved { found, reads })
     }
 
@@ -89,21 +88,14 @@ impl LookUps for Coalesced {
     }
 }
 
-impl Group for (Consistency, View, Duration) {
+impl Group for (Consistency, View) {
     type Key = IdentityKey;
     type Found = Found;
 
     async fn ask(&self, store: &dyn LookUps, keys: &[IdentityKey]) -> Answered<Found> {
-        let Resolved { found, reads } = store.resolve(keys, self.0, self.1, self.2).await?;
+        let Resolved { found, reads } = store.resolve(keys, self.0, self.1, Duration::ZERO).await?;
         Ok(Answers { found, reads })
     }
-}
-
-/// A power of two of milliseconds, at most `max_staleness`: there are few groups of look-ups,
-/// however many values callers send.
-fn rounded_down(max_staleness: Duration) -> Duration {
-    let millis = u64::try_from(max_staleness.as_millis()).unwrap_or(u64::MAX);
-    Duration::from_millis(millis.checked_ilog2().map_or(0, |log| 1 << log))
 }
 
 impl Group for (Tenant, View) {

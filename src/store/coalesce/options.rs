@@ -5,12 +5,12 @@ use std::time::Duration;
 /// The settings of a [`Coalesced`](super::Coalesced) store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The most calls under way at once of look-ups that could share one; 0 counts as 1. Calls that
-    /// hang do not count.
+    /// The most concurrent calls of look-ups that could share one. 0 counts as 1. Stalled calls do not
+    /// count.
     pub calls: usize,
-    /// Keys in one call. A look-up of more has a call to itself.
+    /// The most keys of one call. A look-up of more keys has a call to itself.
     pub keys: usize,
-    /// The time after which a call counts as stalled, so that others need not wait for it.
+    /// The least time after which a call counts as stalled, so that others need not wait for it.
     pub stall_timeout: Duration,
 }
 

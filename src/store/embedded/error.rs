@@ -1,10 +1,12 @@
-//! Errors of the embedded store, and the part of them that a caller sees.
+//! Errors of the embedded store, and the errors that a caller sees.
 
 use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::version::{OLDEST, VERSION};
+use crate::store::embedded::version::{OLDEST, VERSION};
+use arc_swap::ArcSwapOption;
+
 use crate::directory::error::{Error, ItemError};
 use crate::identifier::RULES_VERSION;
 
@@ -20,18 +22,18 @@ pub enum Fault {
     /// The store is closed.
     #[error("the embedded store is not open")]
     Closed,
-    /// The store takes no mutations now, or nothing at all.
+    /// The store rejects mutations, or all calls.
     #[error("{0}")]
-    Refused(DegradedReason),
-    /// The writer is not through with what it was asked before.
+    Degraded(DegradedReason),
+    /// The writer does not answer in time.
     #[error("the embedded store does not answer")]
     Stuck,
-    /// The database gave up half-way.
+    /// The database panicked.
     #[error("the embedded store stopped unexpectedly")]
     Panicked,
 }
 
-/// Why a store refuses what it is asked.
+/// Why a store rejects mutations, or all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DegradedReason {
     /// A write has failed. Reads go on.
@@ -48,8 +50,11 @@ pub enum DegradedReason {
     Damaged,
 }
 
+/// Why mutations are refused, while they are.
+pub type DegradedState = ArcSwapOption<DegradedReason>;
+
 impl DegradedReason {
-    /// Whether what was open can still be read.
+    /// Whether the open file can still be read.
     pub const fn leaves_reads(self) -> bool {
         matches!(self, Self::Unwritable | Self::Gone)
     }
@@ -60,23 +65,23 @@ impl Fault {
         Self::Damaged(cause.into())
     }
 
-    /// The state of the whole file after a look-up that failed like this. A single unreadable
-    /// record says nothing of the file.
-    pub fn trouble(&self) -> Option<DegradedReason> {
+    /// The reason to degrade the store after a read with this error. None if the error concerns only
+    /// one record.
+    pub fn degraded_by_read(&self) -> Option<DegradedReason> {
         match self {
             Self::Panicked => Some(DegradedReason::Damaged),
             Self::Database(error) if matches!(**error, redb::Error::Corrupted(_)) => {
                 Some(DegradedReason::Damaged)
             }
             Self::Database(_) => Some(DegradedReason::Unreadable),
-            Self::Damaged(_) | Self::Closed | Self::Refused(_) | Self::Stuck => None,
+            Self::Damaged(_) | Self::Closed | Self::Degraded(_) | Self::Stuck => None,
         }
     }
 
-    /// The state of the store after a commit that failed like this.
+    /// The reason to degrade the store after a commit with this error.
     pub fn degraded_by_commit(&self) -> DegradedReason {
-        match (self, self.trouble()) {
-            (Self::Refused(trouble), _) => *trouble,
+        match (self, self.degraded_by_read()) {
+            (Self::Degraded(reason), _) => *reason,
             (_, Some(DegradedReason::Damaged)) => DegradedReason::Damaged,
             _ => DegradedReason::Unwritable,
         }
@@ -92,8 +97,8 @@ impl<E: Into<redb::Error>> From<E> for Fault {
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         let is_damage =
-            matches!(fault, Fault::Damaged(_) | Fault::Refused(DegradedReason::Damaged))
-                || fault.trouble() == Some(DegradedReason::Damaged);
+            matches!(fault, Fault::Damaged(_) | Fault::Degraded(DegradedReason::Damaged))
+                || fault.degraded_by_read() == Some(DegradedReason::Damaged);
         if is_damage { Self::Internal(fault.into()) } else { Self::Unavailable(fault.into()) }
     }
 }
@@ -138,7 +143,7 @@ pub enum OpenError {
     },
     /// The file is not a store of this program.
     #[error(
-        "{} is not a Polynym store ({reason}): it was left as it is; give another folder",
+        "{} is not a Polynym store ({reason}): it was left unchanged; give another folder",
         path.display()
     )]
     Foreign {
@@ -176,7 +181,7 @@ pub enum OpenError {
     },
     /// The file is a store, but damaged.
     #[error(
-        "{} is damaged ({reason}): it was left as it is; restore it from a backup",
+        "{} is damaged ({reason}): it was left unchanged; restore it from a backup",
         path.display()
     )]
     Damaged {
@@ -198,14 +203,13 @@ impl OpenError {
 
     /// The error for a failed read of the file.
     pub(super) fn reading(path: &Path, error: io::Error) -> Self {
-        if tells_of_damage(&error) { Self::damaged(path, error) } else { Self::io(path, error) }
+        if is_damage(&error) { Self::damaged(path, error) } else { Self::io(path, error) }
     }
 
     /// The error for a database that cannot be opened.
     pub(super) fn database(path: &Path, error: redb::DatabaseError) -> Self {
-        let path_of = || path.to_owned();
         match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => Self::InUse { path: path_of() },
+            redb::DatabaseError::DatabaseAlreadyOpen => Self::InUse { path: path.to_owned() },
             redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
                 Self::reading(path, error)
             }
@@ -214,12 +218,12 @@ impl OpenError {
     }
 }
 
-/// Whether what was read makes no sense, or is not all there; else it is the reading that failed.
-fn tells_of_damage(error: &io::Error) -> bool {
+/// Whether the file's content is invalid or incomplete. Otherwise the read itself failed.
+fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
-/// A fault and its causes in one line.
+/// An error and its causes in one line.
 pub fn chain(fault: &(dyn StdError + 'static)) -> String {
     let causes = std::iter::successors(Some(fault), |cause| (**cause).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

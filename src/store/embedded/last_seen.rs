@@ -1,26 +1,26 @@
-//! The clock of a store in a folder: the latest time seen, which its file keeps, and the monotonic
-//! clock since. It distinguishes a wall clock that jumps from one that runs.
+//! The store's clock: the last time seen, which the file keeps, plus the monotonic clock since then.
+//! It detects jumps of the wall clock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use redb::{Database, ReadableDatabase, WriteTransaction};
 
-use super::error::Fault;
-use super::schema::{LAST_SEEN, META};
 use crate::directory::clock::Now;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::schema::tables::{LAST_SEEN, META};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest that a store can have been closed before the time at its opening is in doubt.
-const CLOSED: Duration = DAY;
-/// The time for which a clock that has jumped ahead must run steadily until it is believed.
-const STEADY: Duration = DAY;
-/// The time after which the wall clock is taken over anew where it agrees: small steps do not add
+/// How far ahead the wall clock may be when a store is opened, which may have been closed for a while.
+const MAX_CLOSED: Duration = DAY;
+/// How long a wall clock that has jumped ahead must run steadily before it is trusted.
+const TRUSTED_AFTER: Duration = DAY;
+/// The interval at which an agreeing wall clock becomes the new base, so that small steps do not add
 /// up.
-const RENEW: Duration = Duration::from_secs(60 * 60);
-/// The time from one write of the last time seen to the next.
-const KEEP: Duration = Duration::from_secs(10 * 60);
+const REBASE_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The interval between writes of the last time seen.
+const WRITE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// The last time seen by an open store.
 #[derive(Debug)]
@@ -28,14 +28,14 @@ pub struct LastSeen(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// The base of the time; none in a store that was never given a time.
+    /// The base of the time. None until the store has seen a time.
     base: Option<Base>,
-    /// Since when the wall clock has been ahead, and by how much, while that stays about the same.
+    /// Since when the wall clock has been ahead by about this much.
     ahead: Option<(Instant, Duration)>,
-    /// Whether the wall clock agreed when it was last looked at.
+    /// Whether the wall clock agreed at the last reading.
     agrees: bool,
     /// When the time was last written, by the monotonic clock.
-    kept: Option<Instant>,
+    written: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,31 +53,33 @@ impl Base {
 }
 
 impl LastSeen {
-    /// The state of a store that is opened at `now`, with the time that its file has.
-    pub fn new(kept: Option<Timestamp>, now: Instant) -> Self {
-        let base = kept.map(|time| Base { time, at: now, slack: CLOSED });
-        Self(Mutex::new(State { base, ahead: None, agrees: false, kept: None }))
+    /// The clock of a store that is opened at `now` and whose file has this time.
+    pub fn new(stored: Option<Timestamp>, now: Instant) -> Self {
+        let base = stored.map(|time| Base { time, at: now, slack: MAX_CLOSED });
+        Self(Mutex::new(State { base, ahead: None, agrees: false, written: None }))
     }
 
-    /// The time at `now`, given the wall clock's reading; and whether it is to be written.
+    /// The time at `now`, given the wall clock's reading, and whether it must be written.
     pub fn look(&self, wall: Timestamp, now: Instant) -> (Timestamp, bool) {
         let mut state = self.state();
-        state.agrees = state.believes(wall, now);
-        let renews =
-            state.base.is_none_or(|base| base.slack != Now::TOLERANCE || now >= base.at + RENEW);
-        if state.agrees && renews {
+        state.agrees = state.trusts(wall, now);
+        let rebases = state
+            .base
+            .is_none_or(|base| base.slack != Now::TOLERANCE || now >= base.at + REBASE_INTERVAL);
+        if state.agrees && rebases {
             state.base = Some(Base { time: wall, at: now, slack: Now::TOLERANCE });
         }
 
-        let is_kept = state.kept.is_some_and(|kept| now < kept + KEEP);
-        if state.agrees && !is_kept {
-            state.kept = Some(now);
+        let is_recent = state.written.is_some_and(|written| now < written + WRITE_INTERVAL);
+        let must_write = state.agrees && !is_recent;
+        if must_write {
+            state.written = Some(now);
         }
-        (state.base.map_or(wall, |base| base.time(now)), state.agrees && !is_kept)
+        (state.base.map_or(wall, |base| base.time(now)), must_write)
     }
 
-    /// The time to write; none while the wall clock does not agree.
-    pub fn to_keep(&self, now: Instant) -> Option<Timestamp> {
+    /// The time to write. None while the wall clock does not agree.
+    pub fn to_write(&self, now: Instant) -> Option<Timestamp> {
         let state = self.state();
         state.base.filter(|_| state.agrees).map(|base| base.time(now))
     }
@@ -88,9 +90,8 @@ impl LastSeen {
 }
 
 impl State {
-    /// Whether the wall clock agrees with what is known, or is ahead and has run steadily for long
-    /// enough.
-    fn believes(&mut self, wall: Timestamp, now: Instant) -> bool {
+    /// Whether the wall clock agrees with the store's, or has been ahead steadily for long enough.
+    fn trusts(&mut self, wall: Timestamp, now: Instant) -> bool {
         let Some(base) = self.base else { return true };
         let ahead = wall.millis_after(base.time(now));
         let apart = Duration::from_millis(ahead.unsigned_abs());
@@ -102,11 +103,11 @@ impl State {
         let is_same = |(_, before): &(Instant, Duration)| before.abs_diff(apart) <= Now::TOLERANCE;
         let steady = self.ahead.filter(is_same).unwrap_or((now, apart));
         self.ahead = (ahead > 0).then_some(steady);
-        ahead > 0 && now.saturating_duration_since(steady.0) >= STEADY
+        ahead > 0 && now.saturating_duration_since(steady.0) >= TRUSTED_AFTER
     }
 }
 
-/// The last time seen that a store's file has.
+/// Reads the last time seen from a store's file.
 pub fn read(database: &Database) -> Result<Option<Timestamp>, Fault> {
     let meta = database.begin_read()?.open_table(META)?;
     Ok(meta.get(LAST_SEEN)?.map(|millis| Timestamp::from_millis(millis.value() as i64)))
@@ -135,15 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn a_new_store_learns_the_time_from_the_wall_clock() {
+    fn a_new_store_accepts_the_wall_clock() {
         let (seen, start) = (LastSeen::new(None, Instant::now()), Instant::now());
-        assert_eq!(seen.to_keep(start), None);
+        assert_eq!(seen.to_write(start), None);
         assert_eq!(seen.look(SEEN, start), (SEEN, true));
-        assert_eq!(seen.to_keep(start + HOUR), Some(SEEN.plus(HOUR)));
+        assert_eq!(seen.to_write(start + HOUR), Some(SEEN.plus(HOUR)));
     }
 
     #[test]
-    fn a_jump_is_noticed_and_heals() {
+    fn a_jump_is_detected_until_the_clock_is_right_again() {
         let start = Instant::now();
         for wall in [
             before(30 * DAY),
@@ -153,13 +154,13 @@ mod tests {
         ] {
             let seen = LastSeen::new(None, start);
             assert!(agrees(&seen, SEEN, start));
-            assert!(!agrees(&seen, wall, start) && seen.to_keep(start).is_none(), "{wall:?}");
+            assert!(!agrees(&seen, wall, start) && seen.to_write(start).is_none(), "{wall:?}");
             assert!(agrees(&seen, SEEN.plus(HOUR), start + HOUR), "{wall:?}");
         }
     }
 
     #[test]
-    fn a_store_that_was_closed_for_hours_takes_the_time_as_it_is() {
+    fn a_store_that_was_closed_for_hours_accepts_the_wall_clock() {
         let start = Instant::now();
         let seen = LastSeen::new(Some(SEEN), start);
         assert!(agrees(&seen, SEEN.plus(23 * HOUR), start));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_behind_the_last_time_seen_is_never_believed() {
+    fn a_clock_behind_the_last_time_seen_is_never_trusted() {
         let start = Instant::now();
         let seen = LastSeen::new(Some(SEEN), start);
         for hours in 0..100 {
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_far_ahead_is_believed_after_a_steady_day() {
+    fn a_clock_far_ahead_is_trusted_after_a_steady_day() {
         let start = Instant::now();
         let ahead = 30 * DAY;
         let seen = LastSeen::new(Some(SEEN), start);
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_written_now_and_then() {
+    fn the_time_is_written_at_intervals() {
         let start = Instant::now();
         let seen = LastSeen::new(None, start);
         let written = (0..60 * 60).filter(|n| {

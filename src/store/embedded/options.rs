@@ -2,16 +2,16 @@
 
 use crate::store::owner_hints::HINT_BYTES;
 
-/// The settings of an [`Embedded`](super::Embedded) store.
+/// The settings of an `Embedded` store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Memory for pages of the database, in bytes. It is taken as it is needed.
+    /// Memory for pages of the database, in bytes. It is allocated on demand.
     pub cache_bytes: usize,
-    /// Memory for guesses of keys' owners, in bytes. It is taken as it is needed.
+    /// Memory for owner hints, in bytes. It is allocated on demand.
     pub hint_bytes: usize,
-    /// Mutations that may share one sync; 1 syncs each alone.
+    /// The most mutations that share one sync.
     pub group_limit: usize,
-    /// Whether a folder that is empty or not there becomes an empty store.
+    /// Whether to create a store in a folder that is empty or does not exist.
     pub create: bool,
 }
 

@@ -1,18 +1,13 @@
-//! The way of mutations to the writer.
+//! The queue of mutations and other writes in front of the writer.
 
 use redb::WriteTransaction;
 use tokio::sync::oneshot::{self, Receiver};
 
-use super::Embedded;
-use super::error::Fault;
-use super::write::{Answer, Job, Waiting};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
-
-/// The bytes of mutations that may wait for the writer; more are refused.
-pub const QUEUE_BYTES: usize = 64 << 20;
-/// The bytes that each counts at least, so that their number has a bound too.
-pub const LEAST_BYTES: usize = 4 << 10;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::job::{Answer, Job, MIN_BYTES, QUEUE_BYTES, Waiting};
+use crate::store::embedded::store::Embedded;
 
 impl Embedded {
     pub(super) async fn queue(&self, mutation: Mutation) -> Answer {
@@ -31,44 +26,44 @@ impl Embedded {
             }));
         }
 
-        let sent = self.send(Job::Mutate(group)).is_ok();
+        let is_sent = self.send(Job::Mutate(group)).is_ok();
         let mut outcomes = Vec::with_capacity(answers.len());
         for answer in answers {
             outcomes.push(match answer {
-                Ok(answer) if sent => answered(answer).await,
+                Ok(answer) if is_sent => answered(answer).await,
                 Ok(_) => Err(Fault::Closed.into()),
-                Err(refused) => Err(refused),
+                Err(rejection) => Err(rejection),
             });
         }
         outcomes
     }
 
-    /// Makes a write that is no mutation, and returns its result once it is on the disk.
+    /// Applies a write other than a mutation. Returns its result once it is durable.
     pub(super) async fn write_aside<T: Send + 'static>(
         &self,
         write: impl FnOnce(&WriteTransaction) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
-        let (result, results) = oneshot::channel();
+        let (result_sender, result) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
-        let write = move |transaction: &WriteTransaction| {
-            // Nobody waits for it any more where this fails.
-            let _ = result.send(write(transaction)?);
+        let side_write = move |transaction: &WriteTransaction| {
+            // Fails if the caller has left.
+            let _ = result_sender.send(write(transaction)?);
             Ok(())
         };
-        self.send(Job::WriteAside(Box::new(write), answer))?;
+        self.send(Job::SideWrite(Box::new(side_write), answer))?;
         let unknown = || Error::OutcomeUnknown(Fault::Panicked.into());
         answered.await.unwrap_or_else(|_| Err(unknown()))?;
-        results.await.map_err(|_| unknown())
+        result.await.map_err(|_| unknown())
     }
 
-    /// A mutation as the writer takes it, and where its answer comes.
+    /// Reserves room in the queue for a mutation. Returns the mutation and the receiver of its answer.
     fn waiting(&self, mutation: Mutation) -> Result<(Waiting, Receiver<Answer>), Error> {
         self.rules.check(&mutation)?;
-        let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
-        let room = self.queue.clone().try_acquire_many_owned(bytes as u32);
-        let room = room.map_err(|_| Error::Overloaded)?;
+        let bytes = mutation.bytes().clamp(MIN_BYTES, QUEUE_BYTES);
+        let permit = self.queue.clone().try_acquire_many_owned(bytes as u32);
+        let permit = permit.map_err(|_| Error::Overloaded)?;
         let (sender, answer) = oneshot::channel();
-        Ok((Waiting::new(mutation, sender, room), answer))
+        Ok((Waiting::new(mutation, sender, permit), answer))
     }
 }
 

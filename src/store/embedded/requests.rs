@@ -1,111 +1,101 @@
-//! The requests that were carried out, so that one that is sent again takes effect once.
+//! The requests that took effect. A request that is sent again takes effect once.
 
 use locality_uuid::LocalityId;
 use prost::Message;
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::error::Fault;
-use super::schema::{REQUEST_TIMES, REQUESTS, RequestRecord};
-use super::transaction::Tables;
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::mutation::IdempotencyKey;
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::schema::tables::{REQUEST_TIMES, REQUESTS};
 
-impl Tables<'_> {
-    /// The subject of this very request, if it was carried out before.
-    pub(super) fn repeated(
-        &self,
-        mutation: &Mutation,
-    ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
-        let Some(request) = &mutation.request else { return Ok(None) };
-        let stored = self.requests.get(request.key.as_str())?;
-        let stored = stored.map(|record| RequestRecord::decode(record.value())).transpose();
-        let stored = stored.map_err(Fault::damaged)?;
-        let repeated = repeated(request, stored, |time| mutation.forgets(time))?;
-        Ok(repeated.map(|stored| stored.map(IdempotencyKey::subject)))
+/// A row of [`REQUESTS`].
+#[derive(Clone, PartialEq, Message)]
+pub struct RequestRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    pub user_id: Vec<u8>,
+    #[prost(fixed64, tag = "2")]
+    pub request_hash: u64,
+    /// Milliseconds since the Unix epoch.
+    #[prost(int64, tag = "3")]
+    pub time: i64,
+}
+
+/// The requests inside one write transaction.
+pub struct Requests<'t> {
+    records: Table<'t, &'static str, &'static [u8]>,
+    times: Table<'t, (i64, &'static str), ()>,
+}
+
+impl<'t> Requests<'t> {
+    pub fn open(transaction: &'t WriteTransaction) -> Result<Self, Fault> {
+        Ok(Self {
+            records: transaction.open_table(REQUESTS)?,
+            times: transaction.open_table(REQUEST_TIMES)?,
+        })
     }
 
-    /// Remembers that a request was carried out.
-    pub(super) fn remember(
+    /// The subject of this request, if it took effect and has not expired. The inner error is the
+    /// caller's: the id belongs to another request.
+    pub fn subject(
+        &self,
+        request: &IdempotencyKey,
+        is_expired: impl FnOnce(Timestamp) -> bool,
+    ) -> Result<Option<Result<LocalityId, Error>>, Fault> {
+        let stored = self.record(&request.key)?;
+        let Some(stored) = stored.filter(|record| !is_expired(record.time())) else {
+            return Ok(None);
+        };
+        if stored.request_hash != request.request_hash {
+            return Ok(Some(Err(Error::RequestIdReused)));
+        }
+        let id: [u8; 16] = stored.user_id.as_slice().try_into().map_err(Fault::damaged)?;
+        Ok(Some(Ok(id.into())))
+    }
+
+    /// Remembers that a request took effect.
+    pub fn remember(
         &mut self,
         request: &IdempotencyKey,
-        subject: Option<LocalityId>,
+        subject: LocalityId,
         time: Timestamp,
     ) -> Result<(), Fault> {
-        let record = record(request, IdempotencyKey::stored_subject(subject), time);
-        self.requests.insert(request.key.as_str(), record.as_slice())?;
-        self.request_times.insert((time.as_millis(), request.key.as_str()), ())?;
+        let (key, user_id) = (request.key.as_str(), subject.as_bytes().to_vec());
+        let (request_hash, time) = (request.request_hash, time.as_millis());
+        let record = RequestRecord { user_id, request_hash, time }.encode_to_vec();
+        self.records.insert(key, record.as_slice())?;
+        self.times.insert((time, key), ())?;
         Ok(())
     }
 
-    /// Whether there was a request whose time is over. One that was sent again after that has a
-    /// later record, which stays.
-    pub(super) fn forget_request(&mut self, now: i64) -> Result<bool, Fault> {
-        let oldest = self.request_times.first()?;
-        let Some((time, key)) =
-            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
-        else {
-            return Ok(false);
-        };
-        if Timestamp::from_millis(time).plus(IdempotencyKey::LIFETIME).as_millis() > now {
+    /// Removes the oldest request if it has expired. Returns whether it had. The record of a request
+    /// that took effect again later stays.
+    pub fn sweep(&mut self, now: Timestamp) -> Result<bool, Fault> {
+        let oldest = self.times.first()?.map(|(entry, _)| {
+            let (time, key) = entry.value();
+            (Timestamp::from_millis(time), key.to_owned())
+        });
+        let Some((time, key)) = oldest else { return Ok(false) };
+        if time.plus(IdempotencyKey::LIFETIME) > now {
             return Ok(false);
         }
 
-        self.request_times.remove((time, key.as_str()))?;
-        let record =
-            self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
-        if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
-            self.requests.remove(key.as_str())?;
+        self.times.remove((time.as_millis(), key.as_str()))?;
+        if self.record(&key)?.is_some_and(|record| record.time() == time) {
+            self.records.remove(key.as_str())?;
         }
-
         Ok(true)
     }
-}
 
-/// The notice that this very request sends, if it was made before.
-pub fn begun_notice(
-    transaction: &WriteTransaction,
-    request: &IdempotencyKey,
-    now: Timestamp,
-) -> Result<Option<Result<LocalityId, Error>>, Fault> {
-    let requests = transaction.open_table(REQUESTS)?;
-    let stored = requests.get(request.key.as_str())?;
-    let stored = stored.map(|record| RequestRecord::decode(record.value())).transpose();
-    let is_over = |time: Timestamp| time.plus(IdempotencyKey::LIFETIME) <= now;
-    repeated(request, stored.map_err(Fault::damaged)?, is_over)
-}
-
-/// Remembers the notice that a request sends.
-pub fn begin_notice(
-    transaction: &WriteTransaction,
-    request: &IdempotencyKey,
-    notice: LocalityId,
-    time: Timestamp,
-) -> Result<(), Fault> {
-    let record = record(request, notice, time);
-    transaction.open_table(REQUESTS)?.insert(request.key.as_str(), record.as_slice())?;
-    let entry = (time.as_millis(), request.key.as_str());
-    transaction.open_table(REQUEST_TIMES)?.insert(entry, ())?;
-    Ok(())
-}
-
-/// The subject of a request that was carried out before, from its record.
-fn repeated(
-    request: &IdempotencyKey,
-    stored: Option<RequestRecord>,
-    is_over: impl FnOnce(Timestamp) -> bool,
-) -> Result<Option<Result<LocalityId, Error>>, Fault> {
-    let Some(stored) = stored.filter(|stored| !is_over(Timestamp::from_millis(stored.time))) else {
-        return Ok(None);
-    };
-    if stored.request_hash != request.request_hash {
-        return Ok(Some(Err(Error::RequestIdReused)));
+    fn record(&self, key: &str) -> Result<Option<RequestRecord>, Fault> {
+        let record = self.records.get(key)?.map(|record| RequestRecord::decode(record.value()));
+        record.transpose().map_err(Fault::damaged)
     }
-    let id: [u8; 16] = stored.user_id.as_slice().try_into().map_err(Fault::damaged)?;
-    Ok(Some(Ok(id.into())))
 }
 
-fn record(request: &IdempotencyKey, subject: LocalityId, time: Timestamp) -> Vec<u8> {
-    let (user_id, request_hash) = (subject.as_bytes().to_vec(), request.request_hash);
-    RequestRecord { user_id, request_hash, time: time.as_millis() }.encode_to_vec()
+impl RequestRecord {
+    const fn time(&self) -> Timestamp {
+        Timestamp::from_millis(self.time)
+    }
 }

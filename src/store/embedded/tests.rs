@@ -1,5 +1,5 @@
-//! A disk that fails at each step of a commit in turn: every acknowledged mutation has happened,
-//! and reads go on.
+//! A disk that fails at each step of a commit in turn: every acknowledged mutation took effect, and
+//! reads go on.
 
 mod hanging;
 mod power;
@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use locality_uuid::LocalityId;
 
-use super::lock::FileId;
-use super::{Embedded, Options};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::tenant::Tenant;
@@ -21,12 +19,16 @@ use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, UserChange};
 use crate::directory::stores::{Consistency, LookUps, Mutations, Reads, View};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
+use crate::store::embedded::file::lock::FileId;
+use crate::store::embedded::file::opener::FILE;
 use crate::store::embedded::file::tests::faults::Failing;
+use crate::store::embedded::options::Options;
+use crate::store::embedded::store::Embedded;
 
-/// Users who are there before the disk fails.
+/// Users created before the disk fails.
 const USERS: u32 = 40;
 /// More than the steps of a commit.
-const STEPS: u64 = 60;
+const COMMIT_STEPS: u64 = 60;
 
 fn id(n: u32) -> LocalityId {
     format!("{n:08x}-0001-b000-0001-000000000000").parse().unwrap()
@@ -42,7 +44,7 @@ fn creation(n: u32) -> Mutation {
     Mutation::of_user(Tenant::DEFAULT, id(n), Timestamp::from_millis(1_767_225_600_000), change)
 }
 
-async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {
+async fn exists(store: &Embedded, n: u32) -> Result<bool, Error> {
     let by_id = store.get(&Tenant::DEFAULT, &[id(n)], View::Full).await?.remove(0)?.is_some();
     let key = IdentityKey::new("default", &handle(n));
     let by_name = store
@@ -51,14 +53,14 @@ async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {
         .found
         .remove(0)?
         .is_some();
-    assert_eq!(by_id, by_name, "user {n} is there in part");
+    assert_eq!(by_id, by_name, "user {n} exists in part");
     Ok(by_id)
 }
 
-async fn until_well(store: &Embedded) {
+async fn wait_for_recovery(store: &Embedded) {
     let start = Instant::now();
     while store.check().await.is_err() {
-        assert!(start.elapsed() < Duration::from_secs(60), "the store does not come back");
+        assert!(start.elapsed() < Duration::from_secs(60), "the store does not recover");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -70,59 +72,59 @@ struct Run {
     failed: bool,
 }
 
-/// Creates a user on a disk of which, counted from there, `count` steps fail after `good` ones.
+/// Creates a user on a disk whose next `good` steps succeed and whose following `count` steps fail.
 async fn run(good: u64, count: u64) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { cache_bytes: 1 << 20, ..Options::default() };
     let store = Arc::new(Embedded::open(folder.path(), options).unwrap());
     let create = |n| store.mutate(creation(n));
     futures_util::future::try_join_all((0..USERS).map(create)).await.unwrap();
-    let file = FileId::of(&fs::metadata(folder.path().join("directory.redb")).unwrap());
+    let file = FileId::of(&fs::metadata(folder.path().join(FILE)).unwrap());
     let failing = Failing::new(file, good..good + count);
     let outcome = store.mutate(creation(USERS)).await;
     let failed = failing.taken() > good;
     for n in 0..USERS {
         assert!(
-            is_there(&store, n).await.unwrap(),
+            exists(&store, n).await.unwrap(),
             "user {n} cannot be read after {good} good steps"
         );
     }
     if failed && count > 1 {
         let error =
-            store.check().await.expect_err("a store that cannot be written says that it is well");
+            store.check().await.expect_err("a store that cannot be written reports itself healthy");
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
     }
     drop(failing);
-    until_well(&store).await;
-    agrees(&store, &outcome, good).await;
+    wait_for_recovery(&store).await;
+    assert_agrees(&store, &outcome, good).await;
     store.mutate(creation(USERS + 1)).await.unwrap();
     drop(store);
     let store = Embedded::open(folder.path(), options).unwrap();
-    agrees(&store, &outcome, good).await;
-    assert!(is_there(&store, USERS + 1).await.unwrap());
+    assert_agrees(&store, &outcome, good).await;
+    assert!(exists(&store, USERS + 1).await.unwrap());
     Run { outcome, failed }
 }
 
-/// Fails unless the store holds what the answer said.
-async fn agrees(store: &Embedded, outcome: &Result<Outcome, Error>, good: u64) {
-    let there = is_there(store, USERS).await.unwrap();
+/// Asserts that the store agrees with the outcome.
+async fn assert_agrees(store: &Embedded, outcome: &Result<Outcome, Error>, good: u64) {
+    let exists_now = exists(store, USERS).await.unwrap();
     match outcome {
-        Ok(_) => assert!(there, "lost, though acknowledged after {good} good steps"),
+        Ok(_) => assert!(exists_now, "acknowledged after {good} good steps, and lost"),
         Err(Error::Unavailable(_)) => {
-            assert!(!there, "there, though refused after {good} good steps")
+            assert!(!exists_now, "rejected after {good} good steps, and stored")
         }
         Err(Error::OutcomeUnknown(_)) => {}
         Err(error) => panic!("{error:?}"),
     }
     for n in 0..USERS {
-        assert!(is_there(store, n).await.unwrap(), "user {n} is lost");
+        assert!(exists(store, n).await.unwrap(), "user {n} is lost");
     }
 }
 
-/// All runs with `count` failing steps: how many were refused, done and unknown although the disk
-/// failed.
+/// The numbers of rejected, done and unknown outcomes of all runs in which the disk failed, with
+/// `count` failing steps.
 async fn runs(count: u64) -> [usize; 3] {
-    let runs: Vec<_> = (0..STEPS).map(|good| tokio::spawn(run(good, count))).collect();
+    let runs: Vec<_> = (0..COMMIT_STEPS).map(|good| tokio::spawn(run(good, count))).collect();
     let mut tally = [0; 3];
     let mut untouched = 0;
     for run in runs {
@@ -133,27 +135,27 @@ async fn runs(count: u64) -> [usize; 3] {
             Run { .. } => tally[2] += 1,
         }
     }
-    assert_eq!(tally.iter().sum::<usize>() + untouched, STEPS as usize);
-    assert!(untouched > 0, "a commit has more than {STEPS} steps");
+    assert_eq!(tally.iter().sum::<usize>() + untouched, COMMIT_STEPS as usize);
+    assert!(untouched > 0, "a commit has more than {COMMIT_STEPS} steps");
     tally
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_fails_once_leaves_no_outcome_unknown() {
-    let [refused, done, unknown] = runs(1).await;
-    println!("one step failed: {refused} refused, {done} done, {unknown} unknown");
+    let [rejected, done, unknown] = runs(1).await;
+    println!("one step failed: {rejected} rejected, {done} done, {unknown} unknown");
     assert!(
-        refused > 5 && done > 0 && unknown == 0,
-        "{refused} refused, {done} done, {unknown} unknown"
+        rejected > 5 && done > 0 && unknown == 0,
+        "{rejected} rejected, {done} done, {unknown} unknown"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_disk_that_stays_bad_only_the_last_sync_leaves_an_outcome_unknown() {
-    let [refused, done, unknown] = runs(u64::MAX / 2).await;
-    println!("all steps failed: {refused} refused, {done} done, {unknown} unknown");
+async fn on_a_disk_that_keeps_failing_only_the_last_sync_leaves_an_outcome_unknown() {
+    let [rejected, done, unknown] = runs(u64::MAX / 2).await;
+    println!("all steps failed: {rejected} rejected, {done} done, {unknown} unknown");
     assert!(
-        refused > 5 && done == 0 && unknown == 1,
-        "{refused} refused, {done} done, {unknown} unknown"
+        rejected > 5 && done == 0 && unknown == 1,
+        "{rejected} rejected, {done} done, {unknown} unknown"
     );
 }

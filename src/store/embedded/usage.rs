@@ -1,30 +1,21 @@
-//! Counters of calls. Each tenant, caller and metric together are a series, which has a number, so
-//! that a counter takes 21 bytes.
+//! Counters of calls. A tenant, a caller and a metric form a series, which has a number, so that a
+//! counter takes 21 bytes.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use redb::{ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use super::Embedded;
-use super::error::Fault;
-use super::read::{Snapshot, optional};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery};
-
-/// A tenant, a caller and a metric to the number of their series: 0, 1, 2 and so on.
-pub const USAGE_SERIES: TableDefinition<'_, (&str, &str, &str), u32> =
-    TableDefinition::new("usage_series");
-/// The number of a series, the resolution and the number of the interval since the Unix epoch to
-/// the count in it.
-pub const USAGE: TableDefinition<'_, (u32, u8, u32), u64> = TableDefinition::new("usage");
-/// The server whose batch was added last, and the number of that batch.
-pub const USAGE_BATCH: TableDefinition<'_, (), (&[u8; 16], u64)> =
-    TableDefinition::new("usage_batch");
+use crate::store::embedded::error::Fault;
+use crate::store::embedded::lookup::snapshot::{Snapshot, optional};
+use crate::store::embedded::schema::tables::{USAGE, USAGE_BATCH, USAGE_SERIES};
+use crate::store::embedded::store::Embedded;
 
 /// The series whose expired counters are removed with each batch.
-const SWEPT: u64 = 100;
+const SWEPT_SERIES: u64 = 100;
 
 #[async_trait]
 impl Usage for Embedded {
@@ -66,13 +57,13 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
         return Ok(());
     }
     let all = series.len()?;
-    for step in 0..SWEPT.min(all) {
-        let number = ((batch.number * SWEPT + step) % all) as u32;
+    for step in 0..SWEPT_SERIES.min(all) {
+        let number = ((batch.number * SWEPT_SERIES + step) % all) as u32;
         for resolution in Resolution::ALL {
             let Some(retention) = resolution.retention() else { continue };
             let oldest = interval(resolution, batch.time.minus(retention));
-            let over = (number, resolution as u8, 0)..(number, resolution as u8, oldest);
-            counters.retain_in(over, |_, _| false)?;
+            let expired = (number, resolution as u8, 0)..(number, resolution as u8, oldest);
+            counters.retain_in(expired, |_, _| false)?;
         }
     }
     Ok(())
@@ -98,10 +89,10 @@ impl Snapshot {
                 continue;
             }
             let number = number.value();
-            let all = (number, resolution as u8, from)..=(number, resolution as u8, to);
-            for row in counters.range(all)? {
+            let wanted = (number, resolution as u8, from)..=(number, resolution as u8, to);
+            for row in counters.range(wanted)? {
                 let (key, count) = row?;
-                let time = time(resolution, key.value().2);
+                let time = interval_start(resolution, key.value().2);
                 if query.covers(time) {
                     let (metric, caller) = (metric.to_owned(), caller.to_owned());
                     points.push(UsagePoint { metric, caller, time, count: count.value() });
@@ -120,7 +111,7 @@ fn interval(resolution: Resolution, time: Timestamp) -> u32 {
     number.clamp(0, u32::MAX.into()) as u32
 }
 
-/// The beginning of an interval.
-fn time(resolution: Resolution, number: u32) -> Timestamp {
+/// The start of an interval.
+fn interval_start(resolution: Resolution, number: u32) -> Timestamp {
     Timestamp::from_millis(i64::from(number) * resolution.length().as_millis() as i64)
 }

@@ -12,11 +12,11 @@ use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::Record;
 use crate::identifier::IdentityKey;
 
-/// A store that can be verified. Walks need not see one moment, and stores may be in use meanwhile:
-/// whatever looks wrong is looked at again by [`CheckableStore::moment`].
+/// A store that can be verified. Walks need not read one snapshot, and the store may be in use: each
+/// suspicion is checked again by [`CheckableStore::state`].
 #[async_trait]
 pub trait CheckableStore: Sync {
-    /// About how many users and claims there are.
+    /// The approximate numbers of users and claims.
     async fn counts(&self) -> Result<(u64, u64), Error>;
 
     /// All users, ascending by id.
@@ -25,28 +25,28 @@ pub trait CheckableStore: Sync {
     /// All claims, ascending by key.
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>>;
 
-    /// The claim under each of `keys`, in their order.
+    /// The claims on these keys, in their order.
     async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error>;
 
     /// The users with these ids, in their order.
     async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error>;
 
-    /// All that bears on a suspicion, as it is at one moment.
-    async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error>;
+    /// The state of a candidate in one snapshot.
+    async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error>;
 
-    /// Reads each candidate's moment and writes the repair that
-    /// [`plan_repair`](super::diagnosis::plan_repair) chooses, both in one transaction. Returns for
-    /// each candidate whether a repair was needed.
-    async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
+    /// Reads each candidate's state and writes the repair that
+    /// [`plan_repair`](super::diagnosis::plan_repair) chooses, in one transaction. Returns for each
+    /// candidate whether it was repaired.
+    async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
 
-    /// What is wrong with the index by which users are searched, where the store keeps that itself:
-    /// an item for each user and entry that is checked, which has the fault if there is one. Nobody
-    /// else uses such a store meanwhile.
+    /// The check of the index of searches, for a store that maintains the index itself: an item for
+    /// each checked user and entry, with the fault if there is one. Such a store is not in use
+    /// meanwhile.
     fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
         stream::empty().boxed()
     }
 
-    /// A user with its history; none where it has gone, or has no history.
+    /// A user with its history. None if the user is gone, or has no history.
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error>;
 
     /// The ended ownerships of keys, in their order.
@@ -55,57 +55,57 @@ pub trait CheckableStore: Sync {
     /// All ended ownerships, by their keys.
     fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>>;
 
-    /// Repairs faults of the index, all of which can be.
-    async fn mend_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {
+    /// Repairs faults of the index. Every fault can be repaired.
+    async fn repair_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// A fault of the index by which users are searched.
+/// A fault of the index of searches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexFault {
     /// The index lacks entries of this user.
     Missing(LocalityId),
-    /// An entry whose user, if it names one, does not have its value.
+    /// An entry whose user, if it names one, does not have the value.
     Stray(Option<LocalityId>, Vec<u8>),
 }
 
 /// A user of a walk.
 #[derive(Clone, Debug)]
 pub enum UserRow {
-    /// The keys that the user lists.
+    /// The claims of a user.
     UserClaims(UserClaims),
-    /// The keys that the user lists, who has an attribute without a name.
+    /// The claims of a user with an unnamed attribute.
     Unnamed(UserClaims),
-    /// A document that is no user, by its id as text.
+    /// The id, as text, of a record that is not a user.
     Unreadable(String),
 }
 
 /// A claim of a walk.
 #[derive(Clone, Debug)]
 pub enum ClaimRow {
-    /// The claim under a key.
+    /// The claim on a key.
     Claim(IdentityKey, Claim),
-    /// A document that is no claim, by its key as text.
+    /// The key, as text, of a record that is not a claim.
     Unreadable(String),
 }
 
-/// The claims that follow from a user.
+/// The claims that a user must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserClaims {
     /// The user.
     pub id: LocalityId,
-    /// By their keys.
+    /// The claims by their keys.
     pub claims: Vec<(IdentityKey, Claim)>,
 }
 
 impl UserClaims {
-    /// The keys that a record lists.
+    /// The claims that a record lists.
     pub fn of(record: &Record) -> Self {
         Self { id: record.id(), claims: record.claims() }
     }
 
-    /// The claim that follows from the user under `key`.
+    /// The claim that the user must have on `key`.
     pub fn claim(&self, key: &IdentityKey) -> Option<&Claim> {
         self.claims.iter().find(|(own, _)| own == key).map(|(_, claim)| claim)
     }
@@ -119,7 +119,7 @@ pub enum Presence<T> {
     /// A record that cannot be read.
     Unreadable,
     /// The record.
-    There(T),
+    Present(T),
 }
 
 /// The walk that found a candidate.
@@ -127,28 +127,28 @@ pub enum Presence<T> {
 pub enum Side {
     /// The user lists the key.
     Listed,
-    /// The claim under the key names the user.
+    /// The claim on the key names the user.
     Claimed,
 }
 
-/// A key and a user that may not fit together.
+/// A key and a user that may be inconsistent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The walk that found it.
     pub side: Side,
     /// The key.
     pub key: IdentityKey,
-    /// The user; none where the claim names none.
+    /// The user. None if the claim has no owner.
     pub user: Option<LocalityId>,
 }
 
-/// A key's claim and those who may have it, at one moment.
+/// A key's claim and its possible owners in one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// The claim under the key.
+pub struct CandidateState {
+    /// The claim on the key.
     pub claim: Presence<Claim>,
-    /// The user of the suspicion.
+    /// The candidate's user.
     pub user: Presence<UserClaims>,
-    /// The user that the claim names, if it is another one.
+    /// The owner of the claim, if that is another user.
     pub owner: Presence<UserClaims>,
 }

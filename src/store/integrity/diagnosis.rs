@@ -1,24 +1,32 @@
-//! The diagnosis of a key and a user, and its repair. Pure: a store decides from reads inside a
-//! transaction exactly as from reads outside of one.
+//! The diagnosis and the repair of a candidate: pure functions, so that stores can call them inside a
+//! transaction too.
 
-use super::checkable::{Candidate, Moment, Presence, Side};
+use super::checkable::{Candidate, CandidateState, Presence, Side};
 use super::finding::Inconsistency;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::timestamp::Timestamp;
 
 /// The fault of a candidate, if it has one.
-pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Inconsistency> {
+pub fn diagnose(
+    candidate: &Candidate,
+    state: &CandidateState,
+    now: Timestamp,
+) -> Option<Inconsistency> {
     match candidate.side {
-        Side::Listed => diagnose_listed(candidate, moment, now),
-        Side::Claimed => diagnose_claimed(candidate, moment, now),
+        Side::Listed => diagnose_listed(candidate, state, now),
+        Side::Claimed => diagnose_claimed(candidate, state, now),
     }
 }
 
-/// The write under the candidate's key that repairs it; none if there is no fault, or no repair can
-/// be told.
-pub fn plan_repair(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<ClaimWrite> {
-    let fault = diagnose(candidate, moment, now).filter(|fault| fault.is_repairable())?;
-    let expected = || expected(candidate, moment).cloned();
+/// The write on the candidate's key that repairs it. None without a fault, or without a known
+/// repair.
+pub fn plan_repair(
+    candidate: &Candidate,
+    state: &CandidateState,
+    now: Timestamp,
+) -> Option<ClaimWrite> {
+    let fault = diagnose(candidate, state, now).filter(|fault| fault.is_repairable())?;
+    let expected = || expected(candidate, state).cloned();
     match fault {
         Inconsistency::Unclaimed => expected().map(ClaimWrite::Insert),
         Inconsistency::Misclaimed | Inconsistency::Differs => expected().map(ClaimWrite::Update),
@@ -26,22 +34,22 @@ pub fn plan_repair(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Op
     }
 }
 
-/// The claim that follows from the candidate's user.
-fn expected<'m>(candidate: &Candidate, moment: &'m Moment) -> Option<&'m Claim> {
-    match &moment.user {
-        Presence::There(user) => user.claim(&candidate.key),
+/// The claim that the candidate's user must have.
+fn expected<'s>(candidate: &Candidate, state: &'s CandidateState) -> Option<&'s Claim> {
+    match &state.user {
+        Presence::Present(user) => user.claim(&candidate.key),
         Presence::Absent | Presence::Unreadable => None,
     }
 }
 
 fn diagnose_listed(
     candidate: &Candidate,
-    moment: &Moment,
+    state: &CandidateState,
     now: Timestamp,
 ) -> Option<Inconsistency> {
-    let expected = expected(candidate, moment)?;
-    let claim = match &moment.claim {
-        Presence::There(claim) => claim,
+    let expected = expected(candidate, state)?;
+    let claim = match &state.claim {
+        Presence::Present(claim) => claim,
         _ if is_over(expected, now) => return None,
         Presence::Absent => return Some(Inconsistency::Unclaimed),
         Presence::Unreadable => return Some(Inconsistency::Unclear),
@@ -53,37 +61,37 @@ fn diagnose_listed(
     if claim.owner == candidate.user {
         return Some(Inconsistency::Differs);
     }
-    match &moment.owner {
-        Presence::There(other) if other.claim(&candidate.key).is_some() => {
+    match &state.owner {
+        Presence::Present(other) if other.claim(&candidate.key).is_some() => {
             Some(Inconsistency::Shared)
         }
-        Presence::There(_) | Presence::Absent => Some(Inconsistency::Misclaimed),
+        Presence::Present(_) | Presence::Absent => Some(Inconsistency::Misclaimed),
         Presence::Unreadable => Some(Inconsistency::Unclear),
     }
 }
 
-/// A key that is held no longer is free, whether or not its claim is still there.
+/// Whether a hold has ended. Its key is free, even if the claim still exists.
 fn is_over(claim: &Claim, now: Timestamp) -> bool {
     claim.hold.is_some_and(|until| until <= now)
 }
 
-/// Of a user who cannot be read, nothing is known of what it lists.
+/// The fault of a candidate from a claim. A user that cannot be read may list the key.
 fn diagnose_claimed(
     candidate: &Candidate,
-    moment: &Moment,
+    state: &CandidateState,
     now: Timestamp,
 ) -> Option<Inconsistency> {
-    let Presence::There(claim) = &moment.claim else { return None };
+    let Presence::Present(claim) = &state.claim else { return None };
     if claim.owner != candidate.user || is_over(claim, now) {
         return None;
     }
 
-    match &moment.user {
+    match &state.user {
         _ if claim.owner.is_none() => claim.hold.is_none().then_some(Inconsistency::Unowned),
         Presence::Absent => Some(Inconsistency::Ownerless),
-        Presence::There(user) if user.claim(&candidate.key).is_none() => {
+        Presence::Present(user) if user.claim(&candidate.key).is_none() => {
             Some(Inconsistency::Unlisted)
         }
-        Presence::There(_) | Presence::Unreadable => None,
+        Presence::Present(_) | Presence::Unreadable => None,
     }
 }

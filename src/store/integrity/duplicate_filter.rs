@@ -1,17 +1,16 @@
-//! Keys that several users may list without a claim that decides, found in bounded memory: a bit
-//! for each key's hash, and the hashes whose bit was set before. Two keys may share a bit; another
-//! pass over the users separates them.
+//! Finds unclaimed keys that several users may list, in bounded memory: a bit for each key's hash, and
+//! the hashes whose bit was already set. Two keys may share a bit: another pass over the users
+//! distinguishes them.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::identifier::IdentityKey;
 
-/// The number of bits: 64 MiB. Of ten million keys, one in a hundred shares its bit with another
-/// one.
+/// The number of bits: 64 MiB. Of ten million keys, one in a hundred shares its bit.
 const BITS: u64 = 1 << 29;
 
-/// Hashes of keys, with a secret of its own.
+/// Hashes keys with a random secret.
 #[derive(Default)]
 pub struct Hashes(RandomState);
 
@@ -21,10 +20,10 @@ impl Hashes {
     }
 }
 
-/// Which hashes were seen once, and which perhaps more often.
+/// The hashes that were added, and those that were perhaps added more than once.
 #[derive(Default)]
 pub struct DuplicateFilter {
-    /// Empty until something is seen.
+    /// Empty until the first hash is added.
     bits: Vec<u64>,
     repeated: HashSet<u64>,
 }
@@ -40,13 +39,12 @@ impl DuplicateFilter {
         *word |= 1 << (bit % 64);
     }
 
-    /// Whether nothing was seen.
+    /// Whether no hash was added.
     pub const fn is_empty(&self) -> bool {
         self.bits.is_empty()
     }
 
-    /// The hashes that may have been seen more than once, but for the first time that a bit was
-    /// set.
+    /// The hashes that may have been added more than once.
     pub fn into_repeated(self) -> HashSet<u64> {
         self.repeated
     }

@@ -24,7 +24,7 @@ pub enum Inconsistency {
     Ownerless,
     /// A claim names a user who does not list its key.
     Unlisted,
-    /// A claim without an owner that is not held either.
+    /// A claim without an owner or a hold.
     Unowned,
     /// A user has an attribute without a name.
     Unnamed,
@@ -32,24 +32,24 @@ pub enum Inconsistency {
     Unindexed,
     /// An entry of the index of searches has a value that its user does not have.
     StrayEntry,
-    /// The events of a user's history do not lead to the user.
+    /// The events of a user's history do not end in the user's state.
     History,
     /// An ended ownership and the history of its user contradict each other.
     Ownership,
-    /// A document among the users is no user.
+    /// A record among the users is not a user.
     UnreadableUser,
-    /// A document among the claims is no claim.
+    /// A record among the claims is not a claim.
     UnreadableClaim,
 }
 
 /// The state of a fault after a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairState {
-    /// It can be repaired, which was not asked for.
+    /// It can be repaired, but no repair was requested.
     Pending,
     /// It was repaired.
     Done,
-    /// It cannot be repaired from what the store knows.
+    /// It cannot be repaired from the store's data.
     Impossible,
 }
 
@@ -64,8 +64,8 @@ pub struct Finding {
     pub other: Option<LocalityId>,
     /// The key that it is about.
     pub key: Option<IdentityKey>,
-    /// As text: the id of a document that cannot be read, if neither user nor key identifies it; or
-    /// an entry of the index.
+    /// As text: the id of an unreadable record, if neither user nor key identifies it; or an entry of
+    /// the index.
     pub document: Option<String>,
     /// The state of the fault.
     pub repair: RepairState,
@@ -139,21 +139,21 @@ impl Inconsistency {
         }
     }
 
-    /// The repair of a fault, or the reason why there is none.
+    /// The repair of a fault, or the reason why it has none.
     pub const fn remedy(self) -> &'static str {
         match self {
-            Self::Unclaimed => "the claim is made",
+            Self::Unclaimed => "the claim is created",
             Self::Misclaimed => "the claim is given to the user who lists the key",
-            Self::Differs => "the claim is written anew",
+            Self::Differs => "the claim is rewritten",
             Self::Ownerless | Self::Unlisted | Self::Unowned => "the claim is deleted",
             Self::Unnamed => "restore a backup that has the name",
-            Self::Unindexed => "the missing entries are made",
+            Self::Unindexed => "the missing entries are added",
             Self::StrayEntry => "the entry is deleted",
-            Self::History | Self::Ownership => "what happened cannot be known from the rest",
+            Self::History | Self::Ownership => "the true history is unknown",
             Self::Shared => "unlink it from one of the two users",
-            Self::Unclear => "look at the documents that cannot be read first",
+            Self::Unclear => "repair the unreadable records first",
             Self::UnreadableUser | Self::UnreadableClaim => {
-                "this program did not write it: it is left as it is"
+                "this program did not write it: it is left unchanged"
             }
         }
     }
@@ -179,18 +179,18 @@ impl fmt::Display for Inconsistency {
             Self::StrayEntry => {
                 "an entry of the index of searches has a value that its user does not have"
             }
-            Self::History => "the events of a user's history do not lead to the user",
+            Self::History => "the events of a user's history do not end in the user's state",
             Self::Ownership => {
                 "an ended ownership of an identity and the history of its user differ"
             }
-            Self::UnreadableUser => "a document among the users is no user",
-            Self::UnreadableClaim => "a document among the claims is no claim",
+            Self::UnreadableUser => "a record among the users is not a user",
+            Self::UnreadableClaim => "a record among the claims is not a claim",
         })
     }
 }
 
 impl Finding {
-    /// A fault of a user that cannot be repaired.
+    /// A fault of a user, which cannot be repaired.
     pub(super) const fn of_user(fault: Inconsistency, user: LocalityId) -> Self {
         let repair = RepairState::Impossible;
         Self { fault, user: Some(user), other: None, key: None, document: None, repair }
@@ -222,7 +222,7 @@ impl Summary {
         self.repairable += u64::from(finding.repair == RepairState::Pending);
     }
 
-    /// Whether no inconsistency is left.
+    /// Whether no unrepaired inconsistency is left.
     pub const fn is_clean(&self) -> bool {
         self.findings == self.repaired
     }

@@ -17,8 +17,8 @@ use crate::directory::model::user::User;
 use crate::directory::replay::check_history;
 use crate::identifier::IdentityKey;
 
-/// The pauses between reads that are repeated because a shard may not show a commit yet.
-const SHOWN: [Duration; 5] = [
+/// The pauses between repeated reads: a shard may not show a commit yet.
+const REREAD_DELAYS: [Duration; 5] = [
     Duration::from_millis(50),
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -31,9 +31,9 @@ const SHOWN: [Duration; 5] = [
 pub struct Past {
     /// The user.
     user: User,
-    /// Its events, the newest first, as of the same moment.
+    /// Its events in the same snapshot, the newest first.
     events: Vec<Event>,
-    /// The earliest time of which the tenant keeps history.
+    /// The earliest time of the tenant's history.
     begin: Timestamp,
 }
 
@@ -50,26 +50,25 @@ impl Past {
         outcome.is_err().then(|| Finding::of_user(Inconsistency::History, self.user.id))
     }
 
-    /// The identities that the user has lost, with their keys and times, as far as the tenant keeps
-    /// history.
+    /// The keys of the identities that the user lost, with the times, within the tenant's history.
     fn lost(&self) -> Vec<(IdentityKey, Timestamp)> {
         let events = self.events.iter().filter(|event| event.time >= self.begin);
         events.flat_map(|event| event.lost_keys().map(|key| (key, event.time))).collect()
     }
 
-    /// Whether the history has an ended ownership of the user, or does not reach back to its end.
+    /// Whether the history has the end of an ownership, or does not reach back to it.
     fn fits(&self, key: &IdentityKey, ownership: &Ownership) -> bool {
         let reaches = self.events.last().is_some_and(|first| {
             first.sequence == 1 && first.time <= ownership.end || first.time < ownership.end
         });
-        let fits =
+        let ends_ownership =
             |event: &Event| event.time == ownership.end && event.lost_keys().any(|own| own == *key);
-        !reaches || ownership.end < self.begin || self.events.iter().any(fits)
+        !reaches || ownership.end < self.begin || self.events.iter().any(ends_ownership)
     }
 }
 
 /// Whether the ended ownerships of a key include one of this user that ended at `time`. A full list
-/// may have dropped it; since clocks differ, any end in the list may be later than a dropped one.
+/// may have dropped it: clocks differ, so any end in the list may be later than a dropped one.
 fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool {
     let is_full = ended.0.len() == EndedOwnerships::MOST;
     ended
@@ -78,7 +77,7 @@ fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool
         .any(|one| one.user == Some(user) && one.end == time || is_full && time <= one.end)
 }
 
-/// The faults of a user's history, and the identities that it has lost without an ended ownership.
+/// The faults of a user's history, and the lost identities that have no ended ownership.
 pub(super) async fn history_faults<A: CheckableStore>(
     store: &A,
     user: LocalityId,
@@ -130,10 +129,10 @@ pub(super) async fn ended_faults<A: CheckableStore>(
     Ok(faults)
 }
 
-/// Repeats a check for a while until it succeeds: in a store in use, one shard may show a commit
-/// before another does.
+/// Repeats a check until it succeeds, for a limited time: shards of a store in use may show a commit
+/// at different times.
 async fn holds_soon(holds: impl AsyncFn() -> Result<bool, Error>) -> Result<bool, Error> {
-    for pause in SHOWN {
+    for pause in REREAD_DELAYS {
         if holds().await? {
             return Ok(true);
         }

@@ -1,10 +1,9 @@
-//! Whether the users and claims of a store fit together: every claim belongs to a user who lists
-//! its key, and every identity that a user lists has its claim. And whether attributes have names,
-//! and the index of searches the values of all users; and whether histories lead to their users.
-//! The user's record is the truth; repairs follow it.
+//! The verification of a store: every claim belongs to a user who lists its key, every identity that a
+//! user lists has its claim, attributes have names, the index of searches has the values of all users,
+//! and histories end in their users. Repairs follow the user's record.
 //!
-//! Here is what all stores share: what is compared with what, in which order, and what follows from
-//! it. How users and claims are read and written is each store's own: see [`CheckableStore`].
+//! The comparisons and their order are common to all stores. Each store implements the reads and
+//! writes: see [`CheckableStore`].
 
 mod checkable;
 mod diagnosis;
@@ -14,7 +13,8 @@ mod histories;
 mod passes;
 
 pub use checkable::{
-    Candidate, CheckableStore, ClaimRow, IndexFault, Moment, Presence, Side, UserClaims, UserRow,
+    Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Presence, Side, UserClaims,
+    UserRow,
 };
 pub use diagnosis::{diagnose, plan_repair};
 pub use finding::{Finding, Inconsistency, RepairState, Summary};

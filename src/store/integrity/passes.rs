@@ -1,9 +1,8 @@
-//! The passes of a verification, in bounded memory: users with their claims, claims with their
-//! users, the index of searches, and histories. Every suspicion is checked again as of one moment,
-//! since a store may be in use, and only then reported.
+//! The passes of a verification, in bounded memory: users with their claims, claims with their users,
+//! the index of searches, and histories. The store may be in use, so every suspicion is checked again
+//! in one snapshot before it is reported.
 //!
-//! A key that a user lists without having its claim is repaired last, by passes of its own: another
-//! user, later in the pass, may list it too.
+//! Unclaimed keys are repaired last, by passes of their own: a later user may list the same key.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +10,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 
 use super::checkable::{
-    Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,
+    Candidate, CandidateState, CheckableStore, ClaimRow, Presence, Side, UserClaims, UserRow,
 };
 use super::diagnosis::diagnose;
 use super::duplicate_filter::{DuplicateFilter, Hashes};
@@ -22,21 +21,21 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 
-/// Rows of a walk that are checked together.
-const BATCH: usize = 500;
-/// Candidates that are read again concurrently.
-const AT_ONCE: usize = 16;
+/// The rows of a walk that are checked together.
+const BATCH_ROWS: usize = 500;
+/// The most concurrent checks.
+const MAX_CONCURRENT_CHECKS: usize = 16;
 
 /// An observer of a verification's progress.
 pub trait Observer {
-    /// So much of a walk is done, of about so much.
+    /// Reports the progress of a walk: the rows done, of about this total.
     fn at(&mut self, walk: &'static str, done: u64, of: u64);
 
     /// Reports a fault.
     fn found(&mut self, finding: &Finding);
 }
 
-/// Walks a store and reports every fault to `observer`, after repairing it if `mend` asks for that.
+/// Walks a store and reports every fault to `observer`, after repairing it if `mend` is set.
 ///
 /// # Errors
 /// The store's, such as [`Error::Unavailable`], where it cannot be read or written.
@@ -63,19 +62,19 @@ struct Run<'r, A> {
     store: &'r A,
     mend: bool,
     observer: &'r mut dyn Observer,
-    /// About how many users and claims there are.
+    /// The approximate numbers of users and claims.
     totals: (u64, u64),
     hashes: Hashes,
-    /// Keys that a user lists and does not have.
+    /// Keys that a user lists without a claim.
     unclaimed: DuplicateFilter,
-    /// Of those, the ones that two users list, with both.
+    /// The unclaimed keys that two users list, with both users.
     contested: HashMap<u64, [LocalityId; 2]>,
-    /// Keys whose claim was already reported, from the side of a user that lists them.
+    /// Keys whose fault was already reported by the walk of users.
     reported: HashSet<u64>,
     summary: Summary,
 }
 
-/// A candidate that was looked at again, and what is wrong with it.
+/// A confirmed candidate and its fault.
 struct Case {
     candidate: Candidate,
     fault: Inconsistency,
@@ -85,14 +84,15 @@ struct Case {
 impl<A: CheckableStore> Run<'_, A> {
     async fn walk_users(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.users().try_chunks(BATCH);
+        let mut batches = store.users().try_chunks(BATCH_ROWS);
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             self.summary.users += batch.len() as u64;
-            let listings = self.readable(batch);
-            let (other, none) = self.strange(&listings).await?;
+            let users = self.readable(batch);
+            let (differing, absent) = self.suspicions(&users).await?;
             let (later, now): (Vec<_>, Vec<_>) =
-                self.confirm(other).await?.into_iter().partition(Case::is_unclaimed);
-            for candidate in none.into_iter().chain(later.into_iter().map(|case| case.candidate)) {
+                self.confirm(differing).await?.into_iter().partition(Case::is_unclaimed);
+            for candidate in absent.into_iter().chain(later.into_iter().map(|case| case.candidate))
+            {
                 self.unclaimed.add(self.hashes.of(&candidate.key));
             }
             self.repair(now).await?;
@@ -102,49 +102,47 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(())
     }
 
-    /// The users of a batch; records that are no users are reported.
+    /// The users of a batch. Reports records that are not users.
     fn readable(&mut self, batch: Vec<UserRow>) -> Vec<UserClaims> {
-        let mut listings = Vec::with_capacity(batch.len());
+        let mut users = Vec::with_capacity(batch.len());
         for row in batch {
             match row {
-                UserRow::UserClaims(listing) => listings.push(listing),
-                UserRow::Unnamed(listing) => {
-                    self.report(&Finding::of_user(Inconsistency::Unnamed, listing.id));
-                    listings.push(listing);
+                UserRow::UserClaims(user) => users.push(user),
+                UserRow::Unnamed(user) => {
+                    self.report(&Finding::of_user(Inconsistency::Unnamed, user.id));
+                    users.push(user);
                 }
                 UserRow::Unreadable(id) => self.report_document(Inconsistency::UnreadableUser, id),
             }
         }
-        listings
+        users
     }
 
-    /// Of what the users list: what has another claim than it should have, and what has none.
-    async fn strange(
+    /// The candidates of users: those whose claim differs, and those without a claim.
+    async fn suspicions(
         &self,
-        listings: &[UserClaims],
+        users: &[UserClaims],
     ) -> Result<(Vec<Candidate>, Vec<Candidate>), Error> {
-        let listed = |listing: &UserClaims| {
-            listing.claims.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
-        };
-        let keys: Vec<IdentityKey> = listings.iter().flat_map(listed).collect();
-        let found = self.store.claims_at(&keys).await?;
-        let expected = listings
+        let expected: Vec<_> = users
             .iter()
-            .flat_map(|listing| listing.claims.iter().map(move |own| (listing.id, own)));
-        let (mut other, mut none) = (Vec::new(), Vec::new());
-        for ((user, (key, claim)), found) in expected.zip(found) {
+            .flat_map(|user| user.claims.iter().map(move |claim| (user.id, claim)))
+            .collect();
+        let keys: Vec<_> = expected.iter().map(|(_, (key, _))| key.clone()).collect();
+        let found = self.store.claims_at(&keys).await?;
+        let (mut differing, mut absent) = (Vec::new(), Vec::new());
+        for ((user, (key, claim)), found) in expected.into_iter().zip(found) {
             let candidate = || Candidate { side: Side::Listed, key: key.clone(), user: Some(user) };
             match found {
-                Presence::There(found) if found == *claim => {}
-                Presence::Absent => none.push(candidate()),
-                _ => other.push(candidate()),
+                Presence::Present(found) if found == *claim => {}
+                Presence::Absent => absent.push(candidate()),
+                _ => differing.push(candidate()),
             }
         }
 
-        Ok((other, none))
+        Ok((differing, absent))
     }
 
-    /// Settles what users list without having its claim, now that it is known who else lists it.
+    /// Repairs unclaimed keys, now that all users that list them are known.
     async fn walk_unclaimed(&mut self) -> Result<(), Error> {
         let unclaimed = std::mem::take(&mut self.unclaimed);
         if unclaimed.is_empty() {
@@ -153,13 +151,13 @@ impl<A: CheckableStore> Run<'_, A> {
 
         self.contested = self.listed_twice(&unclaimed.into_repeated()).await?;
         let store = self.store;
-        let mut batches = store.users().try_chunks(BATCH);
+        let mut batches = store.users().try_chunks(BATCH_ROWS);
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
-            let listings: Vec<_> = batch.into_iter().filter_map(UserRow::into_listing).collect();
-            let (other, none) = self.strange(&listings).await?;
-            let mut cases = self.confirm([other, none].concat()).await?;
+            let users: Vec<_> = batch.into_iter().filter_map(UserRow::into_claims).collect();
+            let (differing, absent) = self.suspicions(&users).await?;
+            let mut cases = self.confirm([differing, absent].concat()).await?;
             cases.retain(Case::is_unclaimed);
             for case in &mut cases {
                 self.mark_contested(case);
@@ -171,7 +169,7 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(())
     }
 
-    /// Of keys with these hashes: those that two users list.
+    /// The keys with these hashes that two users list.
     async fn listed_twice(
         &mut self,
         repeated: &HashSet<u64>,
@@ -184,13 +182,13 @@ impl<A: CheckableStore> Run<'_, A> {
         let store = self.store;
         let mut rows = store.users();
         while let Some(row) = rows.try_next().await? {
-            let Some(listing) = row.into_listing() else { continue };
-            for (key, _) in &listing.claims {
+            let Some(user) = row.into_claims() else { continue };
+            for (key, _) in &user.claims {
                 let hash = self.hashes.of(key);
                 if repeated.contains(&hash) {
-                    let other = *first.entry(hash).or_insert(listing.id);
-                    if other != listing.id {
-                        twice.insert(hash, [other, listing.id]);
+                    let other = *first.entry(hash).or_insert(user.id);
+                    if other != user.id {
+                        twice.insert(hash, [other, user.id]);
                     }
                 }
             }
@@ -200,16 +198,15 @@ impl<A: CheckableStore> Run<'_, A> {
     }
 
     fn mark_contested(&self, case: &mut Case) {
-        if let Some(listers) = self.contested.get(&self.hashes.of(&case.candidate.key)) {
+        if let Some(users) = self.contested.get(&self.hashes.of(&case.candidate.key)) {
             case.fault = Inconsistency::Shared;
-            case.other =
-                listers.iter().copied().find(|lister| Some(*lister) != case.candidate.user);
+            case.other = users.iter().copied().find(|user| Some(*user) != case.candidate.user);
         }
     }
 
     async fn walk_claims(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.claims().try_chunks(BATCH);
+        let mut batches = store.claims().try_chunks(BATCH_ROWS);
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             self.summary.claims += batch.len() as u64;
             let mut claims = Vec::with_capacity(batch.len());
@@ -233,14 +230,14 @@ impl<A: CheckableStore> Run<'_, A> {
 
     async fn walk_index(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.index_faults().try_chunks(BATCH);
+        let mut batches = store.index_faults().try_chunks(BATCH_ROWS);
         let repair = if self.mend { RepairState::Done } else { RepairState::Pending };
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
             let faults: Vec<_> = batch.into_iter().flatten().collect();
             if self.mend && !faults.is_empty() {
-                store.mend_index(&faults).await?;
+                store.repair_index(&faults).await?;
             }
             for fault in &faults {
                 self.report(&Finding::of_index(fault, repair));
@@ -253,7 +250,7 @@ impl<A: CheckableStore> Run<'_, A> {
 
     async fn walk_histories(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.users().try_chunks(BATCH);
+        let mut batches = store.users().try_chunks(BATCH_ROWS);
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
@@ -262,7 +259,7 @@ impl<A: CheckableStore> Run<'_, A> {
                 UserRow::Unnamed(_) | UserRow::Unreadable(_) => None,
             });
             let faults = stream::iter(users).map(|user| history_faults(store, user));
-            let faults: Vec<_> = faults.buffered(AT_ONCE).try_collect().await?;
+            let faults: Vec<_> = faults.buffered(MAX_CONCURRENT_CHECKS).try_collect().await?;
             faults.iter().flatten().for_each(|finding| self.report(finding));
             self.observer.at("histories", done, self.totals.0);
         }
@@ -272,12 +269,12 @@ impl<A: CheckableStore> Run<'_, A> {
 
     async fn walk_ended(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.ended().try_chunks(BATCH);
+        let mut batches = store.ended().try_chunks(BATCH_ROWS);
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
             let faults = stream::iter(batch).map(|(key, ended)| ended_faults(store, key, ended));
-            let faults: Vec<_> = faults.buffered(AT_ONCE).try_collect().await?;
+            let faults: Vec<_> = faults.buffered(MAX_CONCURRENT_CHECKS).try_collect().await?;
             faults.iter().flatten().for_each(|finding| self.report(finding));
             self.observer.at("ended ownerships", done, done);
         }
@@ -285,7 +282,7 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(())
     }
 
-    /// Of the claims: those that no user seems to list.
+    /// The candidates of claims: those whose owner seems not to list the key.
     async fn unlisted(&self, claims: Vec<(IdentityKey, Claim)>) -> Result<Vec<Candidate>, Error> {
         let mut ids: Vec<LocalityId> = claims.iter().filter_map(|(_, claim)| claim.owner).collect();
         ids.sort_unstable();
@@ -293,7 +290,7 @@ impl<A: CheckableStore> Run<'_, A> {
         let users = self.store.users_at(&ids).await?;
         let lists = |id: LocalityId, key: &IdentityKey| {
             let user = ids.binary_search(&id).ok().map(|n| &users[n]);
-            matches!(user, Some(Presence::There(user)) if user.claim(key).is_some())
+            matches!(user, Some(Presence::Present(user)) if user.claim(key).is_some())
         };
         let candidate = |(key, claim): (IdentityKey, Claim)| match claim.owner {
             Some(id) if lists(id, &key) => None,
@@ -303,31 +300,34 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(claims.into_iter().filter_map(candidate).collect())
     }
 
-    /// The faults of the candidates, each read at one moment.
+    /// The faults of the candidates, each checked in one snapshot.
     async fn confirm(&self, candidates: Vec<Candidate>) -> Result<Vec<Case>, Error> {
-        let look = |candidate: Candidate| async {
-            let moment = self.store.moment(&candidate).await?;
-            Ok::<_, Error>(Case::of(candidate, &moment))
+        let check = |candidate: Candidate| async {
+            let state = self.store.state(&candidate).await?;
+            Ok::<_, Error>(Case::of(candidate, &state))
         };
-        let cases: Vec<Option<Case>> =
-            stream::iter(candidates).map(look).buffered(AT_ONCE).try_collect().await?;
+        let cases: Vec<Option<Case>> = stream::iter(candidates)
+            .map(check)
+            .buffered(MAX_CONCURRENT_CHECKS)
+            .try_collect()
+            .await?;
         Ok(cases.into_iter().flatten().collect())
     }
 
-    /// Repairs what can be repaired, if asked to, and reports everything.
+    /// Reports all cases, after repairing them if that is requested and possible.
     async fn repair(&mut self, cases: Vec<Case>) -> Result<(), Error> {
-        let (open, lost): (Vec<_>, Vec<_>) =
+        let (repairable, others): (Vec<_>, Vec<_>) =
             cases.into_iter().partition(|case| case.fault.is_repairable());
-        lost.into_iter().for_each(|case| self.record(case, RepairState::Impossible));
+        others.into_iter().for_each(|case| self.record(case, RepairState::Impossible));
         if !self.mend {
-            open.into_iter().for_each(|case| self.record(case, RepairState::Pending));
+            repairable.into_iter().for_each(|case| self.record(case, RepairState::Pending));
             return Ok(());
         }
 
-        let candidates: Vec<_> = open.iter().map(|case| case.candidate.clone()).collect();
-        let repaired = self.store.mend(&candidates).await?;
+        let candidates: Vec<_> = repairable.iter().map(|case| case.candidate.clone()).collect();
+        let repaired = self.store.repair(&candidates).await?;
         let mut again = Vec::new();
-        for (case, repaired) in open.into_iter().zip(repaired) {
+        for (case, repaired) in repairable.into_iter().zip(repaired) {
             if repaired {
                 self.record(case, RepairState::Done);
             } else {
@@ -335,7 +335,7 @@ impl<A: CheckableStore> Run<'_, A> {
             }
         }
 
-        // A fault that was not found again has gone, or has become another one.
+        // A fault that the repair did not find is gone, or has become another one.
         for case in self.confirm(again).await? {
             self.record(case, RepairState::Impossible);
         }
@@ -350,7 +350,7 @@ impl<A: CheckableStore> Run<'_, A> {
         self.report(&Finding { fault, user, other, key: Some(key), document: None, repair });
     }
 
-    /// Reports a document that cannot be read, under its id if that is one.
+    /// Reports an unreadable record, as a user if it has the id of one.
     fn report_document(&mut self, fault: Inconsistency, id: String) {
         let user = (fault == Inconsistency::UnreadableUser).then(|| id.parse().ok()).flatten();
         let document = user.is_none().then_some(id);
@@ -371,26 +371,26 @@ impl<A: CheckableStore> Run<'_, A> {
 }
 
 impl Case {
-    fn of(candidate: Candidate, moment: &Moment) -> Option<Self> {
-        let fault = diagnose(&candidate, moment, Timestamp::now())?;
-        let owner = match &moment.claim {
-            Presence::There(claim) => claim.owner,
+    fn of(candidate: Candidate, state: &CandidateState) -> Option<Self> {
+        let fault = diagnose(&candidate, state, Timestamp::now())?;
+        let owner = match &state.claim {
+            Presence::Present(claim) => claim.owner,
             Presence::Absent | Presence::Unreadable => None,
         };
         let other = owner.filter(|owner| Some(*owner) != candidate.user);
         Some(Self { candidate, fault, other })
     }
 
-    /// Whether the user's key has to be repaired after all passes over the users.
+    /// Whether the key must be repaired after all walks of users.
     const fn is_unclaimed(&self) -> bool {
         matches!(self.fault, Inconsistency::Unclaimed | Inconsistency::Misclaimed)
     }
 }
 
 impl UserRow {
-    fn into_listing(self) -> Option<UserClaims> {
+    fn into_claims(self) -> Option<UserClaims> {
         match self {
-            Self::UserClaims(listing) | Self::Unnamed(listing) => Some(listing),
+            Self::UserClaims(user) | Self::Unnamed(user) => Some(user),
             Self::Unreadable(_) => None,
         }
     }

@@ -8,20 +8,20 @@ use locality_uuid::LocalityId;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 
-use super::Moment;
+use super::CacheInstant;
 use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::stores::View;
 use crate::identifier::IdentityKey;
 
-/// The bytes of an entry beside its key and its user: its place in the map, and what the allocator
-/// adds.
-const OVERHEAD: usize = 192;
+/// The bytes of an entry besides its key and its user: its slot in the map and the allocator's
+/// overhead.
+const OVERHEAD_BYTES: usize = 192;
 /// The usual bytes of an entry.
-const USUAL: usize = 320;
-/// The least bytes of one part of the map. Threads share a part; a user must fit in one.
-const PART: usize = 8 << 20;
-/// The most parts of the map.
-const PARTS: usize = 32;
+const USUAL_ENTRY_BYTES: usize = 320;
+/// The least bytes of one shard of the map: a user must fit in one.
+const MIN_SHARD_BYTES: usize = 8 << 20;
+/// The most shards of the map.
+const MAX_SHARDS: usize = 32;
 
 /// The entries.
 pub struct Entries(Cache<Name, Entry, ByBytes, RandomState, DefaultLifecycle<Name, Entry>>);
@@ -29,12 +29,12 @@ pub struct Entries(Cache<Name, Entry, ByBytes, RandomState, DefaultLifecycle<Nam
 /// The owner of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
-    /// The owner; none if nobody owns the key.
+    /// The owner. None if nobody owns the key.
     pub id: Option<LocalityId>,
     /// The version of the rules under which the key was looked up.
     pub rules: u32,
     /// The time at which the read was sent.
-    pub sent: Moment,
+    pub sent: CacheInstant,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ enum NameRef<'n> {
 #[derive(Clone)]
 enum Entry {
     Owner(Owner),
-    User(EncodedUser, Moment),
+    User(EncodedUser, CacheInstant),
 }
 
 impl Equivalent<Name> for NameRef<'_> {
@@ -82,7 +82,7 @@ impl Weighter<Name, Entry> for ByBytes {
             Entry::Owner(_) => 0,
             Entry::User(user, _) => user.as_bytes().len(),
         };
-        (OVERHEAD + key + user) as u64
+        (OVERHEAD_BYTES + key + user) as u64
     }
 }
 
@@ -90,8 +90,8 @@ impl Entries {
     /// No entries, with room for `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         let options = OptionsBuilder::new()
-            .shards((bytes / PART).clamp(1, PARTS))
-            .estimated_items_capacity(bytes / USUAL)
+            .shards((bytes / MIN_SHARD_BYTES).clamp(1, MAX_SHARDS))
+            .estimated_items_capacity(bytes / USUAL_ENTRY_BYTES)
             .weight_capacity(bytes as u64)
             .build()
             .expect("both capacities are set");
@@ -99,7 +99,7 @@ impl Entries {
         Self(Cache::with_options(options, ByBytes, hasher, lifecycle))
     }
 
-    /// The owner of a key as it was read last.
+    /// The last read owner of a key.
     pub fn owner(&self, key: &IdentityKey) -> Option<Owner> {
         match self.0.get(&NameRef::Owner(key))? {
             Entry::Owner(owner) => Some(owner),
@@ -107,21 +107,21 @@ impl Entries {
         }
     }
 
-    /// A user as it was read last, and the time at which the read was sent.
-    pub fn user(&self, id: LocalityId, view: View) -> Option<(EncodedUser, Moment)> {
+    /// The last read version of a user, and the time at which the read was sent.
+    pub fn user(&self, id: LocalityId, view: View) -> Option<(EncodedUser, CacheInstant)> {
         match self.0.get(&NameRef::User(id, view))? {
             Entry::User(user, sent) => Some((user, sent)),
             Entry::Owner(_) => None,
         }
     }
 
-    /// Keeps the owner of a key.
+    /// Stores the owner of a key.
     pub fn put_owner(&self, key: &IdentityKey, owner: Owner) {
         self.0.insert(Name::Owner(key.clone()), Entry::Owner(owner));
     }
 
-    /// Keeps a copy of a user: its bytes may be a part of a large answer.
-    pub fn put_user(&self, id: LocalityId, view: View, user: &EncodedUser, sent: Moment) {
+    /// Stores a copy of a user, whose bytes may be part of a large answer.
+    pub fn put_user(&self, id: LocalityId, view: View, user: &EncodedUser, sent: CacheInstant) {
         let user = EncodedUser::from_stored(Bytes::copy_from_slice(user.as_bytes()));
         self.0.insert(Name::User(id, view), Entry::User(user, sent));
     }

@@ -1,4 +1,4 @@
-//! Look-ups that are answered from the cache where their callers accept answers of some age.
+//! Look-ups that the cache answers if their callers accept stale answers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Cached {
         Self { inner, reads, cache }
     }
 
-    /// The terms of a look-up that may be answered from the cache; none for others.
+    /// The terms of a look-up that the cache may answer. None for others.
     async fn terms(
         &self,
         consistency: Consistency,
@@ -51,7 +51,7 @@ impl Cached {
             return Ok(None);
         }
         let rules = self.reads.rules(consistency).await?;
-        // While identities are moved to other rules, a name has two keys.
+        // While identities are moved to other rules, an identifier has two keys.
         Ok(rules.next.is_none().then_some(Terms { view, rules: rules.version }))
     }
 
@@ -66,8 +66,8 @@ impl Cached {
         Some(Ok(found))
     }
 
-    /// Reads `keys` from the store below. Keeps the answers of LATEST reads: the age of an EVENTUAL
-    /// answer is not known.
+    /// Reads `keys` from the store below. Caches the answers of LATEST reads: the age of an EVENTUAL
+    /// answer is unknown.
     async fn read(
         &self,
         keys: &[IdentityKey],

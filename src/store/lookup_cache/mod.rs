@@ -1,6 +1,6 @@
-//! A cache of answers to look-ups, for callers who accept answers of some age (`max_staleness`).
-//! `entries` keeps owners by keys and users by ids within a bound of bytes, `own_writes` keeps the
-//! times of this server's own writes, and `layer` answers look-ups.
+//! A cache of answers to look-ups, for callers who accept stale answers (`max_staleness`). `entries`
+//! stores owners by keys and users by ids in bounded memory, `own_writes` stores the times of this
+//! server's own writes, and `layer` answers look-ups.
 
 mod entries;
 mod layer;
@@ -21,23 +21,23 @@ use crate::identifier::IdentityKey;
 use entries::{Entries, Owner};
 use own_writes::OwnWrites;
 
-/// The share of the memory that the times of own writes take: one part in sixteen.
-const SHARE_OF_WRITES: usize = 16;
+/// The times of own writes take one part in 16 of the memory.
+const OWN_WRITES_DIVISOR: usize = 16;
 
 /// The answers to look-ups of one server.
 ///
-/// A user is an answer to each key that it lists, as its own document proves its ownership. The age
-/// of that answer is the age of the user. The age of the answer that no user owns a key is the age
-/// of the key's own entry.
+/// A user is an answer to each key that it lists, because its own document proves its ownership. The
+/// age of that answer is the age of the user. The age of the answer that nobody owns a key is the age
+/// of the key's entry.
 pub struct LookupCache {
     entries: Entries,
     writes: OwnWrites,
     start: Instant,
 }
 
-/// A time of the monotonic clock: nanoseconds since the cache was made, and never 0.
+/// A time of the monotonic clock: nanoseconds since the cache was created, plus 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct CacheInstant(u64);
 
 /// An answer from the cache.
 #[derive(Debug)]
@@ -61,24 +61,24 @@ pub struct Terms {
 impl LookupCache {
     /// A cache of at most `bytes` bytes.
     pub fn new(bytes: usize) -> Arc<Self> {
-        let of_writes = bytes / SHARE_OF_WRITES;
+        let write_bytes = bytes / OWN_WRITES_DIVISOR;
         Arc::new(Self {
-            entries: Entries::new(bytes - of_writes),
-            writes: OwnWrites::new(of_writes),
+            entries: Entries::new(bytes - write_bytes),
+            writes: OwnWrites::new(write_bytes),
             start: Instant::now(),
         })
     }
 
     /// The present time.
-    pub fn now(&self) -> Moment {
-        Moment(1 + nanos(self.start.elapsed()))
+    pub fn now(&self) -> CacheInstant {
+        CacheInstant(1 + nanos(self.start.elapsed()))
     }
 
-    /// The answer to a look-up of `key`, if there is one that is at most `max_age` old and was read
-    /// after the last write of this server.
+    /// The answer to a look-up of `key`, if it is at most `max_age` old and was read after this
+    /// server's last write.
     pub fn get(&self, key: &IdentityKey, terms: Terms, max_age: Duration) -> Option<Hit> {
         let now = self.now();
-        let oldest = Moment(now.0.saturating_sub(nanos(max_age)));
+        let oldest = CacheInstant(now.0.saturating_sub(nanos(max_age)));
         let owner = self.entries.owner(key)?;
         let (found, sent, written) = match owner.id {
             None if owner.rules == terms.rules => (None, owner.sent, self.writes.of_key(key)),
@@ -92,9 +92,9 @@ impl LookupCache {
         is_usable.then(|| Hit { found, age: Duration::from_nanos(now.0 - sent.0.min(now.0)) })
     }
 
-    /// Keeps the answer to a look-up whose read was sent then, unless this server has written what
-    /// was read since.
-    pub fn put(&self, key: &IdentityKey, terms: Terms, sent: Moment, found: Option<&Found>) {
+    /// Stores the answer to a look-up whose read was sent at `sent`, unless this server has written the
+    /// user or the key since.
+    pub fn put(&self, key: &IdentityKey, terms: Terms, sent: CacheInstant, found: Option<&Found>) {
         let rules = terms.rules;
         let Some(found) = found else {
             if sent > self.writes.of_key(key) {
@@ -115,8 +115,8 @@ impl LookupCache {
         self.entries.bytes()
     }
 
-    /// A mutation of this server that is about to be committed. Reads are trusted if they are sent
-    /// later than `settling` after its end.
+    /// Registers a mutation of this server that is about to be committed. Answers are stored again if
+    /// their reads are sent later than `settling` after its end.
     pub fn pending_write<'w>(
         self: &Arc<Self>,
         writes: impl Iterator<Item = &'w Write>,
@@ -142,7 +142,7 @@ impl LookupCache {
         PendingWrite { cache: self.clone(), users, keys, settling }
     }
 
-    /// The same of a mutation that has written this user alone, with all of its identities.
+    /// Registers a mutation that writes this user alone, with all of its identities.
     pub fn pending_user(self: &Arc<Self>, user: &User, settling: Duration) -> PendingWrite {
         let key =
             |identity: &Identity| IdentityKey::new(user.tenant.as_str(), &identity.identifier);
@@ -151,8 +151,8 @@ impl LookupCache {
     }
 }
 
-/// A mutation of this server whose commit is under way. Once it is dropped, whatever the outcome,
-/// the answers of its users and keys that were read before are gone.
+/// A mutation of this server that is being committed. Whatever its outcome, dropping it removes the
+/// older answers of its users and keys.
 pub struct PendingWrite {
     cache: Arc<LookupCache>,
     users: Vec<LocalityId>,
@@ -163,13 +163,13 @@ pub struct PendingWrite {
 impl Drop for PendingWrite {
     fn drop(&mut self) {
         let LookupCache { entries, writes, .. } = &*self.cache;
-        let end = Moment(self.cache.now().0 + nanos(self.settling));
+        let end = CacheInstant(self.cache.now().0 + nanos(self.settling));
         for id in &self.users {
-            writes.note_user(*id, end);
+            writes.record_user(*id, end);
             entries.remove_user(*id);
         }
         for key in &self.keys {
-            writes.note_key(key, end);
+            writes.record_key(key, end);
             entries.remove_owner(key);
         }
     }

@@ -12,9 +12,9 @@ use super::support::users;
 
 const CALLERS: usize = 64;
 /// Look-ups per caller.
-const TURNS: usize = 100;
+const LOOK_UPS: usize = 100;
 /// The time limit of one look-up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Outcomes of the look-ups of one caller.
 #[derive(Clone, Copy, Default)]
@@ -24,20 +24,20 @@ struct Tally {
     cancelled: usize,
 }
 
-/// Makes [`TURNS`] look-ups and cancels some of them before they are answered.
+/// Makes [`LOOK_UPS`] look-ups and cancels some of them before they are answered.
 async fn run_caller(scene: Arc<Scene>, caller: usize) -> Tally {
     let mut tally = Tally::default();
-    for turn in (1..=TURNS).map(|n| caller + n * (CALLERS + 3)) {
-        let stall_timeout = if turn.is_multiple_of(5) {
+    for turn in (1..=LOOK_UPS).map(|n| caller + n * (CALLERS + 3)) {
+        let timeout = if turn.is_multiple_of(5) {
             Duration::from_micros(turn as u64 % 5_000)
         } else {
-            PATIENCE
+            ANSWER_TIMEOUT
         };
-        match tokio::time::timeout(stall_timeout, look_up(&scene, turn)).await {
+        match tokio::time::timeout(timeout, look_up(&scene, turn)).await {
             Ok(Ok(())) => tally.answered += 1,
             Ok(Err(Error::Unavailable(_) | Error::Internal(_))) => tally.failed += 1,
             Ok(Err(error)) => panic!("{error:?}"),
-            Err(_) if stall_timeout == PATIENCE => panic!("a look-up without an answer"),
+            Err(_) if timeout == ANSWER_TIMEOUT => panic!("a look-up without an answer"),
             Err(_) => tally.cancelled += 1,
         }
     }

@@ -18,10 +18,10 @@ use tokio::task::JoinHandle;
 use super::support::users;
 
 /// The time limit for every wait in these tests.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Options with which no call counts as stalled while the gate is closed.
-pub const STEADY: Options = Options { calls: 8, keys: 1_024, stall_timeout: PATIENCE };
+pub const STEADY: Options = Options { calls: 8, keys: 1_024, stall_timeout: ANSWER_TIMEOUT };
 
 /// One recorded look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,8 @@ impl Gate {
     pub async fn asked_for(&self, count: usize) -> Vec<Asked> {
         let mut asked = self.asked.subscribe();
         let asked =
-            tokio::time::timeout(PATIENCE, asked.wait_for(|asked| asked.len() >= count)).await;
+            tokio::time::timeout(ANSWER_TIMEOUT, asked.wait_for(|asked| asked.len() >= count))
+                .await;
         asked
             .unwrap_or_else(|_| panic!("the inner store received fewer than {count} look-ups"))
             .unwrap()
@@ -89,7 +90,8 @@ impl Gate {
     pub async fn answered(&self, count: usize) {
         let mut answered = self.answered.subscribe();
         let answered =
-            tokio::time::timeout(PATIENCE, answered.wait_for(|answered| *answered >= count)).await;
+            tokio::time::timeout(ANSWER_TIMEOUT, answered.wait_for(|answered| *answered >= count))
+                .await;
         drop(
             answered
                 .unwrap_or_else(|_| panic!("fewer than {count} look-ups were answered"))
@@ -222,9 +224,9 @@ impl Scene {
 
 pub type Caller<T> = JoinHandle<T>;
 
-/// Returns the answer of a caller, or panics after [`PATIENCE`].
+/// Returns the answer of a caller, or panics after [`ANSWER_TIMEOUT`].
 pub async fn answer<T>(caller: Caller<T>) -> T {
-    tokio::time::timeout(PATIENCE, caller).await.expect("a caller without an answer").unwrap()
+    tokio::time::timeout(ANSWER_TIMEOUT, caller).await.expect("a caller without an answer").unwrap()
 }
 
 /// Yields until every task of a single-threaded runtime is blocked.

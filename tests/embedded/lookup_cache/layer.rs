@@ -1,4 +1,4 @@
-//! Which look-ups are answered from the cache.
+//! The look-ups that the cache answers.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use super::DAY;
 use super::scene::{Scene, encoded};
 use crate::support::users;
 
-/// An age that a look-up just made does not have, and one that it has a little later.
-const LONG: Duration = Duration::from_secs(3);
-const SHORT: Duration = Duration::from_millis(50);
+/// An age that no cached answer reaches here.
+const LONG_AGE: Duration = Duration::from_secs(3);
+/// An age that a cached answer reaches soon.
+const SHORT_AGE: Duration = Duration::from_millis(50);
 
 #[tokio::test]
-async fn an_answer_within_its_age_takes_no_read() {
+async fn an_answer_within_the_age_takes_no_read() {
     let scene = Scene::new().await;
     let [email, handle] = users::keys(3);
     assert_eq!(scene.resolve(&email, DAY).await, (Some(encoded(3)), 2));
@@ -27,13 +28,13 @@ async fn an_answer_within_its_age_takes_no_read() {
 async fn each_caller_gets_answers_of_the_age_that_it_accepts() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(3);
-    scene.resolve(&key, LONG).await;
-    tokio::time::sleep(2 * SHORT).await;
+    scene.resolve(&key, LONG_AGE).await;
+    tokio::time::sleep(2 * SHORT_AGE).await;
     assert_eq!(scene.resolve(&key, DAY).await.1, 0, "a caller who accepts more");
-    assert_eq!(scene.resolve(&key, SHORT).await.1, 2, "a caller who accepts less");
-    assert_eq!(scene.resolve(&key, LONG).await.1, 0, "the new read counts for all");
-    tokio::time::sleep(LONG).await;
-    assert_eq!(scene.resolve(&key, LONG).await.1, 2, "beyond its age");
+    assert_eq!(scene.resolve(&key, SHORT_AGE).await.1, 2, "a caller who accepts less");
+    assert_eq!(scene.resolve(&key, LONG_AGE).await.1, 0, "the new read counts for all");
+    tokio::time::sleep(LONG_AGE).await;
+    assert_eq!(scene.resolve(&key, LONG_AGE).await.1, 2, "beyond its age");
 }
 
 #[tokio::test]
@@ -63,7 +64,7 @@ async fn linearizable_look_ups_pass_the_cache() {
 }
 
 #[tokio::test]
-async fn eventual_answers_are_not_kept() {
+async fn eventual_answers_are_not_cached() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(3);
     for _ in 0..2 {
@@ -74,7 +75,7 @@ async fn eventual_answers_are_not_kept() {
 }
 
 #[tokio::test]
-async fn that_nobody_owns_a_key_is_kept() {
+async fn unowned_keys_are_cached() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(99);
     assert_eq!(scene.resolve(&key, DAY).await, (None, 1));
@@ -82,7 +83,7 @@ async fn that_nobody_owns_a_key_is_kept() {
 }
 
 #[tokio::test]
-async fn faults_are_not_kept() {
+async fn errors_are_not_cached() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(3);
     scene.below.fail(true);
@@ -113,7 +114,7 @@ async fn a_batch_reads_what_the_cache_does_not_have() {
 }
 
 #[tokio::test]
-async fn views_are_kept_apart() {
+async fn each_view_is_cached_separately() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(3);
     let keys = std::slice::from_ref(&key);

@@ -36,7 +36,7 @@ impl Recorder {
         self.is_holding.store(true, Ordering::SeqCst);
     }
 
-    /// Releases all answers, and holds none any more.
+    /// Releases all answers, and holds no further ones.
     pub fn release(&self) {
         self.is_holding.store(false, Ordering::SeqCst);
         self.open.add_permits(1_000);
@@ -126,8 +126,7 @@ impl Scene {
         Self { backend, below, cache, store, _folder: folder }
     }
 
-    /// Carries out a mutation, and reports that it has written the user with all of its keys, as
-    /// the store on MongoDB does.
+    /// Applies a mutation, and reports its writes to the cache like the store on MongoDB.
     pub async fn mutate(&self, n: usize, mutation: Mutation) {
         let pending = self.cache.pending_user(&users::user(n), Duration::ZERO);
         self.backend.mutations.mutate(mutation).await.unwrap();

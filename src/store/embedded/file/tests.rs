@@ -1,4 +1,4 @@
-//! A staged file against one that is written at once.
+//! A staged file, compared with one that is written immediately.
 
 pub mod disk;
 pub mod faults;
@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use redb::StorageBackend;
 use tempfile::TempDir;
 
-use super::{Gate, StagedOp, StoreFile};
-use crate::store::embedded::lock::{FileId, Locker};
+use crate::store::embedded::file::lock::{FileId, Locker};
+use crate::store::embedded::file::store_file::{Gate, StagedOp, StoreFile};
 use faults::Failing;
 
 const LENGTH: u64 = 64;
@@ -23,7 +23,7 @@ fn open(path: &Path) -> File {
     File::options().read(true).write(true).open(path).unwrap()
 }
 
-/// A folder with the same content twice: one file to stage, one to write at once.
+/// Two files with the same content: one to stage, one to write immediately.
 fn two_files() -> (TempDir, File, File) {
     let folder = tempfile::tempdir().unwrap();
     let paths = [folder.path().join("staged"), folder.path().join("plain")];
@@ -52,7 +52,7 @@ fn step() -> impl Strategy<Value = StagedOp<'static>> {
     prop_oneof![
         (0..LENGTH * 2).prop_map(StagedOp::Resize),
         (0..LENGTH * 2, vec(100..200u8, 1..40))
-            .prop_map(|(at, data)| StagedOp::Write(at, data.into())),
+            .prop_map(|(offset, data)| StagedOp::Write(offset, data.into())),
         any::<()>().prop_map(|()| StagedOp::Sync),
     ]
 }
@@ -63,9 +63,9 @@ fn apply(step: &StagedOp<'_>, staged: &StoreFile, plain: &File) {
             staged.set_len(*length).unwrap();
             plain.set_len(*length).unwrap();
         }
-        StagedOp::Write(at, data) => {
-            staged.write(*at, data).unwrap();
-            plain.write_all_at(data, *at).unwrap();
+        StagedOp::Write(offset, data) => {
+            staged.write(*offset, data).unwrap();
+            plain.write_all_at(data, *offset).unwrap();
         }
         StagedOp::Sync => staged.sync_data().unwrap(),
     }
@@ -73,7 +73,7 @@ fn apply(step: &StagedOp<'_>, staged: &StoreFile, plain: &File) {
 
 proptest! {
     #[test]
-    fn a_staged_file_reads_like_one_that_is_written_at_once(
+    fn a_staged_file_reads_like_one_that_is_written_immediately(
         steps in vec(step(), 0..12),
         from in 0..LENGTH * 2,
         length in 0..60usize,
@@ -89,12 +89,12 @@ proptest! {
             staged.read(0, &mut all).unwrap();
             prop_assert_eq!(all, content(&plain));
         }
-        let (mut found, mut wanted) = (vec![0; length], vec![0; length]);
+        let (mut found, mut expected) = (vec![0; length], vec![0; length]);
         let outcome = staged.read(from, &mut found).is_ok();
         prop_assert_eq!(outcome, from + length as u64 <= plain.metadata().unwrap().len());
         if outcome {
-            plain.read_exact_at(&mut wanted, from).unwrap();
-            prop_assert_eq!(found, wanted);
+            plain.read_exact_at(&mut expected, from).unwrap();
+            prop_assert_eq!(found, expected);
         }
         prop_assert_eq!(content(&on_disk), before);
         gate.open().unwrap();
@@ -102,9 +102,9 @@ proptest! {
     }
 }
 
-/// A database syncs between steps that must not reach the disk the other way round.
+/// A database syncs between steps that must not reach the disk in the reverse order.
 #[test]
-fn steps_are_kept_in_order_with_their_syncs() {
+fn steps_and_syncs_are_staged_in_order() {
     let (_folder, on_disk, _) = two_files();
     let (staged, gate) = store_file(on_disk);
     staged.write(0, b"data").unwrap();
@@ -112,12 +112,13 @@ fn steps_are_kept_in_order_with_their_syncs() {
     staged.write(8, b"header").unwrap();
     staged.set_len(32).unwrap();
     let steps = format!("{:?}", gate.0.lock().steps);
-    let wanted = format!("[Write(0, {:?}), Sync, Write(8, {:?}), Resize(32)]", b"data", b"header");
-    assert_eq!(steps, wanted);
+    let expected =
+        format!("[Write(0, {:?}), Sync, Write(8, {:?}), Resize(32)]", b"data", b"header");
+    assert_eq!(steps, expected);
 }
 
 #[test]
-fn after_its_gate_was_opened_a_file_is_written_at_once() {
+fn an_open_gate_writes_to_the_file_immediately() {
     let (_folder, on_disk, _) = two_files();
     let (staged, gate) = store_file(on_disk.try_clone().unwrap());
     staged.write(0, b"staged").unwrap();
@@ -131,10 +132,10 @@ fn after_its_gate_was_opened_a_file_is_written_at_once() {
 }
 
 proptest! {
-    /// Whichever step fails first: the file gets what came before it and nothing after, and the
-    /// database sees all of it.
+    /// Whichever step fails first, the file gets only the steps before it, and the database sees
+    /// all steps.
     #[test]
-    fn a_file_that_failed_reads_on_and_is_left_as_it_was(
+    fn after_a_failed_write_reads_continue_and_the_file_stays_as_it_was(
         steps in vec(step(), 1..12),
         failing in 0..12u64,
     ) {

@@ -1,4 +1,4 @@
-//! A disk that hangs: mutations wait, but only so many, and look-ups go on.
+//! A disk that hangs: a bounded number of mutations waits, and look-ups go on.
 
 use std::fs;
 use std::pin::Pin;
@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use futures_util::poll;
 
-use super::{creation, is_there, until_well};
+use super::{creation, exists, wait_for_recovery};
 use crate::directory::error::Error;
 use crate::directory::model::attribute::Value;
 use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 use crate::directory::stores::Mutations;
+use crate::store::embedded::file::lock::FileId;
+use crate::store::embedded::file::opener::FILE;
 use crate::store::embedded::file::tests::faults::Failing;
-use crate::store::embedded::lock::FileId;
-use crate::store::embedded::queue::{LEAST_BYTES, QUEUE_BYTES};
-use crate::store::embedded::write::Job;
-use crate::store::embedded::{Embedded, Options};
+use crate::store::embedded::job::{Job, MIN_BYTES, QUEUE_BYTES};
+use crate::store::embedded::options::Options;
+use crate::store::embedded::store::Embedded;
 
 type Pending<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
 
@@ -29,7 +30,7 @@ fn large_creation(n: u32) -> Mutation {
     mutation
 }
 
-/// As many mutations as have room in the queue, each of which waits.
+/// Fills the queue with mutations that wait.
 async fn fill(store: &Embedded, mutation: impl Fn(u32) -> Mutation) -> Vec<Pending<'_>> {
     let mut waiting = Vec::new();
     loop {
@@ -46,7 +47,7 @@ async fn fill_and_leave(mutation: impl Fn(u32) -> Mutation) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let store = Embedded::open(folder.path(), Options::default()).unwrap();
     store.mutate(creation(0)).await.unwrap();
-    let file = FileId::of(&fs::metadata(folder.path().join("directory.redb")).unwrap());
+    let file = FileId::of(&fs::metadata(folder.path().join(FILE)).unwrap());
     let hanging = Failing::hanging(file);
     let mut begun: Pending<'_> = Box::pin(store.mutate(creation(1)));
     while hanging.taken() == 0 {
@@ -55,39 +56,39 @@ async fn fill_and_leave(mutation: impl Fn(u32) -> Mutation) -> usize {
     }
     let waiting = fill(&store, mutation).await;
     let count = waiting.len();
-    assert!(is_there(&store, 0).await.unwrap(), "a look-up finds nobody while the disk hangs");
+    assert!(exists(&store, 0).await.unwrap(), "a look-up finds nobody while the disk hangs");
     drop(waiting);
     drop(hanging);
     begun.await.unwrap();
-    until_well(&store).await;
+    wait_for_recovery(&store).await;
     store.mutate(creation(1_000_000)).await.unwrap();
     for n in [1, 1_000_000] {
-        assert!(is_there(&store, n).await.unwrap(), "user {n} is lost");
+        assert!(exists(&store, n).await.unwrap(), "user {n} is lost");
     }
     for n in (0..count as u32).step_by(97) {
         assert!(
-            !is_there(&store, 2 + n).await.unwrap(),
-            "user {n} was created when nobody waited for it any more"
+            !exists(&store, 2 + n).await.unwrap(),
+            "user {n} was created although its caller had left"
         );
     }
     count
 }
 
 #[tokio::test]
-async fn mutations_wait_up_to_a_bound_and_those_whose_callers_left_are_not_carried_out() {
+async fn the_queue_is_bounded_and_mutations_of_callers_who_left_are_dropped() {
     let small = fill_and_leave(creation).await;
-    assert!((1_000..=QUEUE_BYTES / LEAST_BYTES).contains(&small), "{small} waited");
+    assert!((1_000..=QUEUE_BYTES / MIN_BYTES).contains(&small), "{small} waited");
     let large = fill_and_leave(large_creation).await;
     assert!((100..=QUEUE_BYTES / (32 * 4_000)).contains(&large), "{large} waited");
 }
 
 #[tokio::test]
-async fn a_writer_that_ends_is_noticed() {
+async fn the_end_of_the_writer_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = Embedded::open(folder.path(), Options::default()).unwrap();
     store.mutate(creation(0)).await.unwrap();
     store.send(Job::Panic).unwrap();
     store.writer_ended().await;
     assert!(matches!(store.mutate(creation(1)).await, Err(Error::Unavailable(_))));
-    assert!(is_there(&store, 0).await.unwrap());
+    assert!(exists(&store, 0).await.unwrap());
 }

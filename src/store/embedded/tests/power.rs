@@ -1,6 +1,6 @@
-//! Power loss at random moments, while mutations are written and again while the store is opened.
-//! Everything that was acknowledged is there afterwards, each mutation as a whole or not at all, in
-//! order, and a verification finds nothing.
+//! Power loss at random steps, while mutations are written and again while the store is opened. All
+//! acknowledged mutations survive, the others completely or not at all, in order, and a verification
+//! finds nothing.
 
 mod steps;
 
@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use locality_uuid::{Generator, Mode};
 use tempfile::TempDir;
 
-use super::{creation, id, is_there};
+use super::{creation, exists, id};
 use crate::conformance::model::{Model, matches};
 use crate::conformance::step::Step;
 use crate::directory::error::Error;
@@ -23,32 +23,33 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::read_set::Outcome;
 use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 use crate::directory::stores::{Mutations, Search};
+use crate::store::embedded::file::lock::FileId;
+use crate::store::embedded::file::opener::FILE;
 use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
-use crate::store::embedded::integrity::IntegritySession;
-use crate::store::embedded::lock::FileId;
-use crate::store::embedded::{Embedded, Options};
+use crate::store::embedded::options::Options;
+use crate::store::embedded::setup::integrity::IntegritySession;
+use crate::store::embedded::store::Embedded;
 use crate::store::integrity::{Finding, Observer, verify};
 
-const FILE: &str = "directory.redb";
-/// About the steps of the disk that the opening of a store takes, and how many of them are syncs.
+/// About the steps of the disk while a store is opened, and the number of syncs among them.
 const OPENING: (usize, usize) = (10, 4);
 /// The same for a group of mutations.
 const WRITING: (usize, usize) = (16, 2);
-/// The folder for files in memory: the tests need no real disk.
-const MEMORY: &str = "/dev/shm";
-/// The largest batch. Of so many futures, `join_all` polls the first one first.
-const BATCH: usize = 30;
-/// As many large users as make the file grow several times.
-const CROWD: usize = 200;
-/// When the model's clock begins: long ago, for a verification takes the time from the system's.
+/// A folder in memory: the tests need no real disk.
+const MEMORY_FOLDER: &str = "/dev/shm";
+/// The most mutations of a batch: `join_all` polls that many futures in order.
+const MAX_BATCH: usize = 30;
+/// Enough large users to make the file grow several times.
+const LARGE_USERS: usize = 200;
+/// The start of the model's clock: long ago, because a verification uses the system's clock.
 const START: i64 = 1_000_000_000_000;
-/// The losses of one machine in the long test: later, hardly any of the first users would be left.
-const CHAIN: usize = 100;
-/// The variables with the number of losses in the long test, and with its seed.
-const LOSSES: &str = "POLYNYM_POWER_LOSSES";
-const SEED: &str = "POLYNYM_POWER_SEED";
+/// The losses of one machine in the long test: more would leave hardly any of the first users.
+const LOSSES_PER_MACHINE: usize = 100;
+/// The variables for the number of losses and the seed of the long test.
+const LOSSES_VARIABLE: &str = "POLYNYM_POWER_LOSSES";
+const SEED_VARIABLE: &str = "POLYNYM_POWER_SEED";
 
-/// A machine that loses its power again and again, and what has survived.
+/// A machine that loses power repeatedly, and the surviving file.
 struct Machine {
     random: Random,
     seed: u64,
@@ -66,8 +67,8 @@ struct Tally {
     longest_file: usize,
 }
 
-/// A store that is open on a disk that will fail.
-struct Life {
+/// An open store on a disk that will lose power.
+struct RunningStore {
     store: Arc<Embedded>,
     disk: Disk,
     _folder: TempDir,
@@ -88,24 +89,25 @@ impl Machine {
         folder
     }
 
-    /// Opens the store, however often the power fails meanwhile.
-    async fn open(&mut self) -> Life {
+    /// Opens the store, again after each power loss.
+    async fn open(&mut self) -> RunningStore {
         loop {
             self.verify().await;
             let folder = self.folder();
             let file = FileId::of(&fs::metadata(folder.path().join(FILE)).unwrap());
-            let when = if self.random.below(2) == 0 { self.moment(OPENING) } else { When::Never };
+            let when =
+                if self.random.below(2) == 0 { self.failure_point(OPENING) } else { When::Never };
             let disk = Disk::new(file, self.image.clone(), when);
-            let group_limit = [1, 5, BATCH][self.random.below(3)];
+            let group_limit = [1, 5, MAX_BATCH][self.random.below(3)];
             match Embedded::open(
                 folder.path(),
                 Options { cache_bytes: 1 << 20, group_limit, ..Options::default() },
             ) {
                 Ok(store) => {
-                    let groups = 1 + BATCH / group_limit;
-                    disk.fail_at(self.moment((groups * WRITING.0, groups * WRITING.1)));
+                    let groups = 1 + MAX_BATCH / group_limit;
+                    disk.fail_at(self.failure_point((groups * WRITING.0, groups * WRITING.1)));
                     let store = Arc::new(store);
-                    return Life { store, disk, _folder: folder };
+                    return RunningStore { store, disk, _folder: folder };
                 }
                 Err(error) => {
                     assert!(disk.has_failed(), "seed {}: {error}", self.seed);
@@ -116,24 +118,24 @@ impl Machine {
         }
     }
 
-    /// Whether there were so many losses, some of each kind.
+    /// Whether there were at least `losses` losses, some of each kind.
     fn has_lost(&self, losses: usize) -> bool {
         let kinds = [self.tally.losses_while_opening, self.tally.unanswered_and_done];
         self.tally.losses >= losses
             && (kinds.iter().all(|count| *count > 0) || self.tally.losses > 20 * losses)
     }
 
-    /// One of so many steps, or of so many syncs: what is written just before these matters most.
-    fn moment(&mut self, (steps, syncs): (usize, usize)) -> When {
+    /// A random step or sync. Failures at syncs are the most likely to reveal errors.
+    fn failure_point(&mut self, (steps, syncs): (usize, usize)) -> When {
         match self.random.below(2) {
             0 => When::Step(self.random.below(steps) as u64),
             _ => When::Sync(self.random.below(syncs) as u64),
         }
     }
 
-    /// Ends the power, where it has not failed yet: before the store is closed, or just after.
-    fn end(&mut self, life: Life) {
-        let Life { store, disk, _folder } = life;
+    /// Cuts the power, unless it has failed: before the store is closed, or just after.
+    fn cut_power(&mut self, running: RunningStore) {
+        let RunningStore { store, disk, _folder } = running;
         if self.random.below(5) == 0 {
             drop(store);
             self.lose(&disk);
@@ -149,18 +151,18 @@ impl Machine {
         self.tally.longest_file = self.tally.longest_file.max(self.image.len());
     }
 
-    /// Fails if a verification of what has survived finds anything.
+    /// Asserts that a verification of the surviving file finds nothing.
     async fn verify(&self) {
         let folder = self.folder();
-        let audit = IntegritySession::open(folder.path())
+        let session = IntegritySession::open(folder.path())
             .unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         let mut findings = Findings::default();
-        verify(&audit, false, &mut findings).await.unwrap();
+        verify(&session, false, &mut findings).await.unwrap();
         assert!(findings.0.is_empty(), "seed {}: {:?}", self.seed, findings.0);
     }
 
-    /// Sends all mutations at once. Returns the answers that the caller got: those to the first
-    /// ones.
+    /// Sends all mutations together. Returns the answers until the power loss: those of the first
+    /// mutations.
     async fn send(
         &mut self,
         store: &Embedded,
@@ -180,8 +182,8 @@ impl Machine {
         answers
     }
 
-    fn tell(&self, what: &str) {
-        println!("{what}: {:?}", self.tally);
+    fn report(&self, scenario: &str) {
+        println!("{scenario}: {:?}", self.tally);
         let Tally { losses_while_opening, unanswered, unanswered_and_done, .. } = self.tally;
         assert!(
             losses_while_opening > 0 && unanswered_and_done > 0 && unanswered > unanswered_and_done
@@ -190,8 +192,12 @@ impl Machine {
 }
 
 fn folder() -> TempDir {
-    if Path::new(MEMORY).is_dir() { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() }
-        .unwrap()
+    if Path::new(MEMORY_FOLDER).is_dir() {
+        tempfile::tempdir_in(MEMORY_FOLDER)
+    } else {
+        tempfile::tempdir()
+    }
+    .unwrap()
 }
 
 #[derive(Default)]
@@ -205,72 +211,75 @@ impl Observer for Findings {
     }
 }
 
-/// Mutations of all kinds, each answer and each state held against the model.
+/// Mutations of all kinds. Compares each answer and each state with the model.
 async fn lose_power(losses: usize, seed: u64) {
     let mut machine = Machine::new(seed);
     let ids = Generator::builder(Mode::Variable).random_origin().build();
-    // The possible states after the last loss: the state after each of the mutations that were not
-    // answered.
+    // The possible states after the last loss: one for each number of unanswered mutations that took
+    // effect.
     let mut models = vec![Model::at(Timestamp::from_millis(START))];
     while !machine.has_lost(losses) {
-        let life = machine.open().await;
-        let mut courses: Vec<_> = survivors(models, &life.store, &mut machine)
+        let running = machine.open().await;
+        let mut predictions: Vec<_> = survivors(models, &running.store, &mut machine)
             .await
             .into_iter()
-            .map(Course::new)
+            .map(Prediction::new)
             .collect();
         let mut mutations = Vec::new();
-        for _ in 0..1 + machine.random.below(BATCH) {
+        for _ in 0..1 + machine.random.below(MAX_BATCH) {
             let step = steps::any(&mut machine.random);
-            let mutation = courses[0].last().clone().mutation(&step, &ids).unwrap().unwrap();
-            courses.iter_mut().for_each(|course| course.go_on(&mutation, &step));
+            let mutation = predictions[0].last().clone().mutation(&step, &ids).unwrap().unwrap();
+            predictions.iter_mut().for_each(|prediction| prediction.apply(&mutation, &step));
             mutations.push(mutation);
         }
-        let answers = machine.send(&life.store, mutations).await;
-        let outcomes: Vec<_> = courses.iter().map(|course| course.fits(&answers)).collect();
+        let answers = machine.send(&running.store, mutations).await;
+        let outcomes: Vec<_> =
+            predictions.iter().map(|prediction| prediction.check(&answers)).collect();
         assert!(outcomes.iter().any(Result::is_ok), "seed {seed}: {outcomes:?}");
-        let fitting = courses.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
-        models =
-            fitting.flat_map(|(course, _)| course.models.into_iter().skip(answers.len())).collect();
-        machine.end(life);
+        models = predictions
+            .into_iter()
+            .zip(outcomes)
+            .filter(|(_, outcome)| outcome.is_ok())
+            .flat_map(|(prediction, _)| prediction.models.into_iter().skip(answers.len()))
+            .collect();
+        machine.cut_power(running);
     }
-    let life = machine.open().await;
-    survivors(models, &life.store, &mut machine).await;
-    machine.tell("power loss under mutations of all kinds");
+    let running = machine.open().await;
+    survivors(models, &running.store, &mut machine).await;
+    machine.report("power loss under mutations of all kinds");
 }
 
-/// The possible behaviour of a store: its first state, the state after each mutation, and each
-/// answer.
-struct Course {
+/// A possible behaviour of a store: its first state, the state after each mutation, and each answer.
+struct Prediction {
     models: Vec<Model>,
-    wanted: Vec<Result<Outcome, Vec<Error>>>,
+    answers: Vec<Result<Outcome, Vec<Error>>>,
 }
 
-impl Course {
+impl Prediction {
     fn new(model: Model) -> Self {
-        Self { models: vec![model], wanted: Vec::new() }
+        Self { models: vec![model], answers: Vec::new() }
     }
 
     fn last(&self) -> &Model {
         &self.models[self.models.len() - 1]
     }
 
-    fn go_on(&mut self, mutation: &Mutation, step: &Step) {
+    fn apply(&mut self, mutation: &Mutation, step: &Step) {
         let mut model = self.last().clone();
-        self.wanted.push(model.apply(mutation, step));
+        self.answers.push(model.apply(mutation, step));
         self.models.push(model);
     }
 
-    fn fits(&self, answers: &[Result<Outcome, Error>]) -> Result<(), String> {
-        let fit = |(n, (answer, wanted))| {
-            matches(answer, wanted).map_err(|failure| format!("mutation {n}: {failure}"))
+    fn check(&self, answers: &[Result<Outcome, Error>]) -> Result<(), String> {
+        let matches_model = |(n, (answer, expected))| {
+            matches(answer, expected).map_err(|failure| format!("mutation {n}: {failure}"))
         };
-        answers.iter().zip(&self.wanted).enumerate().try_for_each(fit)
+        answers.iter().zip(&self.answers).enumerate().try_for_each(matches_model)
     }
 }
 
-/// The states in which the store can be: those of `models` that look like it, unless they remember
-/// the same requests. No clock goes back, also where the last mutations left nothing to see.
+/// The possible states of the store: those of `models` that agree with it, without duplicates that
+/// remember the same requests. Their clocks advance even past mutations that left no trace.
 async fn survivors(models: Vec<Model>, store: &Arc<Embedded>, machine: &mut Machine) -> Vec<Model> {
     let now = models.iter().map(Model::now).max().unwrap();
     let (mut found, mut differences) = (Vec::<Model>::new(), Vec::new());
@@ -286,7 +295,7 @@ async fn survivors(models: Vec<Model>, store: &Arc<Embedded>, machine: &mut Mach
     }
     assert!(
         !found.is_empty(),
-        "seed {}: the store is as after none of its mutations: {differences:#?}",
+        "seed {}: the store agrees with no possible state: {differences:#?}",
         machine.seed
     );
     found
@@ -295,15 +304,15 @@ async fn survivors(models: Vec<Model>, store: &Arc<Embedded>, machine: &mut Mach
 /// Large users come and go, so that the file grows and shrinks.
 async fn lose_power_while_growing(losses: usize, seed: u64) {
     let mut machine = Machine::new(seed);
-    let mut there = vec![BTreeSet::new()];
+    let mut sets = vec![BTreeSet::new()];
     let (mut next, mut grows) = (0, true);
     while !machine.has_lost(losses) {
-        let life = machine.open().await;
-        there = vec![surviving_users(&there, &life.store, &mut machine).await];
-        grows = if grows { there[0].len() < CROWD } else { there[0].is_empty() };
+        let running = machine.open().await;
+        sets = vec![surviving_users(&sets, &running.store, &mut machine).await];
+        grows = if grows { sets[0].len() < LARGE_USERS } else { sets[0].is_empty() };
         let mut mutations = Vec::new();
-        while mutations.len() < BATCH {
-            let mut users = there[there.len() - 1].clone();
+        while mutations.len() < MAX_BATCH {
+            let mut users = sets[sets.len() - 1].clone();
             mutations.push(if grows {
                 users.insert(next);
                 next += 1;
@@ -318,16 +327,16 @@ async fn lose_power_while_growing(losses: usize, seed: u64) {
             } else {
                 break;
             });
-            there.push(users);
+            sets.push(users);
         }
-        let answers = machine.send(&life.store, mutations).await;
+        let answers = machine.send(&running.store, mutations).await;
         assert!(answers.iter().all(Result::is_ok), "seed {seed}: {answers:?}");
-        there.drain(..answers.len());
-        machine.end(life);
+        sets.drain(..answers.len());
+        machine.cut_power(running);
     }
-    let life = machine.open().await;
-    surviving_users(&there, &life.store, &mut machine).await;
-    machine.tell("power loss while the file grows and shrinks");
+    let running = machine.open().await;
+    surviving_users(&sets, &running.store, &mut machine).await;
+    machine.report("power loss while the file grows and shrinks");
 }
 
 /// The creation of a user with a name of 8 KiB.
@@ -338,7 +347,7 @@ fn large(n: u32) -> Mutation {
     Mutation { kind: MutationKind::User(id, UserChange::Create(draft)), ..mutation }
 }
 
-/// The users who are there. They must be one of these sets.
+/// The users of the store. They must be one of these sets.
 async fn surviving_users(
     sets: &[BTreeSet<u32>],
     store: &Embedded,
@@ -346,21 +355,21 @@ async fn surviving_users(
 ) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for n in sets.iter().flatten().copied().collect::<BTreeSet<_>>() {
-        if is_there(store, n).await.unwrap() {
+        if exists(store, n).await.unwrap() {
             found.insert(n);
         }
     }
     let Some(n) = sets.iter().position(|set| *set == found) else {
-        panic!("seed {}: {found:?} is none of {sets:?}", machine.seed)
+        panic!("seed {}: {found:?} is not in {sets:?}", machine.seed)
     };
     let all = store.scan(&Tenant::DEFAULT, None, usize::MAX).await.unwrap().len();
-    assert_eq!(all, found.len(), "seed {}: users who were gone are back", machine.seed);
+    assert_eq!(all, found.len(), "seed {}: purged users are back", machine.seed);
     machine.tally.unanswered_and_done += n;
     found
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_survives_a_power_loss() {
+async fn acknowledged_mutations_survive_a_power_loss() {
     lose_power(80, 1).await;
 }
 
@@ -369,9 +378,9 @@ async fn a_file_that_grows_and_shrinks_survives_a_power_loss() {
     lose_power_while_growing(40, 2).await;
 }
 
-/// A store that is being made has its name only once all of it is on the disk.
+/// A new store gets its name only once all of it is durable.
 #[test]
-fn a_power_loss_while_a_store_is_made_leaves_none() {
+fn a_power_loss_while_a_store_is_created_leaves_none() {
     for good in 0.. {
         let folder = folder();
         let file = folder.path().join(FILE);
@@ -379,8 +388,11 @@ fn a_power_loss_while_a_store_is_made_leaves_none() {
         let outcome = Embedded::open(folder.path(), Options::default());
         assert_eq!(file.exists(), outcome.is_ok(), "after {good} steps");
         if outcome.is_ok() {
-            assert!(disk.is_safe(&fs::read(&file).unwrap()), "what is not safe has a name");
-            assert!(good > 3, "a store takes {good} steps to make");
+            assert!(
+                disk.is_durable(&fs::read(&file).unwrap()),
+                "a file that is not durable has its name"
+            );
+            assert!(good > 3, "a store takes {good} steps to create");
             return;
         }
         drop(disk);
@@ -392,11 +404,12 @@ fn a_power_loss_while_a_store_is_made_leaves_none() {
 #[ignore = "takes minutes"]
 async fn long_power_loss() {
     let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<u64>().unwrap());
-    let losses = number(LOSSES).unwrap_or(5_000) as usize;
-    let seed = number(SEED).unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_secs());
+    let losses = number(LOSSES_VARIABLE).unwrap_or(5_000) as usize;
+    let seed =
+        number(SEED_VARIABLE).unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_secs());
     println!("seed {seed}");
-    for (n, done) in (0..losses).step_by(CHAIN).enumerate() {
-        let (losses, seed) = (CHAIN.min(losses - done), seed + n as u64);
+    for (n, done) in (0..losses).step_by(LOSSES_PER_MACHINE).enumerate() {
+        let (losses, seed) = (LOSSES_PER_MACHINE.min(losses - done), seed + n as u64);
         tokio::join!(lose_power(losses, seed), lose_power_while_growing(losses, seed));
     }
 }

@@ -1,4 +1,4 @@
-//! Searches that read more than a page may.
+//! Searches that read more users than the limit of a page.
 
 use std::sync::Arc;
 
@@ -14,14 +14,15 @@ use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::search::SearchRequest;
 use crate::directory::stores::Mutations;
-use crate::store::embedded::{Embedded, Options};
+use crate::store::embedded::options::Options;
+use crate::store::embedded::store::Embedded;
 
-/// Users that one page reads at most.
-const READ: usize = 7;
+/// The most users that one page reads.
+const READ_LIMIT: usize = 7;
 
-/// Every tenth user matches, and no condition leads: pages without a user have a token too.
+/// Every tenth user matches, and no index helps: pages without a user have a token too.
 #[tokio::test]
-async fn a_page_that_has_read_enough_ends_and_the_next_goes_on() {
+async fn a_page_ends_at_the_read_limit_and_the_next_one_continues() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap());
     for n in 0..USERS {
@@ -40,8 +41,8 @@ async fn a_page_that_has_read_enough_ends_and_the_next_goes_on() {
     let (mut token, mut pages, mut empty, mut found) = (String::new(), 0, 0, 0);
     loop {
         let request = SearchRequest { filter, page_token: &token, ..SearchRequest::default() };
-        let page = directory.search_within(READ, &context, request).await.unwrap();
-        assert!(page.plan.read <= READ, "{:?}", page.plan);
+        let page = directory.search_within(READ_LIMIT, &context, request).await.unwrap();
+        assert!(page.plan.read <= READ_LIMIT, "{:?}", page.plan);
         pages += 1;
         empty += usize::from(page.users.is_empty());
         found += page.users.len();
@@ -51,5 +52,8 @@ async fn a_page_that_has_read_enough_ends_and_the_next_goes_on() {
         }
     }
     assert_eq!(found, USERS as usize / 10);
-    assert!(pages >= USERS as usize / READ && empty > 0, "{pages} pages, {empty} without a user");
+    assert!(
+        pages >= USERS as usize / READ_LIMIT && empty > 0,
+        "{pages} pages, {empty} without a user"
+    );
 }

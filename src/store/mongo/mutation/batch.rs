@@ -24,7 +24,7 @@ use crate::store::mongo::database::freshness::Freshness;
 use crate::store::mongo::database::operations::Mongo;
 use crate::store::mongo::database::transaction::Transaction;
 use crate::store::mongo::schema::request::{StoredRequest, request_key};
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 /// The write set of each mutation; `None` if it needs a transaction of its own.
 type WriteSets = Vec<Option<Box<WriteSet>>>;
@@ -121,7 +121,7 @@ impl Collections {
         };
 
         let policies = &*mutations[0].policies;
-        let tokens = names.as_deref().map(|names| AttributeTokens { names, policies });
+        let tokens = names.as_deref().map(|names| IndexedAttributes { names, policies });
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
         transaction.insert_users(&users, &events.collect(), tokens).await?;
         let writes = written().flat_map(|write_set| &write_set.writes);

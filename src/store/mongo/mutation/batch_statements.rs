@@ -18,7 +18,7 @@ use crate::store::mongo::schema::preserved::with_epoch;
 use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
 use crate::store::mongo::schema::tail::Tail;
 use crate::store::mongo::schema::user::{StoredUser, user_document};
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 impl Transaction<'_> {
     /// Reads the users and claims that the decisions need into the read sets. Clears the needs.
@@ -80,7 +80,7 @@ impl Transaction<'_> {
         &mut self,
         users: &[&Record],
         events: &HashMap<LocalityId, &Event>,
-        tokens: Option<AttributeTokens<'_>>,
+        tokens: Option<IndexedAttributes<'_>>,
     ) -> Result<(), Fault> {
         let document = |record: &&Record| {
             let (mut tail, id) = (Tail::default(), record.id());

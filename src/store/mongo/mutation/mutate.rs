@@ -17,7 +17,7 @@ use crate::store::mongo::database::transaction::Transaction;
 use crate::store::mongo::mutation::commit_gate::CommitGate;
 use crate::store::mongo::mutation::recovery::Unconfirmed;
 use crate::store::mongo::schema::versions::Versions;
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 /// Why an attempt at a mutation failed, or may have failed.
 enum AttemptError {
@@ -168,7 +168,7 @@ impl Collections {
         };
 
         let tokens =
-            names.as_deref().map(|names| AttributeTokens { names, policies: &mutation.policies });
+            names.as_deref().map(|names| IndexedAttributes { names, policies: &mutation.policies });
         let sets = (&decided.read_set, &*decided.write_set);
         transaction.write(mutation, sets, tokens).await?;
         transaction.confirm_epoch().await?;

@@ -21,7 +21,7 @@ use crate::store::mongo::schema::request::{StoredRequest, request_document, requ
 use crate::store::mongo::schema::tail::Tail;
 use crate::store::mongo::schema::tenant::read_tenant;
 use crate::store::mongo::schema::user::{StoredUser, user_document};
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 impl Transaction<'_> {
     /// Reads what the decision needs into the read set.
@@ -84,7 +84,7 @@ impl Transaction<'_> {
         &mut self,
         mutation: &Mutation,
         (read_set, write_set): (&ReadSet, &WriteSet),
-        tokens: Option<AttributeTokens<'_>>,
+        tokens: Option<IndexedAttributes<'_>>,
     ) -> Result<(), Fault> {
         let (mut claims, mut ended, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
         for write in &write_set.writes {
@@ -140,7 +140,7 @@ impl Transaction<'_> {
     async fn put_user(
         &mut self,
         record: &Record,
-        tokens: Option<AttributeTokens<'_>>,
+        tokens: Option<IndexedAttributes<'_>>,
         tail: &Tail,
     ) -> Result<(), Fault> {
         let document = user_document(record, tokens, tail, self.written_revision(record.id()));

@@ -12,10 +12,10 @@ use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::User;
 use crate::directory::search::ScalarRef;
-use crate::store::attribute_names::Token;
+use crate::store::attribute_names::AttributeId;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::bson::{read_fields, required};
-use crate::store::searched::{AttributeTokens, field_elements};
+use crate::store::searched::{IndexedAttributes, field_elements};
 
 /// Of a user: its attributes and the fields by which it is searched.
 pub const ATTRIBUTES: &str = "a";
@@ -33,18 +33,18 @@ const POSITION: &str = "i";
 const EMPTY: &str = "l";
 
 /// The array of a user's attributes. `tokens` has the names of all of its attributes.
-pub fn attribute_array(user: &User, tokens: AttributeTokens<'_>) -> Vec<Bson> {
+pub fn attribute_array(user: &User, tokens: IndexedAttributes<'_>) -> Vec<Bson> {
     let field = |(token, scalar)| doc! { KEY: key(token), VALUE: scalar_value(scalar) }.into();
     let mut array: Vec<Bson> = field_elements(user).map(field).collect();
     for (name, value) in &user.attributes {
-        if let Some(token) = tokens.names.token(name) {
+        if let Some(token) = tokens.names.id(name) {
             push_attribute(token, value, tokens.policies.indexes(name), &mut array);
         }
     }
     array
 }
 
-fn push_attribute(token: Token, value: &Value, is_indexed: bool, array: &mut Vec<Bson>) {
+fn push_attribute(token: AttributeId, value: &Value, is_indexed: bool, array: &mut Vec<Bson>) {
     let element = |scalar: ScalarRef<'_>| {
         let field = if is_indexed && scalar.is_searched() { VALUE } else { UNSEARCHED };
         doc! { KEY: key(token), field: scalar_value(scalar) }
@@ -69,7 +69,7 @@ fn push_attribute(token: Token, value: &Value, is_indexed: bool, array: &mut Vec
 }
 
 /// A token as MongoDB's number.
-pub const fn key(token: Token) -> i32 {
+pub const fn key(token: AttributeId) -> i32 {
     token as i32
 }
 
@@ -85,8 +85,8 @@ pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
 }
 
 /// The attributes in a user's array, in its order.
-pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(Token, Value)>, Fault> {
-    let mut attributes: Vec<(Token, Value)> = Vec::new();
+pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(AttributeId, Value)>, Fault> {
+    let mut attributes: Vec<(AttributeId, Value)> = Vec::new();
     let Some(array) = array else { return Ok(attributes) };
     let array = array.as_array().ok_or_else(|| Fault::damaged("attributes are not an array"))?;
     for element in array {
@@ -95,11 +95,15 @@ pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(Token, Valu
         let (token, part) = read_element(element)?;
         match (attributes.last_mut(), part) {
             _ if token < 0 => {}
-            (Some((last, Value::List(items))), Part::Item(item)) if *last == token as Token => {
+            (Some((last, Value::List(items))), Part::Item(item))
+                if *last == token as AttributeId =>
+            {
                 items.push(item);
             }
-            (_, Part::Item(item)) => attributes.push((token as Token, Value::List(vec![item]))),
-            (_, Part::Whole(value)) => attributes.push((token as Token, value)),
+            (_, Part::Item(item)) => {
+                attributes.push((token as AttributeId, Value::List(vec![item])))
+            }
+            (_, Part::Whole(value)) => attributes.push((token as AttributeId, value)),
         }
     }
     Ok(attributes)
@@ -138,7 +142,7 @@ fn read_value(value: RawBsonRef<'_>) -> Option<Value> {
 }
 
 /// The filter for users with an element of this token that meets `condition`.
-pub fn has_element(token: Token, condition: Document) -> Document {
+pub fn has_element(token: AttributeId, condition: Document) -> Document {
     let mut element = doc! { KEY: key(token) };
     element.extend(condition);
     doc! { ATTRIBUTES: { "$elemMatch": element } }
@@ -181,7 +185,7 @@ mod tests {
         let unindexed = AttributeDefinition { indexed: false, ..AttributeDefinition::default() };
         let attributes = BTreeMap::from([("int".to_owned(), unindexed)]);
         let policies = Policies { attributes, ..Policies::default() };
-        let tokens = AttributeTokens { names: &names, policies: &policies };
+        let tokens = IndexedAttributes { names: &names, policies: &policies };
         let document = doc! { ATTRIBUTES: attribute_array(&user, tokens) };
         let document = RawDocumentBuf::try_from(&document).unwrap();
         let read = read_attributes(document.get(ATTRIBUTES).unwrap()).unwrap();

@@ -13,13 +13,13 @@ use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::stores::ExpiredUser;
-use crate::store::attribute_names::{KnownNames, Token};
+use crate::store::attribute_names::{AttributeId, KnownNames};
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::schema::attributes::{ATTRIBUTES, attribute_array, read_attributes};
 use crate::store::mongo::schema::bson::{as_id, bytes, date, id_value, read_fields, required};
 use crate::store::mongo::schema::fields::{EXPIRES_AT, ID, PRIVATE, REVISION, TAIL, TENANT, WIRE};
 use crate::store::mongo::schema::tail::Tail;
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 /// A user as it is stored.
 pub struct StoredUser {
@@ -28,7 +28,7 @@ pub struct StoredUser {
     pub wire: EncodedUser,
     pub private: Vec<u8>,
     /// The attributes that are stored by tokens.
-    pub attributes: Vec<(Token, Value)>,
+    pub attributes: Vec<(AttributeId, Value)>,
 }
 
 impl StoredUser {
@@ -81,7 +81,7 @@ impl StoredUser {
 /// attributes are part of the encoded user, as in older schemas.
 pub fn user_document(
     record: &Record,
-    tokens: Option<AttributeTokens<'_>>,
+    tokens: Option<IndexedAttributes<'_>>,
     tail: &Tail,
     revision: i64,
 ) -> Document {

@@ -10,7 +10,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
 use crate::directory::stores::View;
 use crate::identifier::{Identifier, Kind};
-use crate::store::attribute_names::Token;
+use crate::store::attribute_names::AttributeId;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::attributes::{ATTRIBUTES, VALUE, has_element, scalar_value};
@@ -23,7 +23,7 @@ use crate::store::mongo::search::filters::{
     prefix_range,
 };
 use crate::store::mongo::search::range::RangeSearch;
-use crate::store::searched::fixed_token;
+use crate::store::searched::fixed_attribute_id;
 
 impl Collections {
     /// The users that `lead` finds after `after`, in its order, at most `limit`.
@@ -90,7 +90,7 @@ impl Collections {
         &self,
         tenant: &Tenant,
         lead: &Lead,
-        token: Token,
+        token: AttributeId,
         limit: usize,
     ) -> Result<usize, Fault> {
         let conditions = match lead {
@@ -127,8 +127,12 @@ impl Collections {
     }
 
     /// The token of a field, if a user of the tenant has it.
-    async fn field_token(&self, tenant: &Tenant, field: &Field) -> Result<Option<Token>, Fault> {
-        match fixed_token(field) {
+    async fn field_token(
+        &self,
+        tenant: &Tenant,
+        field: &Field,
+    ) -> Result<Option<AttributeId>, Fault> {
+        match fixed_attribute_id(field) {
             Ok(token) => Ok(Some(token)),
             Err(name) => self.token(tenant.as_str(), name).await,
         }

@@ -14,7 +14,7 @@ use crate::directory::error::Error;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::store::attribute_names::{KnownNames, MOST_NAMES, Token};
+use crate::store::attribute_names::{AttributeId, KnownNames, MAX_NAMES};
 use crate::store::mongo::client::concern::majority;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
@@ -38,7 +38,7 @@ const MAX_ATTEMPTS: usize = 1_000;
 struct Page {
     id: String,
     since: Option<i64>,
-    first: Token,
+    first: AttributeId,
     names: Vec<String>,
 }
 
@@ -49,13 +49,13 @@ impl Page {
         Ok(Self {
             id: document.get_str(ID).map_err(Fault::damaged)?.to_owned(),
             since: document.get_datetime(SINCE).ok().map(|since| since.timestamp_millis()),
-            first: document.get_i32(FIRST).map_err(Fault::damaged)? as Token,
+            first: document.get_i32(FIRST).map_err(Fault::damaged)? as AttributeId,
             names: names.iter().filter_map(Bson::as_str).map(str::to_owned).collect(),
         })
     }
 
-    fn next(&self) -> Token {
-        self.first + self.names.len() as Token
+    fn next(&self) -> AttributeId {
+        self.first + self.names.len() as AttributeId
     }
 
     /// The number of the document among those of its tenant.
@@ -96,7 +96,7 @@ fn known_names(pages: &[Page]) -> KnownNames {
 fn missing<'r>(names: &KnownNames, since: Timestamp, users: &[&'r Record]) -> Vec<&'r str> {
     let all = users.iter().flat_map(|record| record.user.attributes.keys());
     let mut missing: Vec<&str> = all.map(String::as_str).collect();
-    missing.retain(|name| !names.is_of(since) || names.token(name).is_none());
+    missing.retain(|name| !names.is_of(since) || names.id(name).is_none());
     missing.sort_unstable();
     missing.dedup();
     missing
@@ -126,8 +126,8 @@ impl Collections {
                 return Ok(Ok(present));
             }
             let before = if present.is_of(since) { present.names().len() } else { 0 };
-            if before + new.len() > MOST_NAMES {
-                return Ok(Err(Error::AttributeNamesFull { limit: MOST_NAMES }));
+            if before + new.len() > MAX_NAMES {
+                return Ok(Err(Error::AttributeNamesFull { limit: MAX_NAMES }));
             }
             self.add_names(tenant, since, pages.last(), &new).await?;
         }
@@ -203,11 +203,11 @@ impl Collections {
 
     /// The token of a name, if the tenant has it. Known names are used for a short time only: other
     /// servers may have deleted and recreated the tenant.
-    pub async fn token(&self, tenant: &str, name: &str) -> Result<Option<Token>, Fault> {
-        let known = self.names.recent(tenant).and_then(|names| names.token(name));
+    pub async fn token(&self, tenant: &str, name: &str) -> Result<Option<AttributeId>, Fault> {
+        let known = self.names.recent(tenant).and_then(|names| names.id(name));
         match known {
             Some(token) => Ok(Some(token)),
-            None => Ok(self.all_names(tenant).await?.token(name)),
+            None => Ok(self.all_names(tenant).await?.id(name)),
         }
     }
 

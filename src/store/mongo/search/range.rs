@@ -10,7 +10,7 @@ use mongodb::options::FindOptions;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Class, Lead, Position, Range, Scalar, SearchedUser};
 use crate::directory::stores::View;
-use crate::store::attribute_names::Token;
+use crate::store::attribute_names::AttributeId;
 use crate::store::mongo::client::error::Fault;
 use crate::store::mongo::database::collections::Collections;
 use crate::store::mongo::schema::attributes::{VALUE, has_element, scalar_value};
@@ -21,7 +21,7 @@ pub struct RangeSearch<'s> {
     pub collections: &'s Collections,
     pub tenant: &'s Tenant,
     pub lead: &'s Lead,
-    pub token: Token,
+    pub token: AttributeId,
     /// The number of users to find.
     pub limit: usize,
     pub view: View,

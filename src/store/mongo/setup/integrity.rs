@@ -18,7 +18,8 @@ use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::{
-    Candidate, CheckableStore, ClaimRow, Moment, Past, Presence, UserClaims, UserRow, plan_repair,
+    Candidate, CandidateState, CheckableStore, ClaimRow, Past, Presence, UserClaims, UserRow,
+    plan_repair,
 };
 use crate::store::mongo::client::backoff::retry_transient;
 use crate::store::mongo::client::connect::{connect, disconnect, is_routed, or_disconnect};
@@ -146,7 +147,7 @@ impl IntegritySession {
         };
 
         for user in [moment.user, moment.owner] {
-            if let Presence::There(user) = user {
+            if let Presence::Present(user) = user {
                 transaction.touch(user.id).await?;
             }
         }
@@ -160,20 +161,20 @@ impl IntegritySession {
         &self,
         transaction: &mut Transaction<'_>,
         candidate: &Candidate,
-    ) -> Result<Moment, Fault> {
+    ) -> Result<CandidateState, Fault> {
         let claim = transaction
             .find_one(&self.collections.identities, doc! { ID: key_value(&candidate.key) })
             .await?;
         let claim = claim
             .map_or(Presence::Absent, |claim| presence(read_claim(&claim).map(|(_, claim)| claim)));
         let owner = match &claim {
-            Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
+            Presence::Present(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
             Presence::Absent | Presence::Unreadable => None,
         };
         let user = self.read_claims_of(transaction, candidate.user).await?;
         let owner = self.read_claims_of(transaction, owner).await?;
 
-        Ok(Moment { claim, user, owner })
+        Ok(CandidateState { claim, user, owner })
     }
 
     /// Whether all attributes of a user have names. If not, the user is read again: it and its
@@ -260,7 +261,7 @@ impl CheckableStore for IntegritySession {
         Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Presence::Absent)).collect())
     }
 
-    async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
+    async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error> {
         let attempt = || async {
             let mut transaction =
                 Transaction::begin(&self.collections, &Freshness::default()).await?;
@@ -284,7 +285,7 @@ impl CheckableStore for IntegritySession {
         ended.map(|row| Ok(row??)).boxed()
     }
 
-    async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
+    async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
         let one = |n: usize| self.mend_one(&candidates[n]);
         let mended = stream::iter(0..candidates.len()).map(one).buffered(MAX_CONCURRENT);
         Ok(mended.try_collect().await?)
@@ -296,7 +297,7 @@ fn failure(error: mongodb::error::Error) -> Error {
 }
 
 fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
-    read.map_or(Presence::Unreadable, Presence::There)
+    read.map_or(Presence::Unreadable, Presence::Present)
 }
 
 /// The keys that a user's document lists. Fails if the document has another id or tenant.

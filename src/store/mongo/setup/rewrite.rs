@@ -21,7 +21,7 @@ use crate::store::mongo::schema::tail::Tail;
 use crate::store::mongo::schema::tenant::{read_tenant, tenant_document};
 use crate::store::mongo::schema::user::{StoredUser, user_document};
 use crate::store::mongo::schema::versions::Versions;
-use crate::store::searched::AttributeTokens;
+use crate::store::searched::IndexedAttributes;
 
 /// The users of one step.
 const PAGE_SIZE: usize = 500;
@@ -82,7 +82,7 @@ impl Collections {
     ) -> Result<Document, Fault> {
         let names = self.names_with(&record.user.tenant, since, &[record]).await?;
         let names = names.map_err(Fault::damaged)?;
-        let tokens = AttributeTokens { names: &names, policies: &Policies::default() };
+        let tokens = IndexedAttributes { names: &names, policies: &Policies::default() };
         let mut set = user_document(record, Some(tokens), &Tail::default(), revision + 1);
         set.remove(ID);
         set.insert(EPOCH, versions.epoch);

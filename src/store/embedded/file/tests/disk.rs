@@ -1,4 +1,4 @@
-//! A disk that loses its power: of what was not synced, a random part survives.
+//! A disk that loses power: a random part of the unsynced writes survives.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use crate::store::embedded::file::{FileId, StagedOp};
+use crate::store::embedded::file::lock::FileId;
+use crate::store::embedded::file::store_file::StagedOp;
 
-/// The unit that a disk writes at once or not at all.
+/// The unit of an atomic write of the disk.
 const SECTOR: usize = 512;
 
 static DISKS: LazyLock<Mutex<HashMap<FileId, State>>> = LazyLock::new(Mutex::default);
@@ -17,14 +18,14 @@ fn disks() -> MutexGuard<'static, HashMap<FileId, State>> {
     DISKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The disk that one file is on, until this is dropped.
+/// The disk of one file, until this is dropped.
 pub struct Disk(FileId);
 
 /// When the power fails: at one of the next steps, from 0.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
     Never,
-    /// At this one.
+    /// At this step.
     Step(u64),
     /// At this one of the syncs.
     Sync(u64),
@@ -32,7 +33,7 @@ pub enum When {
 }
 
 struct State {
-    /// The content that is safe.
+    /// The content that survives.
     durable: Vec<u8>,
     /// The steps since the last sync.
     pending: Vec<StagedOp<'static>>,
@@ -40,13 +41,13 @@ struct State {
 }
 
 impl Disk {
-    /// The disk of a file whose content is safe.
+    /// The disk of a file whose content is durable.
     pub fn new(id: FileId, durable: Vec<u8>, when: When) -> Self {
         disks().insert(id, State { durable, pending: Vec::new(), when });
         Self(id)
     }
 
-    /// Changes when the power fails, unless it has failed already.
+    /// Changes when the power fails, unless it has failed.
     pub fn fail_at(&self, when: When) {
         if let Some(disk) = disks().get_mut(&self.0).filter(|disk| !disk.has_failed()) {
             disk.when = when;
@@ -57,8 +58,7 @@ impl Disk {
         disks()[&self.0].has_failed()
     }
 
-    /// Ends the power now, unless it has failed already. Returns what a file has when the power is
-    /// back.
+    /// Cuts the power now, unless it has failed. Returns the file's content once power is back.
     pub fn fail(&self, random: &mut Random) -> Vec<u8> {
         let mut disks = disks();
         let disk = disks.get_mut(&self.0).expect("a disk");
@@ -74,13 +74,13 @@ impl Drop for Disk {
 }
 
 thread_local! {
-    /// When the disk of the next file fails that this thread writes.
+    /// When power fails for the next file that this thread writes.
     static NEXT: Cell<Option<When>> = const { Cell::new(None) };
     /// That file.
     static ADOPTED: Cell<Option<FileId>> = const { Cell::new(None) };
 }
 
-/// The disk of the next file that this thread writes, which is new, until this is dropped.
+/// The disk of the next new file that this thread writes, until this is dropped.
 pub struct NextDisk;
 
 impl NextDisk {
@@ -89,8 +89,8 @@ impl NextDisk {
         Self
     }
 
-    /// Whether this content, and nothing else, is safe.
-    pub fn is_safe(&self, content: &[u8]) -> bool {
+    /// Whether the durable content is this, and no write is pending.
+    pub fn is_durable(&self, content: &[u8]) -> bool {
         let id = ADOPTED.get().expect("a file that was written");
         let disk = &disks()[&id];
         disk.durable == content && disk.pending.is_empty()
@@ -104,8 +104,8 @@ impl Drop for NextDisk {
     }
 }
 
-/// Takes a step of a file; an error where its disk has no power. The step at which the power fails
-/// may be done in part.
+/// Records a step of a file. Fails if its disk has no power. The step at which the power fails may
+/// take effect in part.
 pub(in super::super) fn record(id: FileId, step: &StagedOp<'_>) -> io::Result<()> {
     let mut disks = disks();
     if let Some(when) = NEXT.take() {
@@ -133,7 +133,7 @@ pub(in super::super) fn record(id: FileId, step: &StagedOp<'_>) -> io::Result<()
 }
 
 impl When {
-    /// The state after a step.
+    /// When the power fails, counted after a step.
     fn after(self, step: &StagedOp<'_>) -> Self {
         match (self, step) {
             (Self::Step(left), _) => left.checked_sub(1).map_or(Self::Past, Self::Step),
@@ -149,12 +149,12 @@ impl StagedOp<'_> {
     fn write_to(&self, content: &mut Vec<u8>) {
         match self {
             Self::Resize(length) => content.resize(*length as usize, 0),
-            Self::Write(at, data) => {
-                let (at, end) = (*at as usize, *at as usize + data.len());
+            Self::Write(offset, data) => {
+                let (start, end) = (*offset as usize, *offset as usize + data.len());
                 if content.len() < end {
                     content.resize(end, 0);
                 }
-                content[at..end].copy_from_slice(data);
+                content[start..end].copy_from_slice(data);
             }
             Self::Sync => {}
         }
@@ -184,7 +184,9 @@ impl State {
         for step in &self.pending {
             match (fate, step) {
                 (Fate::Lost, _) => {}
-                (Fate::Mixed, StagedOp::Write(at, data)) => tear(*at, data, &mut content, random),
+                (Fate::Mixed, StagedOp::Write(offset, data)) => {
+                    tear(*offset, data, &mut content, random)
+                }
                 (Fate::Mixed, _) if random.below(2) == 0 => {}
                 _ => step.write_to(&mut content),
             }
@@ -193,25 +195,25 @@ impl State {
     }
 }
 
-/// Writes all, nothing or a part: some of the sectors, or the bytes before or after one place.
-fn tear(at: u64, data: &[u8], content: &mut Vec<u8>, random: &mut Random) {
-    let mut keep = |from: usize, to: usize| {
-        let at = at + from as u64;
+/// Writes all, nothing or a part: some of the sectors, or the bytes before or after an offset.
+fn tear(offset: u64, data: &[u8], content: &mut Vec<u8>, random: &mut Random) {
+    let mut write = |from: usize, to: usize| {
+        let start = offset + from as u64;
         // A write does not show beyond a length that was lost.
-        let to = to.min((content.len() as u64).saturating_sub(at) as usize + from);
+        let to = to.min((content.len() as u64).saturating_sub(start) as usize + from);
         if from < to {
-            StagedOp::Write(at, Cow::Borrowed(&data[from..to])).write_to(content);
+            StagedOp::Write(start, Cow::Borrowed(&data[from..to])).write_to(content);
         }
     };
     let cut = random.below(data.len() + 1);
     match random.below(6) {
         0 => {}
-        1 | 2 => keep(0, data.len()),
-        3 => keep(0, cut),
-        4 => keep(cut, data.len()),
+        1 | 2 => write(0, data.len()),
+        3 => write(0, cut),
+        4 => write(cut, data.len()),
         _ => {
             for sector in (0..data.len()).step_by(SECTOR).filter(|_| random.below(2) == 0) {
-                keep(sector, (sector + SECTOR).min(data.len()));
+                write(sector, (sector + SECTOR).min(data.len()));
             }
         }
     }

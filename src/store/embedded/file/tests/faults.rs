@@ -1,11 +1,11 @@
-//! Disks that fail or hang: which steps of which file, counted from now.
+//! Disks that fail or hang at given steps of a file.
 
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::FileId;
+use crate::store::embedded::file::lock::FileId;
 
 /// The faults that are injected into the steps of a file.
 struct Plan {
@@ -25,13 +25,13 @@ fn plans() -> MutexGuard<'static, HashMap<FileId, Plan>> {
 pub struct Failing(FileId);
 
 impl Failing {
-    /// Has the steps of a file fail whose numbers, from 0, are in `steps`.
+    /// Fails the steps of a file with these numbers, counted from 0.
     pub fn new(id: FileId, steps: Range<u64>) -> Self {
         plans().insert(id, Plan { taken: 0, failing: steps, hangs: false });
         Self(id)
     }
 
-    /// Has every step of a file wait until this is dropped.
+    /// Blocks every step of a file until this is dropped.
     pub fn hanging(id: FileId) -> Self {
         plans().insert(id, Plan { taken: 0, failing: 0..0, hangs: true });
         Self(id)
@@ -50,7 +50,7 @@ impl Drop for Failing {
     }
 }
 
-/// Takes the next step of a file: an error if it is to fail.
+/// Counts a step of a file. Fails if the plan says so.
 pub fn strike(id: FileId) -> io::Result<()> {
     let mut plans = plans();
     let Some(plan) = plans.get_mut(&id) else { return Ok(()) };

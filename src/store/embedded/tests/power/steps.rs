@@ -6,7 +6,7 @@ use crate::directory::ConflictPolicy::{PrimaryWins, SecondaryWins};
 
 /// Milliseconds of a day and an hour.
 const DAY_AND_HOUR: i64 = 25 * 3_600_000;
-/// The users that steps are about: the first ones of a run.
+/// The number of users that steps concern: the first ones of a run.
 const USERS: usize = 40;
 
 /// A step of any kind.

@@ -1,0 +1,35 @@
+//! The embedded store: one folder on one machine, no server to install. Reads run on the caller's
+//! thread, on the last durable snapshot; one thread writes, and one sync covers all mutations that
+//! waited for it.
+
+mod error;
+mod file;
+mod history;
+mod inbox;
+mod job;
+mod last_seen;
+mod lookup;
+mod measure;
+mod mutation;
+mod open;
+mod options;
+mod queue;
+mod reads;
+mod requests;
+mod schema;
+mod search;
+mod setup;
+mod store;
+#[cfg(test)]
+mod tests;
+mod usage;
+mod version;
+
+pub use error::OpenError;
+pub use measure::{SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
+pub use options::Options;
+pub use setup::integrity::IntegritySession;
+pub use setup::restore::restore;
+pub use setup::status::{Status, confirm_clock, status};
+pub use setup::upgrade::{upgrade, upgrade_to};
+pub use store::Embedded;

@@ -1,0 +1,6 @@
+//! The histories of users and tenants: how events are written, read, followed and removed.
+
+pub mod feed;
+pub mod journal;
+pub mod read;
+pub mod shorten;

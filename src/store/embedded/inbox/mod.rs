@@ -1,0 +1,4 @@
+//! The inboxes of users.
+
+pub mod inboxes;
+pub mod store;

@@ -1,0 +1,5 @@
+//! Look-ups and lists on a snapshot.
+
+pub mod export;
+pub mod scan;
+pub mod snapshot;
