@@ -1,17 +1,12 @@
-//! Generates the messages and stubs of the API from `proto/`, without an installed protoc.
+//! Generates the server stubs of the services from `proto/`.
 
 use std::error::Error;
-use std::fs;
-use std::path::PathBuf;
 
-use prost_build::Config;
-
-const PROTOS: [&str; 5] = [
+const SERVICES: [&str; 4] = [
     "polynym/v1/admin_service.proto",
     "polynym/v1/directory_service.proto",
     "polynym/v1/inbox_service.proto",
     "polynym/v1/registry_service.proto",
-    "google/rpc/error_details.proto",
 ];
 
 /// The responses that carry stored users. The server stubs use these types instead of the messages;
@@ -27,26 +22,13 @@ const RAW_RESPONSES: [(&str, &str); 6] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let descriptors = protox::compile(PROTOS, ["proto"])?;
-    let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
-    Config::new().btree_map(["."]).compile_fds(descriptors.clone())?;
-
-    for folder in ["client", "server"] {
-        let folder_path = out.join(folder);
-        fs::create_dir_all(&folder_path)?;
-        let mut builder = tonic_prost_build::configure()
-            .build_client(folder == "client")
-            .build_server(folder == "server")
-            .out_dir(folder_path)
-            .extern_path(".polynym.v1", "crate::proto::v1")
-            .extern_path(".google.rpc", "crate::proto::google::rpc");
-        if folder == "server" {
-            for (message, path) in RAW_RESPONSES {
-                builder = builder.extern_path(message, path);
-            }
-        }
-        builder.compile_fds(descriptors.clone())?;
-    }
+    let builder = tonic_prost_build::configure()
+        .build_client(false)
+        .extern_path(".polynym.v1", "::polynym_proto::v1")
+        .extern_path(".google.rpc", "::polynym_proto::google::rpc");
+    RAW_RESPONSES
+        .iter()
+        .fold(builder, |builder, (message, path)| builder.extern_path(message, path))
+        .compile_fds(protox::compile(SERVICES, ["proto"])?)?;
     Ok(())
 }

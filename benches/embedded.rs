@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Consistency, LookUps, Mutation, Mutations, NewIdentity, NewUser, Tenant, Timestamp, UserChange,
     Value, View,
 };
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::store::embedded::{Embedded, Options};
+use polynym_embedded::{Embedded, Options};
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
 fn identifiers(n: u64) -> [Identifier; 3] {
     let (email, handle, subject) =

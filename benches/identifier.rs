@@ -1,7 +1,7 @@
 //! The time of one normalisation of each kind, and of the identity key.
 
 use divan::{Bencher, black_box};
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, warm_up};
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier, warm_up};
 
 fn main() {
     warm_up();

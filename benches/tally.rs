@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use divan::{Bencher, black_box};
-use polynym::access::{Call, Caller, Metric};
+use polynym_access::{Call, Caller, Metric};
 
 fn main() {
     divan::main();

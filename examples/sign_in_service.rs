@@ -9,10 +9,10 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use polynym::client::directory_service_client::DirectoryServiceClient;
-use polynym::client::registry_service_client::RegistryServiceClient;
-use polynym::proto::v1::identifier::Kind;
-use polynym::proto::v1::{CreateUserRequest, Identifier, Identity, ResolveIdentityRequest, User};
+use polynym_client::directory_service_client::DirectoryServiceClient;
+use polynym_client::registry_service_client::RegistryServiceClient;
+use polynym_proto::v1::identifier::Kind;
+use polynym_proto::v1::{CreateUserRequest, Identifier, Identity, ResolveIdentityRequest, User};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::transport::{Channel, Endpoint};

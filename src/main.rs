@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
-use polynym::cli::{self, Arguments, Failure};
+use polynym_cli::{self as cli, Arguments, Failure};
 
 /// Threads allocate and free pages of the cache for each other: the system's allocator would retain
 /// as much memory again.

@@ -1,23 +1,21 @@
 //! Made-up users for trials. Their ids and times are fixed, so that the documentation can show a
 //! server's answers.
 
-pub mod generated;
-mod names;
 mod people;
 
 use locality_uuid::{Generator, LocalityId, Mode};
 
-use crate::directory::error::Error;
-use crate::directory::model::attribute::Value;
-use crate::directory::model::new_user::{NewIdentity, NewUser};
-use crate::directory::model::policies::PolicyUpdate;
-use crate::directory::model::tenant::Tenant;
-use crate::directory::model::timestamp::Timestamp;
-use crate::directory::model::user::Verification;
-use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
-use crate::directory::stores::{Backend, Consistency, View};
-use crate::identifier::{Kind, RawIdentifier, Rules};
 use people::{PEOPLE, Person};
+use polynym_directory::error::Error;
+use polynym_directory::model::attribute::Value;
+use polynym_directory::model::new_user::{NewIdentity, NewUser};
+use polynym_directory::model::policies::PolicyUpdate;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::model::user::Verification;
+use polynym_directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
+use polynym_directory::stores::{Backend, Consistency, View};
+use polynym_identifier::{Kind, RawIdentifier, Rules};
 
 /// The time of the first registration: 2026-01-05T09:00:00Z. The others follow, one per hour.
 const START_MILLIS: i64 = 1_767_603_600_000;
@@ -28,8 +26,8 @@ const HOUR_MILLIS: i64 = 3_600_000;
 /// of their identifiers.
 ///
 /// # Errors
-/// Those of [`LookUps::get`](crate::directory::LookUps::get) and
-/// [`Mutations::mutate`](crate::directory::Mutations::mutate).
+/// Those of [`LookUps::get`](polynym_directory::LookUps::get) and
+/// [`Mutations::mutate`](polynym_directory::Mutations::mutate).
 pub async fn load(store: &Backend) -> Result<(usize, usize), Error> {
     let stored = store.reads.rules(Consistency::Latest).await?;
     let all = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;

@@ -5,13 +5,13 @@ mod verify;
 
 use std::path::Path;
 
-use polynym::cli::Failure;
-use polynym::cli::output;
-use polynym::cli::store::{Init, Restore, Store, Upgrade};
-use polynym::config::{self, StoreChoice};
-use polynym::store::embedded::{self, Embedded};
-use polynym::store::mongo::{self, InitOptions};
 use polynym::telemetry;
+use polynym_cli::Failure;
+use polynym_cli::config::{self, StoreChoice};
+use polynym_cli::output;
+use polynym_cli::store::{Init, Restore, Store, Upgrade};
+use polynym_embedded::{self as embedded, Embedded};
+use polynym_mongodb::{self as mongo, InitOptions};
 use tokio::runtime::Builder;
 
 /// Runs one of the commands.

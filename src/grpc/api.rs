@@ -6,13 +6,13 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tonic::Status;
 
 use super::authorization::permitted_tenant;
-use crate::access::Call;
-use crate::directory::error::Error;
-use crate::directory::model::tenant::Tenant;
-use crate::directory::service::Directory;
-use crate::directory::service::context::{MutationCall, RequestContext};
-use crate::transport::protocol;
-use crate::transport::rich_status::internal;
+use polynym_access::Call;
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::service::Directory;
+use polynym_directory::service::context::{MutationCall, RequestContext};
+use polynym_transport::protocol;
+use polynym_transport::rich_status::internal;
 
 /// The maximum number of concurrent batches: each may hold a full answer in memory until it is
 /// sent.

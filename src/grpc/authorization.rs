@@ -7,10 +7,10 @@ use tonic::{Code, Request, Status};
 
 use super::methods::{Requirement, Target};
 use super::status::status;
-use crate::access::{Access, Call, Role};
-use crate::directory::model::tenant::Tenant;
-use crate::transport::rich_status::{internal, plain};
-use crate::transport::routes::{Refusal, Target as _};
+use polynym_access::{Access, Call, Role};
+use polynym_directory::model::tenant::Tenant;
+use polynym_transport::rich_status::{internal, plain};
+use polynym_transport::routes::{Refusal, Target as _};
 
 /// Checks the credential and the role, and adds the call to the request's extensions. `names` are
 /// those of the client's certificate.

@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
-use crate::directory::encoded::encode::{
+use polynym_directory::encoded::encode::{
     identifier_message, identity_message, user_message, value_message,
 };
-use crate::directory::encoded::event::read_event_type;
-use crate::directory::error::{Error, Invalid};
-use crate::directory::model::attribute::Value;
-use crate::directory::model::event::EventKind;
-use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
-use crate::directory::model::timestamp::Timestamp;
-use crate::directory::model::user::Verification;
-use crate::directory::search::Lead;
-use crate::directory::service::history::tenant_history::TenantHistoryRequest;
-use crate::directory::service::history::user_history::HistoryRequest;
-use crate::directory::service::lookup::read::UserRef;
-use crate::directory::service::mutate::write::RawIdentity;
-use crate::directory::service::search::Plan;
-use crate::directory::service::watch::WatchRequest;
-use crate::directory::stores::Consistency;
-use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
-use crate::proto::v1;
-use crate::proto::v1::{attribute_value, identifier, normalize_identity_response};
+use polynym_directory::encoded::event::read_event_type;
+use polynym_directory::error::{Error, Invalid};
+use polynym_directory::model::attribute::Value;
+use polynym_directory::model::event::EventKind;
+use polynym_directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::model::user::Verification;
+use polynym_directory::search::Lead;
+use polynym_directory::service::history::tenant_history::TenantHistoryRequest;
+use polynym_directory::service::history::user_history::HistoryRequest;
+use polynym_directory::service::lookup::read::UserRef;
+use polynym_directory::service::mutate::write::RawIdentity;
+use polynym_directory::service::search::Plan;
+use polynym_directory::service::watch::WatchRequest;
+use polynym_directory::stores::Consistency;
+use polynym_identifier::{Change, IdentityKey, Normalization, RawIdentifier};
+use polynym_proto::v1;
+use polynym_proto::v1::{attribute_value, identifier, normalize_identity_response};
 
 /// The identifier of a request, if it has one.
 pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {

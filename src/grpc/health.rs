@@ -15,8 +15,8 @@ use super::stubs::admin_service_server::SERVICE_NAME as ADMIN;
 use super::stubs::directory_service_server::SERVICE_NAME as DIRECTORY;
 use super::stubs::inbox_service_server::SERVICE_NAME as INBOX;
 use super::stubs::registry_service_server::SERVICE_NAME as REGISTRY;
-use crate::directory::service::Directory;
-use crate::transport::protocol;
+use polynym_directory::service::Directory;
+use polynym_transport::protocol;
 
 /// The services whose health is reported. The empty name means the whole server.
 const SERVICES: [&str; 5] = ["", DIRECTORY, REGISTRY, INBOX, ADMIN];

@@ -1,8 +1,8 @@
 //! The methods that are served, with the roles that they require. Only listed methods can be
 //! called.
 
-use crate::access::Role;
-use crate::transport::routes::{self, PermitKind};
+use polynym_access::Role;
+use polynym_transport::routes::{self, PermitKind};
 
 /// The maximum request of DirectoryService and InboxService: a full batch.
 const MAX_BATCH_BYTES: usize = 1 << 20;
@@ -204,8 +204,8 @@ mod tests {
     use prost_reflect::DescriptorPool;
 
     use super::*;
-    use crate::proto::DESCRIPTORS;
-    use crate::transport::routes::Target as _;
+    use polynym_proto::DESCRIPTORS;
+    use polynym_transport::routes::Target as _;
 
     #[test]
     fn every_method_of_the_api_is_listed_with_the_role_of_its_service() {

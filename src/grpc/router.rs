@@ -21,12 +21,12 @@ use super::stubs::admin_service_server::AdminServiceServer;
 use super::stubs::directory_service_server::DirectoryServiceServer;
 use super::stubs::inbox_service_server::InboxServiceServer;
 use super::stubs::registry_service_server::RegistryServiceServer;
-use crate::access::{Access, Call, Caller};
-use crate::directory::service::Directory;
-use crate::proto::DESCRIPTORS;
-use crate::transport::protocol;
-use crate::transport::request_body::{PREFIX, RequestBody};
-use crate::transport::routes::{Refusal, Routes};
+use polynym_access::{Access, Call, Caller};
+use polynym_directory::service::Directory;
+use polynym_proto::DESCRIPTORS;
+use polynym_transport::protocol;
+use polynym_transport::request_body::{PREFIX, RequestBody};
+use polynym_transport::routes::{Refusal, Routes};
 
 type BoxedService = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
 

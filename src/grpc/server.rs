@@ -10,10 +10,10 @@ use super::directory_service::watch::show_metrics;
 use super::health;
 use super::router::Router;
 use super::usage_writer::UsageWriter;
-use crate::access::Access;
-use crate::directory::service::Directory;
-use crate::transport;
-use crate::transport::{Listener, Options};
+use polynym_access::Access;
+use polynym_directory::service::Directory;
+use polynym_transport as transport;
+use polynym_transport::{Listener, Options};
 
 /// Serves the API on `listener` to the callers of `access` until `shutdown` completes. Then health
 /// reports NOT_SERVING, new calls are refused, and calls in flight may finish within

@@ -5,9 +5,9 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
-use crate::directory::error::{Error, Invalid};
-use crate::transport::log_throttle::LogThrottle;
-use crate::transport::rich_status::{detailed, info, internal, retry};
+use polynym_directory::error::{Error, Invalid};
+use polynym_transport::log_throttle::LogThrottle;
+use polynym_transport::rich_status::{detailed, info, internal, retry};
 
 /// The bytes of names that a status lists. They are in its message and its details: clients refuse
 /// headers over 8 KiB.

@@ -9,4 +9,4 @@
     reason = "generated code"
 )]
 
-include!(concat!(env!("OUT_DIR"), "/server/polynym.v1.rs"));
+tonic::include_proto!("polynym.v1");

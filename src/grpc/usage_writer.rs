@@ -8,12 +8,12 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use tokio::time::{sleep, timeout};
 
-use crate::access::Access;
-use crate::directory::clock::Now;
-use crate::directory::error::Error;
-use crate::directory::model::tenant::Tenant;
-use crate::directory::service::Directory;
-use crate::directory::stores::{Resolution, UsageBatch, UsageCount};
+use polynym_access::Access;
+use polynym_directory::clock::Now;
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::service::Directory;
+use polynym_directory::stores::{Resolution, UsageBatch, UsageCount};
 
 /// The interval between two writes. It divides a minute, so that the counts since the last write
 /// belong to one minute.

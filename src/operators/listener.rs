@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::pages::Pages;
-use crate::transport::{Listener, Tls, UnauthenticatedConnections};
+use polynym_transport::{Listener, Tls, UnauthenticatedConnections};
 
 /// The maximum connections. A further one closes the oldest, so that no client can lock out others.
 const MAX_CONNECTIONS: usize = 64;

@@ -12,9 +12,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::access::{Access, Role};
-use crate::directory::Directory;
 use crate::telemetry::Metrics;
+use polynym_access::{Access, Role};
+use polynym_directory::Directory;
 
 /// The timeout of the store's check.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);

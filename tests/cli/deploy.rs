@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Parser;
-use polynym::cli;
-use polynym::config::{LogFormat, Serve, StoreChoice};
+use polynym_cli as cli;
+use polynym_cli::config::{LogFormat, Serve, StoreChoice};
 
 /// The highest exposure of the unit by `systemd-analyze security`, in tenths.
 const EXPOSURE: &str = "15";

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::process::Stdio;
 
-use polynym::sample::generated::SampleUsers;
+use polynym_cli::sample::generated::SampleUsers;
 use serde_json::Value;
 
 use super::{assert_fails, err, json, out};

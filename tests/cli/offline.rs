@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 
 use clap::{CommandFactory, Parser};
-use polynym::cli::{Arguments, Command};
+use polynym_cli::{Arguments, Command};
 
 use super::{assert_fails, err, json, out};
 use crate::server::polynym;
@@ -51,7 +51,7 @@ fn configuration_defaults_equal_those_of_the_modules() {
     let command = Arguments::try_parse_from(["polynym", "serve"]).unwrap().command;
     let Command::Serve(flags) = command else { panic!("serve") };
     let serve = flags.load().unwrap();
-    let options = polynym::transport::Options::default();
+    let options = polynym_transport::Options::default();
     assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
     assert_eq!(
         (serve.max_calls, serve.max_connections),
@@ -60,12 +60,12 @@ fn configuration_defaults_equal_those_of_the_modules() {
     assert_eq!(serve.connection_age, options.connection_age);
     assert_eq!(serve.connection_idle, options.connection_idle);
 
-    let limits = polynym::directory::Limits::default();
+    let limits = polynym_directory::Limits::default();
     let configured =
         (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
     assert_eq!(configured, (limits.batch, limits.identities, limits.attributes, limits.bytes));
     assert_eq!((serve.max_holds, serve.max_merged), (limits.holds, limits.merged));
-    assert_eq!(serve.cache_bytes, polynym::store::embedded::Options::default().cache_bytes);
+    assert_eq!(serve.cache_bytes, polynym_embedded::Options::default().cache_bytes);
 }
 
 #[test]

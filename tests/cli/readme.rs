@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use clap::CommandFactory;
-use polynym::cli;
+use polynym_cli as cli;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tonic::transport::Endpoint;

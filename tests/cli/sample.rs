@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Mutation, NewIdentity, NewUser, Tenant, Timestamp, UserChange};
-use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::sample;
-use polynym::store::embedded::{Embedded, Options};
+use polynym_directory::{Mutation, NewIdentity, NewUser, Tenant, Timestamp, UserChange};
+use polynym_embedded::{Embedded, Options};
+use polynym_identifier::{Identifier, RawIdentifier};
 
 /// Returns a mutation that registers the handle of a sample user for another user.
 fn squatter() -> Mutation {

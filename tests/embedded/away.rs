@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Backend, Error, UserChange};
+use polynym_directory::{Backend, Error, UserChange};
 use tempfile::TempDir;
 
 use super::support::users;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym::directory::{Backend, Consistency, UserChange, View};
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::store::embedded::Options;
+use polynym_directory::{Backend, Consistency, UserChange, View};
+use polynym_embedded::Options;
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
 use super::Folder;
 use super::support::users;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use conformance::StoreFactory;
 use locality_uuid::{Generator, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Directory, DuplicateOptions, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User,
 };
-use polynym::identifier::RawIdentifier;
-use polynym::store::embedded::Options;
+use polynym_embedded::Options;
+use polynym_identifier::RawIdentifier;
 
 use super::Folder;
 use super::support::users;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym::directory::{Mutations, Timestamp};
-use polynym::store::embedded::{Embedded, Options};
+use polynym_directory::{Mutations, Timestamp};
+use polynym_embedded::{Embedded, Options};
 use redb::{ReadableDatabase, TableDefinition};
 
 use super::{Folder, database, open};

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use polynym::directory::Mutations;
+use polynym_directory::Mutations;
 
 use super::support::users;
 use super::{FILE, open};

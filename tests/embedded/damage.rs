@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 
-use polynym::directory::{Error, Mutations, Reads, UserChange};
-use polynym::store::embedded::OpenError;
+use polynym_directory::{Error, Mutations, Reads, UserChange};
+use polynym_embedded::OpenError;
 use tokio::runtime::Runtime;
 
 use super::support::users;

@@ -9,12 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Backend, Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
     LookUps, NewUser, Reads, Resolved, StoredRules, Tenant, UserChange, View,
 };
-use polynym::identifier::IdentityKey;
-use polynym::store::embedded::Options;
+use polynym_embedded::Options;
+use polynym_identifier::IdentityKey;
 
 use super::Folder;
 use super::support::users::{self, email, identity, mutation};

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use polynym::directory::Mutations;
-use polynym::store::embedded::OpenError;
+use polynym_directory::Mutations;
+use polynym_embedded::OpenError;
 use redb::{Database, TableDefinition};
 
 use super::support::users;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1::{self, attribute_value::Kind};
+use polynym_proto::v1::{self, attribute_value::Kind};
 use tempfile::{NamedTempFile, TempDir};
 use tokio::task::JoinSet;
 use tonic::transport::Channel;

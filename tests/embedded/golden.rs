@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use polynym::identifier::Rules;
-use polynym::store::embedded::{Embedded, IntegritySession, Options, upgrade_to};
+use polynym_embedded::{Embedded, IntegritySession, Options, upgrade_to};
+use polynym_identifier::Rules;
 use redb::{
     Database, Key, ReadableDatabase, ReadableTable, TableDefinition, TableError, TableHandle, Value,
 };

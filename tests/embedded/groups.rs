@@ -1,9 +1,9 @@
 //! Group commit: mutations that share a sync have the same outcomes as single ones.
 
 use conformance::StoreFactory;
-use polynym::directory::{Backend, Error, Outcome, Update, UserChange};
-use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::store::embedded::Options;
+use polynym_directory::{Backend, Error, Outcome, Update, UserChange};
+use polynym_embedded::Options;
+use polynym_identifier::{Identifier, RawIdentifier};
 
 use super::Folder;
 use super::support::users;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use polynym::directory::Mutations;
-use polynym::directory::stores::{Delivery, Inboxes};
-use polynym::store::embedded::{self, Embedded};
+use polynym_directory::Mutations;
+use polynym_directory::stores::{Delivery, Inboxes};
+use polynym_embedded::{self as embedded, Embedded};
 
 use crate::support::scenarios::deliveries::{START, delivery};
 use crate::support::users;

@@ -33,8 +33,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
-use polynym::directory::Backend;
-use polynym::store::embedded::{Embedded, Options};
+use polynym_directory::Backend;
+use polynym_embedded::{Embedded, Options};
 use tempfile::TempDir;
 
 use support::database;
@@ -67,7 +67,7 @@ impl StoreFactory for Folder {
 }
 
 /// Opens a store with a small cache, so that reads go to the file.
-fn open(folder: &Path) -> Result<Embedded, polynym::store::embedded::OpenError> {
+fn open(folder: &Path) -> Result<Embedded, polynym_embedded::OpenError> {
     Embedded::open(folder, Options { cache_bytes: 1 << 20, ..Options::default() })
 }
 

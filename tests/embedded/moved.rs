@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Error, Mutations, Reads};
-use polynym::store::embedded::{Embedded, OpenError};
+use polynym_directory::{Error, Mutations, Reads};
+use polynym_embedded::{Embedded, OpenError};
 use tempfile::TempDir;
 
 use super::support::users;

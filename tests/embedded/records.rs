@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::Mutations;
+use polynym_directory::Mutations;
 use redb::TableDefinition;
 
 use super::{database, open};

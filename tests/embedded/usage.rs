@@ -1,8 +1,8 @@
 //! Counters of calls in the embedded store.
 
-use polynym::directory::Timestamp;
-use polynym::directory::stores::{Resolution, UsageBatch};
-use polynym::store::embedded::{self, Embedded};
+use polynym_directory::Timestamp;
+use polynym_directory::stores::{Resolution, UsageBatch};
+use polynym_embedded::{self as embedded, Embedded};
 use tempfile::TempDir;
 
 use crate::support::scenarios::counters::{DAY, add, batch, counters, server};

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use polynym::directory::{
+use polynym_directory::{
     LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, Reads, TenantChange, UserChange,
     View,
 };
-use polynym::identifier::{Identifier, Kind, RawIdentifier};
-use polynym::store::embedded::{Embedded, OpenError, Options, status, upgrade_to};
+use polynym_embedded::{Embedded, OpenError, Options, status, upgrade_to};
+use polynym_identifier::{Identifier, Kind, RawIdentifier};
 use redb::{ReadableDatabase, TableDefinition};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
 };
-use polynym::identifier::IdentityKey;
-use polynym::store::lookup_cache::Cached;
-use polynym::store::mongo::{Mongo, Options};
+use polynym_identifier::IdentityKey;
+use polynym_layers::lookup_cache::Cached;
+use polynym_mongodb::{Mongo, Options};
 
 use crate::audit::State;
 use crate::caller::{Caller, Direct, Lagging};

@@ -10,9 +10,9 @@ use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Document, doc, spec::BinarySubtype};
 use mongodb::options::ReadConcern;
-use polynym::directory::{EncodedUser, State as Life};
-use polynym::store::integrity::{Finding, Observer, verify};
-use polynym::store::mongo::{IntegritySession, Supported};
+use polynym_directory::{EncodedUser, State as Life};
+use polynym_mongodb::{IntegritySession, Supported};
+use polynym_store_common::integrity::{Finding, Observer, verify};
 use tokio::time::sleep;
 
 use crate::caller::{Call, Caller, Names, Reply, listed, name, number};

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Backend, ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits,
     Mutation, NewUser, State, Tenant, Timestamp, User, UserChange, View,
 };
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::proto::v1;
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
+use polynym_proto::v1;
 use tokio::time::sleep;
 use tonic::Status;
 use tonic_types::StatusExt;

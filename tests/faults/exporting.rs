@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
-use polynym::directory::{Mutations, NewUser, Search, Tenant, UserChange, Value};
-use polynym::proto::v1;
-use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+use polynym_directory::{Mutations, NewUser, Search, Tenant, UserChange, Value};
+use polynym_mongodb::{InitOptions, Mongo, Options, init};
+use polynym_proto::v1;
 use tokio::time::sleep;
 
 use crate::calls::Client;
@@ -22,7 +22,7 @@ async fn remember(set: &OwnSet, seconds: i32) {
     set.members[0].admin(window).await.unwrap();
 }
 
-fn creation(n: usize, texts: usize) -> polynym::directory::Mutation {
+fn creation(n: usize, texts: usize) -> polynym_directory::Mutation {
     let text = |t| (format!("text {t}"), Value::String("x".repeat(4_096)));
     let attributes = (0..texts).map(text).collect();
     let new = NewUser { attributes, ..NewUser::default() };

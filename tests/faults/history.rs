@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::Consistency;
-use polynym::store::embedded::{self, Embedded};
-use polynym::store::mongo::Options;
+use polynym_directory::Consistency;
+use polynym_embedded::{self as embedded, Embedded};
+use polynym_mongodb::Options;
 
 use crate::audit::{State, no_transaction};
 use crate::caller::{Caller, Direct};

@@ -8,12 +8,10 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym::directory::search::Filter;
-use polynym::directory::{
-    Backend, Error, Mutation, NewUser, Tenant, User, UserChange, Value, View,
-};
-use polynym::identifier::Rules;
-use polynym::store::mongo::Options;
+use polynym_directory::search::Filter;
+use polynym_directory::{Backend, Error, Mutation, NewUser, Tenant, User, UserChange, Value, View};
+use polynym_identifier::Rules;
+use polynym_mongodb::Options;
 
 use crate::place::{OwnSet, PATIENCE, cluster, fresh, open, prepare, prepare_sharded};
 use crate::users;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use mongodb::bson::Binary;
 use mongodb::bson::{Bson, doc, spec::BinarySubtype};
-use polynym::directory::Backend;
-use polynym::store::coalesce::{self, Coalesced};
-use polynym::store::mongo::{Mongo, Options};
+use polynym_directory::Backend;
+use polynym_layers::coalesce::{self, Coalesced};
+use polynym_mongodb::{Mongo, Options};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use crate::caller::key;
@@ -158,7 +158,9 @@ pub async fn open(uri: &str, options: Options, coalesce: bool) -> Backend {
         return misled;
     }
     let options = coalesce::Options::default();
-    misled.layered(|inner| Coalesced::new(inner, options).with_short_timeout(store.with_short_timeout()))
+    misled.layered(|inner| {
+        Coalesced::new(inner, options).with_short_timeout(store.with_short_timeout())
+    })
 }
 
 /// Prints a line, even if the test passes.

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, spec::BinarySubtype};
-use polynym::directory::search::{Filter, Lead, Position, parse_order_by};
-use polynym::directory::{Backend, NewUser, Tenant, Update, User, UserChange, Value, View};
-use polynym::identifier::Rules;
-use polynym::store::mongo::Options;
+use polynym_directory::search::{Filter, Lead, Position, parse_order_by};
+use polynym_directory::{Backend, NewUser, Tenant, Update, User, UserChange, Value, View};
+use polynym_identifier::Rules;
+use polynym_mongodb::Options;
 use tokio::time::{Instant, sleep};
 
 use crate::place::{cluster, fresh, open, prepare_sharded, print_line};
@@ -32,7 +32,7 @@ fn attributes(n: usize) -> [(String, Value); 3] {
     ]
 }
 
-fn creation(n: usize) -> polynym::directory::Mutation {
+fn creation(n: usize) -> polynym_directory::Mutation {
     let attributes = attributes(n).into();
     let display_name = format!("user {:02}", n % 40);
     let new = NewUser { attributes, display_name, ..NewUser::default() };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Bson, doc};
-use polynym::directory::Consistency;
-use polynym::store::mongo::Options;
+use polynym_directory::Consistency;
+use polynym_mongodb::Options;
 use tokio::time::sleep;
 
 use crate::audit::{State, no_transaction};

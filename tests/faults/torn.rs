@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Backend, Consistency, Error, ItemError, View};
-use polynym::store::mongo::Options;
+use polynym_directory::{Backend, Consistency, Error, ItemError, View};
+use polynym_mongodb::Options;
 use tokio::task::spawn_blocking;
 
 use crate::audit::{State, all};

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tonic::Code;

@@ -1,6 +1,6 @@
 //! Accounts at other providers: issuers and display names.
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::{Code, Status};
 
 use super::{fresh, user};

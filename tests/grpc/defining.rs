@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use polynym::directory::Clock;
-use polynym::proto::v1;
+use polynym_directory::Clock;
+use polynym_proto::v1;
 use prost_types::FieldMask;
 use tonic::Code;
 

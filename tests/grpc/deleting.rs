@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use polynym::directory::Clock;
-use polynym::proto::v1;
+use polynym_directory::Clock;
+use polynym_proto::v1;
 use tonic::{Code, Status};
 
 use super::{JOE, fresh, fresh_with_clock, store_in, user};

@@ -1,6 +1,6 @@
 //! Users who probably are the same person, as found over gRPC.
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::{Code, Status};
 use v1::DuplicateReason::{IdentityInAttribute, SameMailbox, SameName};
 use v1::find_duplicates_response::{Pair, Progress};

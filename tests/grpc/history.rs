@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use polynym::proto::v1;
-use polynym::proto::v1::event::Change;
-use polynym::proto::v1::list_history_request::User;
+use polynym_proto::v1;
+use polynym_proto::v1::event::Change;
+use polynym_proto::v1::list_history_request::User;
 use prost_types::Timestamp;
 use tonic::{Code, Status};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::Code;
 use v1::attribute_value::Kind;
 

@@ -25,8 +25,8 @@ mod watching;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use polynym::directory::Clock;
-use polynym::proto::v1;
+use polynym_directory::Clock;
+use polynym_proto::v1;
 use tempfile::TempDir;
 use tonic::{Code, Request};
 

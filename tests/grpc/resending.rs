@@ -1,7 +1,7 @@
 //! Idempotency of every mutation of the API: a repeated request_id, with or without an etag,
 //! returns the first answer and changes nothing. A dry run stores no idempotency key.
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use prost_types::FieldMask;
 use tonic::{Code, Status};
 

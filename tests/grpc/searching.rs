@@ -1,6 +1,6 @@
 //! Searches over gRPC.
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use prost_types::FieldMask;
 use tonic::{Code, Status};
 

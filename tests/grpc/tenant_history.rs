@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use polynym::proto::v1;
-use polynym::proto::v1::tenant_event::Change;
+use polynym_proto::v1;
+use polynym_proto::v1::tenant_event::Change;
 use tonic::Code;
 
 use super::{fresh, fresh_with_clock, user};

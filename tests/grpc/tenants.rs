@@ -1,6 +1,6 @@
 //! Tenants and their policies, as answered over gRPC.
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use prost_types::{Duration, FieldMask};
 use tonic::{Code, Status};
 

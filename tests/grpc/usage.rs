@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::Code;
 
 use crate::support::calls::Client;

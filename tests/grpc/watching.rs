@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::Code;
 
 use super::{Fresh, fresh, store_in, user};

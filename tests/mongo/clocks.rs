@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym::store::coalesce::Coalesced;
+use polynym_layers::coalesce::Coalesced;
 use serde_json::Value;
 use tokio::time::sleep;
 

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use polynym::identifier::Rules;
-use polynym::store::mongo::{
-    InitOptions, IntegritySession, Mongo, Options, Supported, init, upgrade_to,
-};
+use polynym_identifier::Rules;
+use polynym_mongodb::{InitOptions, IntegritySession, Mongo, Options, Supported, init, upgrade_to};
 
 use super::servers;
 use super::support::golden::{

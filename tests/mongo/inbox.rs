@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use locality_uuid::{Generator, Mode};
-use polynym::directory::stores::Inboxes;
-use polynym::store::mongo::{self, InitOptions, Mongo, init};
+use polynym_directory::stores::Inboxes;
+use polynym_mongodb::{self as mongo, InitOptions, Mongo, init};
 
 use crate::servers;
 use crate::support::scenarios::deliveries::{START, delivery};

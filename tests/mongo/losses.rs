@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{Error, Mutations};
-use polynym::store::mongo::Mongo;
+use polynym_directory::{Error, Mutations};
+use polynym_mongodb::Mongo;
 use tokio::task::JoinHandle;
 
 use super::servers::{Databases, Layout, ReplicaSet, Side, Signal};

@@ -36,8 +36,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
-use polynym::directory::Backend;
-use polynym::store::coalesce::Coalesced;
+use polynym_directory::Backend;
+use polynym_layers::coalesce::Coalesced;
 use servers::{Databases, InDatabase};
 use testkit::{self as support, calls, mongo as servers, scrape, server, status, users};
 

@@ -1,7 +1,7 @@
 //! Databases that are not opened as a store, and the errors.
 
 use mongodb::bson::{Document, doc};
-use polynym::store::mongo::{Mongo, OpenError, Options};
+use polynym_mongodb::{Mongo, OpenError, Options};
 
 use super::servers::{self, Databases, Process};
 

@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Document, doc};
-use polynym::directory::{
+use polynym_directory::{
     Backend, Directory, Error, Limits, Mutations, PolicyUpdate, Tenant, Timestamp, UserChange,
 };
-use polynym::identifier::RawIdentifier;
-use polynym::store::integrity::{Finding, Observer, verify};
-use polynym::store::mongo::{
-    InitOptions, IntegritySession, Mongo, OpenError, Options, init, status,
-};
+use polynym_identifier::RawIdentifier;
+use polynym_mongodb::{InitOptions, IntegritySession, Mongo, OpenError, Options, init, status};
+use polynym_store_common::integrity::{Finding, Observer, verify};
 
 use crate::servers::{Layout, ReplicaSet};
 use crate::users;

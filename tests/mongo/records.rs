@@ -7,10 +7,10 @@ use futures_util::future::join_all;
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
-use polynym::directory::{ANSWER_BYTES, Consistency, LookUps, Mutations, Resolved, Tenant, View};
-use polynym::identifier::IdentityKey;
-use polynym::store::coalesce::Coalesced;
-use polynym::store::mongo::Mongo;
+use polynym_directory::{ANSWER_BYTES, Consistency, LookUps, Mutations, Resolved, Tenant, View};
+use polynym_identifier::IdentityKey;
+use polynym_layers::coalesce::Coalesced;
+use polynym_mongodb::Mongo;
 
 use crate::servers::{self, Databases, Layout, Process, ReplicaSet};
 use crate::support::damaged::{CLAIM, TORN, USER, USERS, fails_alone};

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Directory, Error, Limits, MutationCall, RawIdentity, ResolveOptions, Tenant, Value,
 };
-use polynym::identifier::RawIdentifier;
-use polynym::store::integrity::{Finding, Observer, verify};
-use polynym::store::mongo::{IntegritySession, Mongo, OpenError, Options, Supported, upgrade_to};
+use polynym_identifier::RawIdentifier;
+use polynym_mongodb::{IntegritySession, Mongo, OpenError, Options, Supported, upgrade_to};
+use polynym_store_common::integrity::{Finding, Observer, verify};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use polynym::directory::Timestamp;
-use polynym::directory::stores::Resolution;
-use polynym::store::mongo::{self, InitOptions, Mongo, init};
+use polynym_directory::Timestamp;
+use polynym_directory::stores::Resolution;
+use polynym_mongodb::{self as mongo, InitOptions, Mongo, init};
 
 use crate::servers;
 use crate::support::scenarios::counters::{DAY, add, batch, counters, server};

@@ -7,12 +7,12 @@ use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
-use polynym::directory::{
+use polynym_directory::{
     Error, Mutation, MutationKind, Mutations, NewIdentity, PolicyUpdate, Reads, TenantChange,
     UserChange,
 };
-use polynym::identifier::{Identifier, RawIdentifier, Rules};
-use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
+use polynym_identifier::{Identifier, RawIdentifier, Rules};
+use polynym_mongodb::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
 use tokio::sync::Notify;
 
 use super::golden::{dump, empty_store, golden_store};
@@ -322,8 +322,8 @@ async fn what_a_newer_program_added_survives() {
     // An identity that is given up is held: its claim is changed.
     let unlink = users::mutation(users::id(1), UserChange::Unlink(users::email(1)));
     let holds =
-        [(polynym::identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
-    let policies = polynym::directory::Policies { holds, ..Default::default() }.into();
+        [(polynym_identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
+    let policies = polynym_directory::Policies { holds, ..Default::default() }.into();
     store.mutate(Mutation { policies, ..unlink }).await.unwrap();
     for (name, id, field) in &documents {
         let found = find(name, id).await;

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use polynym::directory::{Histories, Reads, Search, Tenant, Tenants, Timestamp};
-use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+use polynym_directory::{Histories, Reads, Search, Tenant, Tenants, Timestamp};
+use polynym_mongodb::{InitOptions, Mongo, Options, init};
 use tokio::time::{sleep, timeout};
 
 use super::servers;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
-use polynym::store::mongo::{InitOptions, init};
+use polynym_mongodb::{InitOptions, init};
 use tonic::Code;
 
 use crate::calls::Client;

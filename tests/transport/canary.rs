@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::time::Duration;
 
 use futures_util::stream;
-use polynym::proto::DESCRIPTORS;
+use polynym_proto::DESCRIPTORS;
 use prost::bytes::Bytes;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,

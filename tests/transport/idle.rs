@@ -1,6 +1,6 @@
 //! Idle connections and streams: the server closes them.
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::Code;
 use tonic::transport::Channel;
 use tonic_reflection::pb::v1::ServerReflectionRequest;

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::access::Access;
-use polynym::directory::{
+use polynym::grpc;
+use polynym_access::Access;
+use polynym_directory::{
     Backend, Claim, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps,
     Mutation, Mutations, Outcome, Reads, Resolved, StoredRules, Tenant, Timestamp, View,
 };
-use polynym::grpc;
-use polynym::identifier::IdentityKey;
-use polynym::proto::v1;
-use polynym::store::embedded::Embedded;
-use polynym::transport::Options;
+use polynym_embedded::Embedded;
+use polynym_identifier::IdentityKey;
+use polynym_proto::v1;
+use polynym_transport::Options;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tonic::Code;

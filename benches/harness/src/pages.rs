@@ -5,8 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::Fallible;
+use crate::plot;
 use crate::results::Results;
-use crate::{Fallible, plot, tables};
+use crate::tables;
 
 const START: &str = "<!-- results: ";
 const END: &str = "<!-- end -->";

@@ -6,10 +6,12 @@ use std::process::Command;
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::Fallible;
+use crate::Options;
 use crate::machine::{self, Machine, output};
 use crate::process::Server;
 use crate::results::{Figure, Results, Settings};
-use crate::{Fallible, Options, root};
+use crate::root;
 
 /// Calls in flight for most measurements.
 pub const CONCURRENCIES: [usize; 4] = [1, 16, 64, 256];

@@ -8,8 +8,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::Fallible;
+use crate::Options;
+use crate::Suite;
 use crate::postgres::Programs;
-use crate::{Fallible, Options, Suite, root};
+use crate::root;
 
 pub fn run(suite: Suite, options: &Options) -> Fallible<()> {
     let polynym = polynym(options)?;

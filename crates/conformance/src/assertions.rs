@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::panic::Location;
 
-use polynym::directory::{Error, User};
+use polynym_directory::{Error, User};
 
 use super::Failure;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use locality_uuid::LocalityId;
-use polynym::directory::{Error, Mutation, Update, User, UserChange};
+use polynym_directory::{Error, Mutation, Update, User, UserChange};
 
 use super::Failure;
 use super::assertions::{ensure, equal, taken};

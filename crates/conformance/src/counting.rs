@@ -1,6 +1,6 @@
 //! An entity that only these tests have: a counter that is written along with a user.
 
-use polynym::directory::Mutation;
+use polynym_directory::Mutation;
 
 use super::Failure;
 use super::assertions::{equal, taken};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Backend, Consistency, EncodedUser, Found, Tenant, Timestamp, User, View};
-use polynym::identifier::{IdentityKey, RULES_VERSION};
+use polynym_directory::{Backend, Consistency, EncodedUser, Found, Tenant, Timestamp, User, View};
+use polynym_identifier::{IdentityKey, RULES_VERSION};
 
 use super::Failure;
 use super::assertions::equal;

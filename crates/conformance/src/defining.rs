@@ -1,12 +1,12 @@
 //! Definitions of attributes: an index follows them once users are stored again.
 
-use polynym::directory::search::{Filter, Lead};
-use polynym::directory::{
+use polynym_directory::search::{Filter, Lead};
+use polynym_directory::{
     AttributeDefinition, DefinitionUpdate, Error, Limits, Mutation, MutationKind, MutationReport,
     NewUser, Policies, PolicyUpdate, Tenant, TenantChange, Timestamp, Update, User, UserChange,
     Value, ValueType, View,
 };
-use polynym::identifier::Rules;
+use polynym_identifier::Rules;
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{
+use polynym_directory::{
     Deletion, DeletionStep, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
     TenantChange, TenantRecord, User, UserChange,
 };
-use polynym::identifier::{IdentityKey, Kind};
+use polynym_identifier::{IdentityKey, Kind};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{
+use polynym_directory::{
     ConflictPolicy, Directory, DuplicateEvent, DuplicateOptions, DuplicatePair, DuplicateProgress,
     DuplicateReason, Limits, Mutation, MutationKind, NewUser, Policies, Tenant, User, UserChange,
     Value,
 };
-use polynym::identifier::Kind;
+use polynym_identifier::Kind;
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -1,12 +1,12 @@
 //! The reads of an export: the store at one moment, and tenants as they are.
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Error, ExportSnapshot, ExportedUser, Hold, ImportedTenant, Mutation, MutationKind,
     MutationReport, Policies, PolicyUpdate, Tenant, TenantChange, TenantRecord, Timestamp, Update,
     UserChange, Value,
 };
-use polynym::identifier::Kind;
+use polynym_identifier::Kind;
 
 use super::Failure;
 use super::assertions::{ensure, equal};
@@ -77,7 +77,7 @@ pub async fn a_view_is_of_one_moment(f: Fixture) -> Result<(), Failure> {
     equal(&seen(&*now, None).await?.0.len(), &5, "users of a later view")
 }
 
-fn ids(users: &[polynym::directory::User]) -> Vec<LocalityId> {
+fn ids(users: &[polynym_directory::User]) -> Vec<LocalityId> {
     users.iter().map(|user| user.id).collect()
 }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Backend, Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity,
     NewUser, Policies, Tenant, Timestamp, User, UserChange,
 };
-use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
+use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 
 use super::assertions::equal;
 use super::{Failure, StoreFactory, decoded};

@@ -1,6 +1,6 @@
 //! Identifiers that are held for their former owners.
 
-use polynym::directory::{
+use polynym_directory::{
     Claim, Error, Limits, Mutation, MutationKind, Outcome, Timestamp, User, UserChange,
 };
 

@@ -1,11 +1,11 @@
 //! Importing users.
 
-use polynym::directory::{
+use polynym_directory::{
     Error, Hold, Imported, ImportedIdentity, ImportedUser, Mutation, MutationKind, MutationReport,
     OnConflict, Outcome, Policies, SkipReason, SkippedIdentity, State, Tenant, Timestamp, User,
     UserChange, Verification,
 };
-use polynym::identifier::{IdentityKey, Kind};
+use polynym_identifier::{IdentityKey, Kind};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Consistency, Tenant, User};
-use polynym::identifier::{Identifier, IdentityKey};
+use polynym_directory::{Consistency, Tenant, User};
+use polynym_identifier::{Identifier, IdentityKey};
 
 use super::assertions::{ensure, equal};
 use super::fixture::{Fixture, identifier};

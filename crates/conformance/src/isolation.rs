@@ -1,6 +1,6 @@
 //! Tenants, keys and spellings: what must never meet, and what must.
 
-use polynym::directory::{
+use polynym_directory::{
     ConflictPolicy, Consistency, Error, Mutation, MutationKind, MutationReport, State, Update,
     User, UserChange,
 };

@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt};
-use polynym::directory::Backend;
+use polynym_directory::Backend;
 
 use fixture::Fixture;
 

@@ -1,6 +1,6 @@
 //! Linking and unlinking.
 
-use polynym::directory::{Error, MutationKind, Update, User, UserChange, Verification};
+use polynym_directory::{Error, MutationKind, Update, User, UserChange, Verification};
 
 use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
@@ -136,7 +136,7 @@ pub async fn each_kind_keeps_one_primary(f: Fixture) -> Result<(), Failure> {
         draft("email:b@example.com")?,
     ];
     let creation =
-        UserChange::Create(polynym::directory::NewUser { identities, ..Default::default() });
+        UserChange::Create(polynym_directory::NewUser { identities, ..Default::default() });
     let user = f.change_new(creation).await?;
     equal(
         &primaries(&user),

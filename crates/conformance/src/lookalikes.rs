@@ -1,7 +1,7 @@
 //! Handles that look like others (UTS 39).
 
-use polynym::directory::{Error, Mutation, Policies, User};
-use polynym::identifier::{Guard, IdentityKey};
+use polynym_directory::{Error, Mutation, Policies, User};
+use polynym_identifier::{Guard, IdentityKey};
 
 use super::Failure;
 use super::assertions::{ensure, equal, refused};

@@ -1,6 +1,6 @@
 //! Made-up users and filters: the same in every run.
 
-use polynym::directory::{NewUser, Timestamp, UserChange, Value};
+use polynym_directory::{NewUser, Timestamp, UserChange, Value};
 
 /// A generator of numbers, the same in every run.
 pub struct Numbers(pub u64);

@@ -1,7 +1,7 @@
 //! Making one user part of another.
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationReport, NewUser, Preview,
     State, User, UserChange, Value,
 };

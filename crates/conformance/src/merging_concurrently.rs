@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polynym::directory::{Error, Mutation, State, User, UserChange};
+use polynym_directory::{Error, Mutation, State, User, UserChange};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

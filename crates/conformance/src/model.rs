@@ -13,11 +13,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Backend, Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind,
     MutationReport, Outcome, Tenant, Timestamp, User, UserChange,
 };
-use polynym::identifier::{IdentityKey, RULES_VERSION};
+use polynym_identifier::{IdentityKey, RULES_VERSION};
 
 use super::assertions::{ensure, equal};
 use super::fixture::{identifier, tenant};

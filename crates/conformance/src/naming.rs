@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polynym::directory::{
+use polynym_directory::{
     DeletionStep, Error, Mutation, MutationKind, NewUser, PolicyUpdate, Tenant, TenantChange,
     Timestamp, Update, UserChange, Value, View,
 };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym::directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits};
-use polynym::directory::{Error, Notice, NoticeContent, Tenant, Timestamp, UserChange, Value};
+use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits};
+use polynym_directory::{Error, Notice, NoticeContent, Tenant, Timestamp, UserChange, Value};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use locality_uuid::{Generator, Mode};
-use polynym::directory::search::parse_order_by;
-use polynym::directory::{Directory, Limits, Record, SearchRequest, Tenant, UserChange};
+use polynym_directory::search::parse_order_by;
+use polynym_directory::{Directory, Limits, Record, SearchRequest, Tenant, UserChange};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

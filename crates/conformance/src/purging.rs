@@ -1,6 +1,6 @@
 //! Purges of users who share many events with others.
 
-use polynym::directory::{
+use polynym_directory::{
     Event, Limits, Mutation, MutationReport, Tenant, User, UserChange, check_history,
 };
 

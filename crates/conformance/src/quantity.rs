@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use polynym::directory::{
+use polynym_directory::{
     Consistency, Error, Limits, Mutation, NewUser, Tenant, Update, User, UserChange, Value,
 };
-use polynym::identifier::IdentityKey;
+use polynym_identifier::IdentityKey;
 
 use super::assertions::{equal, refused};
 use super::fixture::{Fixture, draft, key, link, replace, unlink};

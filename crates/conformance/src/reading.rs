@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use polynym::directory::{
+use polynym_directory::{
     Consistency, NewUser, Tenant, Timestamp, User, UserChange, Value, Verification, View,
 };
-use polynym::identifier::Kind;
+use polynym_identifier::Kind;
 
 use super::assertions::{ensure, equal};
 use super::fixture::{Fixture, draft, key, user_id};

@@ -1,9 +1,9 @@
 //! Identities that older rules made.
 
-use polynym::directory::{
+use polynym_directory::{
     Consistency, Error, Invalid, Mutation, NewIdentity, NewUser, Policies, Tenant, User, UserChange,
 };
-use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
+use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
 use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, tenant, user_id};

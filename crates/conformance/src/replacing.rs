@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Backend, Consistency, Error, Identity, Tenant, Timestamp, User, UserChange, Verification,
 };
 

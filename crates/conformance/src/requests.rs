@@ -1,6 +1,6 @@
 //! Requests that are sent again (AIP-155).
 
-use polynym::directory::{Error, IdempotencyKey, Mutation, Timestamp};
+use polynym_directory::{Error, IdempotencyKey, Mutation, Timestamp};
 
 use super::Failure;
 use super::assertions::{equal, refused, taken};

@@ -5,7 +5,7 @@ mod scene;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
-use polynym::directory::{Mutation, MutationKind, MutationReport, Outcome};
+use polynym_directory::{Mutation, MutationKind, MutationReport, Outcome};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

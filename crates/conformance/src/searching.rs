@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use polynym::directory::search::{Filter, Lead, Order, Position, SearchedUser, parse_order_by};
-use polynym::directory::{
+use polynym_directory::search::{Filter, Lead, Order, Position, SearchedUser, parse_order_by};
+use polynym_directory::{
     Mutation, NewUser, Record, Tenant, Timestamp, Update, User, UserChange, Value, View,
 };
-use polynym::identifier::Rules;
+use polynym_identifier::Rules;
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polynym::directory::{
+use polynym_directory::{
     Mutation, Policies, Shortening, Tenant, Timestamp, Update, UserChange, check_history,
 };
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Claim, Error, ExpiredUser, Mutation, MutationReport, Policies, State, Tenant, Timestamp,
     Update, User, UserChange,
 };
-use polynym::identifier::RULES_VERSION;
+use polynym_identifier::RULES_VERSION;
 
 use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};

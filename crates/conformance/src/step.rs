@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     ConflictPolicy, MutationKind, NewIdentity, NewUser, Policies, Timestamp, Update, UserChange,
     Value, Verification,
 };
-use polynym::identifier::Kind;
+use polynym_identifier::Kind;
 
 use super::Failure;
 use super::fixture::{DAY, draft, identifier};

@@ -1,6 +1,6 @@
 //! A store keeps everything when it is closed and opened again.
 
-use polynym::directory::{Error, Mutation};
+use polynym_directory::{Error, Mutation};
 
 use super::Failure;
 use super::assertions::{equal, refused, taken};

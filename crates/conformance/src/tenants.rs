@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use polynym::directory::{
+use polynym_directory::{
     DefinitionUpdate, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
     TenantChange, TenantRecord,
 };
-use polynym::identifier::Kind;
+use polynym_identifier::Kind;
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -1,6 +1,6 @@
 //! Moving an identity from one user to another.
 
-use polynym::directory::{
+use polynym_directory::{
     Error, Identity, Invalid, Mutation, Policies, User, UserChange, Verification,
 };
 

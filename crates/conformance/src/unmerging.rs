@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polynym::directory::{
+use polynym_directory::{
     ConflictPolicy, Error, Mutation, MutationReport, NotRestored, Policies, State, Timestamp,
     Update, User, UserChange, Verification,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use polynym::directory::{
+use polynym_directory::{
     Error, Mutation, NewUser, Timestamp, Update, User, UserChange, Value, Verification,
 };
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym::directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsageQuery};
-use polynym::directory::{Tenant, Timestamp};
+use polynym_directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsageQuery};
+use polynym_directory::{Tenant, Timestamp};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

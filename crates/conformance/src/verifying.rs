@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{
+use polynym_directory::{
     Error, Mutation, NewUser, Outcome, Policies, Takeover, Timestamp, User, UserChange,
     Verification,
 };

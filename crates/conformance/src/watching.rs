@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Event, User};
+use polynym_directory::{Event, User};
 
 use super::Failure;
 use super::assertions::{ensure, equal};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use polynym::client::admin_service_client::AdminServiceClient;
-use polynym::client::directory_service_client::DirectoryServiceClient;
-use polynym::client::inbox_service_client::InboxServiceClient;
-use polynym::client::registry_service_client::RegistryServiceClient;
-use polynym::proto::v1::{self, identifier::Kind};
+use polynym_client::admin_service_client::AdminServiceClient;
+use polynym_client::directory_service_client::DirectoryServiceClient;
+use polynym_client::inbox_service_client::InboxServiceClient;
+use polynym_client::registry_service_client::RegistryServiceClient;
+use polynym_proto::v1::{self, identifier::Kind};
 use tonic::Status;
 use tonic::transport::Channel;
 

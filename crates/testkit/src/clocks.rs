@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use locality_uuid::{Generator, Mode};
-use polynym::access::Access;
-use polynym::directory::{Backend, Clock, Directory, Limits};
 use polynym::grpc;
-use polynym::proto::v1;
-use polynym::store::embedded::{self, Embedded};
-use polynym::transport::Options;
+use polynym_access::Access;
+use polynym_directory::{Backend, Clock, Directory, Limits};
+use polynym_embedded::{self as embedded, Embedded};
+use polynym_proto::v1;
+use polynym_transport::Options;
 use prost_types::Timestamp;
 use tokio::net::TcpListener;
 use tokio::time::sleep;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locality_uuid::{Generator, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Backend, Consistency, Directory, EncodedUser, Error, ItemError, Limits, ResolveOptions, Tenant,
     View,
 };
-use polynym::identifier::RawIdentifier;
+use polynym_identifier::RawIdentifier;
 
 use super::users;
 

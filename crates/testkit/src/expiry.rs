@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{
+use polynym_directory::{
     Backend, Directory, Limits, Mutation, Mutations, Policies, Timestamp, UserChange,
 };
 use tokio::time::sleep;

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::search::{Lead, SearchedUser, elements};
-use polynym::directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
-use polynym::directory::{
+use polynym_directory::search::{Lead, SearchedUser, elements};
+use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
+use polynym_directory::{
     Backend, ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation,
     MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate,
     Record, ResolveOptions, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange,
     Value, Verification, View,
 };
-use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
-use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
+use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
+use polynym_store_common::integrity::{CheckableStore, Finding, Observer, verify};
 
 use super::root;
 use super::users::id;

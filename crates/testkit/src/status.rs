@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polynym::proto::v1::{batch_get_users_response, batch_resolve_identities_response};
+use polynym_proto::v1::{batch_get_users_response, batch_resolve_identities_response};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -69,7 +69,7 @@ pub fn got(result: batch_get_users_response::Result) -> Item {
     }
 }
 
-pub fn item(status: polynym::proto::google::rpc::Status) -> (Code, String, Vec<String>) {
+pub fn item(status: polynym_proto::google::rpc::Status) -> (Code, String, Vec<String>) {
     let bytes = prost::Message::encode_to_vec(&status).into();
     let details =
         status_details(Status::with_details(Code::from(status.code), status.message, bytes));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conformance::StoreFactory;
 use conformance::model;
 use conformance::step::{Action, Etag, NAMES, POLICIES, Step};
-use polynym::directory::ConflictPolicy;
+use polynym_directory::ConflictPolicy;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Consistency, Decision, EncodedUser, Error, ItemResult, LookUps, Mutation, MutationCall,
     MutationKind, NewIdentity, NewUser, Now, Policies, ReadSet, RequestContext, Tenant,
     TenantChange, Timestamp, User, UserChange, Value, View,
 };
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
 
 /// The id of user `n`.
 pub fn id(n: usize) -> LocalityId {

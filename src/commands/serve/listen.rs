@@ -4,12 +4,12 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use polynym::access::{Access, RateLimits};
-use polynym::cli::Failure;
-use polynym::config::{ServerAccess, ServerTls};
 use polynym::operators::{self, Pages, Readiness};
 use polynym::telemetry::Metrics;
-use polynym::transport::{Listener, Protocol, Tls, TlsFiles};
+use polynym_access::{Access, RateLimits};
+use polynym_cli::Failure;
+use polynym_cli::config::{ServerAccess, ServerTls};
+use polynym_transport::{Listener, Protocol, Tls, TlsFiles};
 use tokio::net::TcpListener;
 
 use super::metrics::{COUNTERS, OTHERS};

@@ -1,10 +1,16 @@
 //! The metrics of a server. docs/metrics.md describes them.
 
-use polynym::access::CREDENTIALS_BROKEN;
-use polynym::directory::{CLOCK_AHEAD, DISPLACED};
-use polynym::store::{coalesce, embedded, lookup_cache, measured, mongo};
+use polynym::grpc;
 use polynym::telemetry::Metric;
-use polynym::{grpc, transport};
+use polynym_access::CREDENTIALS_BROKEN;
+use polynym_directory::{CLOCK_AHEAD, DISPLACED};
+use polynym_embedded as embedded;
+use polynym_layers::coalesce;
+use polynym_layers::lookup_cache;
+use polynym_layers::measured;
+use polynym_mongodb as mongo;
+use polynym_store_common::version_gauges;
+use polynym_transport as transport;
 
 /// Counters without labels.
 pub const COUNTERS: [Metric; 2] = [DISPLACED, transport::PANICS];
@@ -27,8 +33,8 @@ pub const OTHERS: [Metric; 27] = [
     grpc::WATCH_EVENTS,
     measured::OPERATIONS,
     measured::SECONDS,
-    measured::SCHEMA_VERSION,
-    measured::RULES_VERSION,
+    version_gauges::SCHEMA_VERSION,
+    version_gauges::RULES_VERSION,
     coalesce::CALL_ITEMS,
     lookup_cache::LOOK_UPS,
     lookup_cache::AGE,

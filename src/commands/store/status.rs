@@ -1,10 +1,10 @@
 //! `polynym store status`.
 
-use polynym::cli::Failure;
-use polynym::cli::output;
-use polynym::config::{StoreChoice, StoreReport};
-use polynym::store::embedded;
-use polynym::store::mongo::{self, Advice, CollectionStatus};
+use polynym_cli::Failure;
+use polynym_cli::config::{StoreChoice, StoreReport};
+use polynym_cli::output;
+use polynym_embedded as embedded;
+use polynym_mongodb::{self as mongo, Advice, CollectionStatus};
 
 use super::{no_temporary, other};
 

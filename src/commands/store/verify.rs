@@ -5,12 +5,13 @@ use std::hash::{BuildHasher, RandomState};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use locality_uuid::LocalityId;
-use polynym::cli::Failure;
-use polynym::cli::output;
-use polynym::config::{StoreChoice, StoreReport};
-use polynym::identifier::IdentityKey;
-use polynym::store::integrity::{self, Finding, Observer, RepairState, Summary};
-use polynym::store::{embedded, mongo};
+use polynym_cli::Failure;
+use polynym_cli::config::{StoreChoice, StoreReport};
+use polynym_cli::output;
+use polynym_embedded as embedded;
+use polynym_identifier::IdentityKey;
+use polynym_mongodb as mongo;
+use polynym_store_common::integrity::{self, Finding, Observer, RepairState, Summary};
 use serde::Serialize;
 
 use super::{no_temporary, other};

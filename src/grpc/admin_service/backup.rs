@@ -8,12 +8,12 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 use tonic::{Code, Status};
 
-use crate::access::Call;
-use crate::directory::error::Error;
-use crate::directory::service::Directory;
 use crate::grpc::status::status;
-use crate::proto::v1::BackupStoreResponse;
-use crate::transport::rich_status::plain;
+use polynym_access::Call;
+use polynym_directory::error::Error;
+use polynym_directory::service::Directory;
+use polynym_proto::v1::BackupStoreResponse;
+use polynym_transport::rich_status::plain;
 
 /// The bytes of one message.
 const CHUNK_BYTES: usize = 256 << 10;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 use tonic::Status;
 
-use crate::directory::duplicates::evidence::{Evidence, Reason};
-use crate::directory::duplicates::pairs::DuplicatePair;
-use crate::directory::model::tenant::Tenant;
-use crate::directory::service::Directory;
-use crate::directory::service::duplicates::{DuplicateEvent, DuplicateOptions, DuplicateProgress};
 use crate::grpc::status::status;
-use crate::identifier::Kind;
-use crate::proto::v1;
+use polynym_directory::duplicates::evidence::{Evidence, Reason};
+use polynym_directory::duplicates::pairs::DuplicatePair;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::service::Directory;
+use polynym_directory::service::duplicates::{DuplicateEvent, DuplicateOptions, DuplicateProgress};
+use polynym_identifier::Kind;
+use polynym_proto::v1;
 use v1::FindDuplicatesResponse as Message;
 use v1::find_duplicates_response::{Evidence as EvidenceMessage, Pair, Progress};
 

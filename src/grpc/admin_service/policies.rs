@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 
-use crate::directory::encoded::definition::read_definition;
-use crate::directory::error::{Error, Invalid};
-use crate::directory::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
-use crate::directory::model::policies::{INBOX_LIMIT, PolicyUpdate};
-use crate::directory::model::reserved;
-use crate::identifier::Kind;
-use crate::proto::v1;
+use polynym_directory::encoded::definition::read_definition;
+use polynym_directory::error::{Error, Invalid};
+use polynym_directory::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
+use polynym_directory::model::policies::{INBOX_LIMIT, PolicyUpdate};
+use polynym_directory::model::reserved;
+use polynym_identifier::Kind;
+use polynym_proto::v1;
 
 /// The update that sets the fields in `mask` to those of `policies`. Without a mask, sets all
 /// fields that are present.

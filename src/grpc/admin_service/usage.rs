@@ -1,10 +1,10 @@
 //! Converts the request and the response of GetUsage.
 
-use crate::directory::error::{Error, Invalid};
-use crate::directory::service::usage::{UsageReport, UsageRequest};
-use crate::directory::stores::Resolution;
 use crate::grpc::convert::{optional_timestamp, time_message};
-use crate::proto::v1;
+use polynym_directory::error::{Error, Invalid};
+use polynym_directory::service::usage::{UsageReport, UsageRequest};
+use polynym_directory::stores::Resolution;
+use polynym_proto::v1;
 
 /// The request for counters.
 pub fn usage_request(request: &v1::GetUsageRequest) -> Result<UsageRequest<'_>, Error> {

@@ -5,10 +5,10 @@
 use prost::Message;
 use tonic::{Code, Status};
 
-use crate::directory::error::Error;
-use crate::directory::stores::ANSWER_BYTES;
 use crate::grpc::status::status;
-use crate::transport::rich_status::limited;
+use polynym_directory::error::Error;
+use polynym_directory::stores::ANSWER_BYTES;
+use polynym_transport::rich_status::limited;
 
 /// The maximum size of the error of an omitted item.
 const OMITTED_BYTES: usize = 256;
@@ -76,7 +76,7 @@ mod tests {
     use tonic_types::StatusExt;
 
     use super::*;
-    use crate::proto::google::rpc;
+    use polynym_proto::google::rpc;
 
     /// A text, or a status.
     #[derive(Clone, PartialEq, Message)]

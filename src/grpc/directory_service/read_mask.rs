@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use prost_types::FieldMask;
 
-use crate::directory::encoded::encoded_user::{EncodedUser, Found};
-use crate::directory::error::{Error, Invalid};
-use crate::directory::service::lookup::read::UserById;
-use crate::directory::stores::View;
+use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
+use polynym_directory::error::{Error, Invalid};
+use polynym_directory::service::lookup::read::UserById;
+use polynym_directory::stores::View;
 
 /// The fields of a user, by their numbers.
 const FIELDS: [(&str, u32); 12] = [
@@ -106,7 +106,7 @@ mod tests {
     use prost_reflect::DescriptorPool;
 
     use super::*;
-    use crate::proto::DESCRIPTORS;
+    use polynym_proto::DESCRIPTORS;
 
     fn mask(paths: &[&str]) -> Result<ReadMask, Error> {
         let paths = paths.iter().map(ToString::to_string).collect();

@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tonic::{Code, Status};
 
-use crate::directory::encoded::event::event_message;
-use crate::directory::service::watch::Watch;
 use crate::grpc::status::status;
-use crate::proto::v1::watch_response::Kind;
-use crate::proto::v1::{Event, Heartbeat, WatchResponse};
-use crate::transport::rich_status::plain;
+use polynym_directory::encoded::event::event_message;
+use polynym_directory::service::watch::Watch;
+use polynym_proto::v1::watch_response::Kind;
+use polynym_proto::v1::{Event, Heartbeat, WatchResponse};
+use polynym_transport::rich_status::plain;
 
 /// The gauge of watches.
 pub const WATCHES: (&str, &str) = ("polynym_watches", "Open watches");

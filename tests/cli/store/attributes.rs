@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use locality_uuid::LocalityId;
-use polynym::directory::search::{Filter, Lead};
-use polynym::directory::{
+use polynym_directory::search::{Filter, Lead};
+use polynym_directory::{
     AttributeDefinition, DefinitionUpdate, MutationKind, Mutations, PolicyUpdate, Search, Tenant,
     TenantChange, Timestamp, View,
 };
-use polynym::identifier::Rules;
-use polynym::store::embedded::{Embedded, Options};
+use polynym_embedded::{Embedded, Options};
+use polynym_identifier::Rules;
 use redb::{ReadableTable, Table, TableDefinition};
 
 use super::{out, store};

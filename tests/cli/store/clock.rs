@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use polynym::store::embedded::{Embedded, Options};
+use polynym_embedded::{Embedded, Options};
 use tempfile::TempDir;
 use tokio::time::sleep;
 use tonic::Code;

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{EncodedUser, Timestamp, User};
-use polynym::store::embedded::{Embedded, Options};
+use polynym_directory::{EncodedUser, Timestamp, User};
+use polynym_embedded::{Embedded, Options};
 use redb::{TableDefinition, WriteTransaction};
 use tempfile::TempDir;
 

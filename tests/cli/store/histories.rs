@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use polynym::store::embedded::{Embedded, Options};
+use polynym_embedded::{Embedded, Options};
 use redb::{ReadableTable, TableDefinition};
 
 use super::{out, store};

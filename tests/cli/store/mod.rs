@@ -5,5 +5,6 @@ mod clock;
 mod folder;
 mod histories;
 
+use crate::err;
+use crate::out;
 use crate::support::scenarios::store_command::{json, store};
-use crate::{err, out};

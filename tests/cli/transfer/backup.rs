@@ -1,8 +1,9 @@
 //! Backups of a store that is served, and what comes of them.
 
 use super::{embedded, export, import, sample};
+use crate::assert_fails;
+use crate::err;
 use crate::server::{Server, polynym};
-use crate::{assert_fails, err};
 
 #[test]
 fn a_backup_is_the_store_at_one_moment() {

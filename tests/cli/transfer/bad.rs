@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::{embedded, export, import, import_file, names_are_limited, sample};
-use crate::{assert_fails, err, out};
+use crate::assert_fails;
+use crate::err;
+use crate::out;
 
 #[test]
 fn bad_lines_are_rejected_and_the_rest_goes_on() {

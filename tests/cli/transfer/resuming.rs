@@ -6,7 +6,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::{FILE, broken_off, embedded, export, sample, start};
-use crate::{err, out};
+use crate::err;
+use crate::out;
 
 #[test]
 fn an_import_that_is_broken_off_goes_on() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Error, View};
-use polynym::store::coalesce::Options;
+use polynym_directory::{Consistency, Error, View};
+use polynym_layers::coalesce::Options;
 
 use super::gate::{Fault, STEADY, Scene, answer, are, keys, latest, settle};
 

@@ -1,7 +1,7 @@
 //! Look-ups that never share a call.
 
-use polynym::directory::{Consistency, Mutation, Tenant};
-use polynym::store::coalesce::Options;
+use polynym_directory::{Consistency, Mutation, Tenant};
+use polynym_layers::coalesce::Options;
 
 use super::gate::{Asked, STEADY, Scene, answer, are, keys, latest, settle, wire};
 use super::support::users;

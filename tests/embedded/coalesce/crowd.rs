@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Error, Tenant, View};
-use polynym::store::coalesce::Options;
+use polynym_directory::{Consistency, Error, Tenant, View};
+use polynym_layers::coalesce::Options;
 
 use super::gate::{Fault, STEADY, Scene, are, keys, wire};
 use super::support::users;

@@ -1,7 +1,7 @@
 //! Failed calls: the callers that are affected, and the errors they get.
 
-use polynym::directory::{Error, Resolved};
-use polynym::store::coalesce::Options;
+use polynym_directory::{Error, Resolved};
+use polynym_layers::coalesce::Options;
 
 use super::gate::{Caller, Fault, STEADY, Scene, answer, are, settle};
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Backend, Consistency, EncodedUser, Error, Found, ItemResult, LookUps, Resolved, Tenant, View,
 };
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::store::coalesce::{Coalesced, Options};
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
+use polynym_layers::coalesce::{Coalesced, Options};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;

@@ -2,8 +2,8 @@
 //! hold, and each caller gets its own users.
 
 use locality_uuid::LocalityId;
-use polynym::directory::{ANSWER_BYTES, Resolved};
-use polynym::store::coalesce::Options;
+use polynym_directory::{ANSWER_BYTES, Resolved};
+use polynym_layers::coalesce::Options;
 
 use super::gate::{STEADY, Scene, answer, latest, settle};
 use crate::users;
@@ -12,7 +12,7 @@ use crate::users;
 const ROOM: usize = 11;
 
 fn ids(resolved: &Resolved) -> Vec<LocalityId> {
-    let user = |found: &polynym::directory::Found| found.user.decode().unwrap().id;
+    let user = |found: &polynym_directory::Found| found.user.decode().unwrap().id;
     resolved.found.iter().map(|found| user(found.as_ref().unwrap().as_ref().unwrap())).collect()
 }
 
@@ -64,7 +64,7 @@ async fn an_answer_exceeds_its_size_limit_by_at_most_one_user() {
     let first = first.await.unwrap();
     assert_eq!(ids(&first), wanted(&all[..ROOM]));
 
-    let size = |found: &polynym::directory::ItemResult<polynym::directory::Found>| {
+    let size = |found: &polynym_directory::ItemResult<polynym_directory::Found>| {
         found.as_ref().unwrap().as_ref().unwrap().user.as_bytes().len()
     };
     assert!(first.found[1..].iter().map(size).sum::<usize>() <= ANSWER_BYTES);

@@ -1,6 +1,6 @@
 //! Cancelled callers.
 
-use polynym::store::coalesce::Options;
+use polynym_layers::coalesce::Options;
 
 use super::gate::{STEADY, Scene, answer, are, latest, settle};
 

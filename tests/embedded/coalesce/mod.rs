@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
-use polynym::directory::Backend;
-use polynym::store::coalesce::{Coalesced, Options};
-use polynym::store::embedded::{self, Embedded};
+use polynym_directory::Backend;
+use polynym_embedded::{self as embedded, Embedded};
+use polynym_layers::coalesce::{Coalesced, Options};
 use tempfile::TempDir;
 
 use crate::support;

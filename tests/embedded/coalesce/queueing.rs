@@ -1,6 +1,6 @@
 //! The size of a call, and the order of the queue.
 
-use polynym::store::coalesce::Options;
+use polynym_layers::coalesce::Options;
 
 use super::gate::{STEADY, Scene, answer, are, latest, settle};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Tenant, UserChange};
-use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::store::coalesce::Options;
+use polynym_directory::{Consistency, Tenant, UserChange};
+use polynym_identifier::{Identifier, RawIdentifier};
+use polynym_layers::coalesce::Options;
 
 use super::gate::{Asked, STEADY, Scene, answer, are, latest, settle, wire};
 use super::support::users;

@@ -1,7 +1,7 @@
 //! The bound of the cache's memory, and the rules under which a key is looked up.
 
-use polynym::directory::{Found, View};
-use polynym::store::lookup_cache::{LookupCache, Terms};
+use polynym_directory::{Found, View};
+use polynym_layers::lookup_cache::{LookupCache, Terms};
 
 use super::DAY;
 use super::scene::encoded;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Consistency, LookUps, View};
+use polynym_directory::{Consistency, LookUps, View};
 
 use super::DAY;
 use super::scene::{Scene, encoded};

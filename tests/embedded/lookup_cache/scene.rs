@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Backend, Consistency, EncodedUser, Error, ItemResult, LookUps, Mutation, Resolved, Tenant, View,
 };
-use polynym::identifier::IdentityKey;
-use polynym::store::embedded::{self, Embedded};
-use polynym::store::lookup_cache::{Cached, LookupCache};
+use polynym_embedded::{self as embedded, Embedded};
+use polynym_identifier::IdentityKey;
+use polynym_layers::lookup_cache::{Cached, LookupCache};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use polynym::store::coalesce::{Coalesced, Options};
+use polynym_layers::coalesce::{Coalesced, Options};
 
 use super::DAY;
 use super::scene::{Scene, encoded};

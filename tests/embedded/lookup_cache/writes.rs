@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use polynym::directory::UserChange;
-use polynym::identifier::{Identifier, RawIdentifier};
+use polynym_directory::UserChange;
+use polynym_identifier::{Identifier, RawIdentifier};
 
 use super::DAY;
 use super::scene::{Scene, encoded};

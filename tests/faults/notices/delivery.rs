@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use polynym::proto::v1::{self, notice_result, recipient};
+use polynym_proto::v1::{self, notice_result, recipient};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tonic::{Code, Response, Status};

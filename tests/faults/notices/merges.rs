@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, doc};
-use polynym::proto::v1;
+use polynym_proto::v1;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use tokio::task::JoinSet;
 use tokio::time::sleep;

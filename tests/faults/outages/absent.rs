@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::Consistency;
-use polynym::store::mongo::Options;
+use polynym_directory::Consistency;
+use polynym_mongodb::Options;
 
 use crate::audit::{State, no_transaction};
 use crate::caller::{Call, Caller, Direct, Reply};

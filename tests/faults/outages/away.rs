@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use polynym::store::mongo::PARTLY_UNREACHABLE;
+use polynym_mongodb::PARTLY_UNREACHABLE;
 use tokio::time::sleep;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::Consistency;
-use polynym::proto::v1;
-use polynym::store::mongo::Options;
+use polynym_directory::Consistency;
+use polynym_mongodb::Options;
+use polynym_proto::v1;
 use tokio::time::sleep;
 
 use crate::audit::{State, no_transaction};

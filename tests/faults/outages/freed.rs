@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use mongodb::bson::{Document, doc};
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tonic::{Code, Status};

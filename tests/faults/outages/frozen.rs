@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Backend, Consistency, View};
-use polynym::store::mongo::Options;
+use polynym_directory::{Backend, Consistency, View};
+use polynym_mongodb::Options;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
-use polynym::directory::Consistency;
-use polynym::store::mongo::Options;
+use polynym_directory::Consistency;
+use polynym_mongodb::Options;
 use tokio::time::sleep;
 
 use crate::audit::{State, no_transaction};

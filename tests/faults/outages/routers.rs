@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Backend, Consistency, Error, IdempotencyKey, Mutation, NewUser, Outcome, State as Life,
     Timestamp, Update, User, UserChange, View,
 };
-use polynym::identifier::IdentityKey;
-use polynym::store::mongo::Options;
+use polynym_identifier::IdentityKey;
+use polynym_mongodb::Options;
 use tokio::time::sleep;
 
 use crate::audit::{State, no_transaction};

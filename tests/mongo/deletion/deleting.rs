@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{
+use polynym_directory::{
     Directory, Error, Limits, MutationCall, PolicyUpdate, RawIdentity, Tenant, Value, View,
 };
-use polynym::identifier::RawIdentifier;
+use polynym_identifier::RawIdentifier;
 use tokio::task::JoinHandle;
 
 use crate::servers::{self, Databases, InDatabase};

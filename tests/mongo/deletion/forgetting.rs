@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{DateTime, Document, doc};
-use polynym::directory::stores::{Delivery, InboxLimits, Inboxes};
-use polynym::directory::{
+use polynym_directory::stores::{Delivery, InboxLimits, Inboxes};
+use polynym_directory::{
     Histories, Mutation, Mutations, Notice, NoticeContent, Policies, Reads, Record, Search, Tenant,
     Timestamp, UserChange,
 };
-use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
-use polynym::store::mongo::Mongo;
+use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
+use polynym_mongodb::Mongo;
 use tokio::time::sleep;
 
 use crate::servers::{self, Databases, InDatabase};

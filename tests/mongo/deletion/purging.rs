@@ -2,7 +2,7 @@
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{RawDocumentBuf, doc};
-use polynym::store::mongo::{InitOptions, init};
+use polynym_mongodb::{InitOptions, init};
 
 use crate::calls::{Client, handle, identity};
 use crate::server::Server;
@@ -18,7 +18,7 @@ async fn nothing_is_left_of_a_purged_user() {
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
     let server = tokio::task::block_in_place(|| Server::start(&["--store", &uri]));
     let mut client = Client::connect(&server.url).await;
-    let joe = polynym::proto::v1::User {
+    let joe = polynym_proto::v1::User {
         display_name: "Joe".to_owned(),
         identities: vec![identity(handle("joe"))],
         ..Default::default()

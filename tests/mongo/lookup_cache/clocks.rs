@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1;
-use polynym::store::lookup_cache::Cached;
-use polynym::store::mongo::Options;
+use polynym_layers::lookup_cache::Cached;
+use polynym_mongodb::Options;
+use polynym_proto::v1;
 
 use super::{Databases, PATIENCE, one_member};
 use crate::calls::{handle, identity};
@@ -28,7 +28,7 @@ async fn a_clock_that_jumps_makes_no_answer_older_or_younger() {
     let place = Databases::of_set(one_member().await, "").place();
     place.mongo().await.unwrap().close().await;
     let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
-    let store = polynym::store::mongo::Mongo::open(&place.uri().await, options).await.unwrap();
+    let store = polynym_mongodb::Mongo::open(&place.uri().await, options).await.unwrap();
     let cache = store.cache().unwrap().clone();
     let backend = Arc::new(store).backend();
     let below = backend.reads.clone();

@@ -9,12 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Backend, Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
 };
-use polynym::identifier::IdentityKey;
-use polynym::store::lookup_cache::Cached;
-use polynym::store::mongo::{Mongo, Options};
+use polynym_identifier::IdentityKey;
+use polynym_layers::lookup_cache::Cached;
+use polynym_mongodb::{Mongo, Options};
 
 use crate::servers::{Databases, InDatabase, one_member};
 use crate::support;

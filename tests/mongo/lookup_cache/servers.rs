@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1::{self, Consistency};
+use polynym_proto::v1::{self, Consistency};
 use tokio::task::spawn_blocking;
 
 use super::Databases;

@@ -10,16 +10,16 @@ use conformance::StoreFactory;
 use futures_util::TryStreamExt;
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
-use polynym::directory::search::{Filter, Lead};
-use polynym::directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
-use polynym::directory::{
+use polynym_directory::search::{Filter, Lead};
+use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
+use polynym_directory::{
     ConflictPolicy, Consistency, Directory, Histories, IdempotencyKey, Limits, LookUps, Mutation,
     MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate,
     Reads, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange, Value,
     Verification, View,
 };
-use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
-use polynym::store::mongo::Mongo;
+use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
+use polynym_mongodb::Mongo;
 
 use crate::servers::{Databases, Hashed, InDatabase, Layout, Process, Sharded};
 use crate::support::users;

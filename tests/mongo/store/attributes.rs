@@ -1,7 +1,7 @@
 //! Attributes whose names are lost.
 
 use mongodb::bson::{Document, doc};
-use polynym::store::mongo::{self, InitOptions, Mongo};
+use polynym_mongodb::{self as mongo, InitOptions, Mongo};
 
 use crate::servers;
 use crate::support::scenarios::damaged_attributes::{create, expected, findings};

@@ -6,8 +6,8 @@ use std::ops::Range;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
 use mongodb::{Collection, Database};
-use polynym::directory::{EncodedUser, Timestamp, User};
-use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+use polynym_directory::{EncodedUser, Timestamp, User};
+use polynym_mongodb::{InitOptions, Mongo, Options, init};
 
 use super::{database, err, json, out, store};
 use crate::servers;

@@ -1,7 +1,7 @@
 //! Damaged histories: events of another user, and former owners that are missing or wrong.
 
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
-use polynym::store::mongo::{self, InitOptions, Mongo};
+use polynym_mongodb::{self as mongo, InitOptions, Mongo};
 
 use crate::servers;
 use crate::support::scenarios::damaged_histories::{create, expected, findings, key};

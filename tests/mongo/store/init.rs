@@ -10,8 +10,8 @@ use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 
-use polynym::directory::Mutations;
-use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
+use polynym_directory::Mutations;
+use polynym_mongodb::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::Notify;
 
 use super::database;

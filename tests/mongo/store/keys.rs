@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Bson, Document, doc};
-use polynym::directory::{
+use polynym_directory::{
     IdempotencyKey, Mutation, Mutations, NewIdentity, NewUser, Tenant, Timestamp, UserChange,
 };
-use polynym::identifier::{Identifier, Kind, RawIdentifier};
-use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+use polynym_identifier::{Identifier, Kind, RawIdentifier};
+use polynym_mongodb::{InitOptions, Mongo, Options, init};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

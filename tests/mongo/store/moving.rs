@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Error, Mutations, UserChange};
-use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::store::integrity::{Finding, Inconsistency, Observer, Summary, verify};
-use polynym::store::mongo::{InitOptions, IntegritySession, Mongo, Options, init};
+use polynym_directory::{Error, Mutations, UserChange};
+use polynym_identifier::{Identifier, RawIdentifier};
+use polynym_mongodb::{InitOptions, IntegritySession, Mongo, Options, init};
+use polynym_store_common::integrity::{Finding, Inconsistency, Observer, Summary, verify};
 
 use super::database;
-use crate::{servers, users};
+use crate::servers;
+use crate::users;
 
 const USERS: usize = 24;
 /// Names that the users link and unlink all the time.

@@ -1,7 +1,7 @@
 //! The ids that an import gives: those that count up lie together, on one shard at a time.
 
 use mongodb::bson::{RawDocumentBuf, doc};
-use polynym::store::mongo::{InitOptions, init};
+use polynym_mongodb::{InitOptions, init};
 
 use crate::server::Server;
 use crate::servers::{self, Sharded};

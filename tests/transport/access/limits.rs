@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use polynym::proto::v1::{self, identifier};
+use polynym_proto::v1::{self, identifier};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 

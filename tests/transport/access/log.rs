@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
-use polynym::client::directory_service_client::DirectoryServiceClient;
-use polynym::proto::v1;
+use polynym_client::directory_service_client::DirectoryServiceClient;
+use polynym_proto::v1;
 use serde_json::Value;
 
 use tonic::Request;

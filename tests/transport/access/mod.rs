@@ -10,8 +10,8 @@ pub mod tls;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polynym::proto::DESCRIPTORS;
-use polynym::proto::v1::{self, ListTenantsRequest};
+use polynym_proto::DESCRIPTORS;
+use polynym_proto::v1::{self, ListTenantsRequest};
 use prost_reflect::DescriptorPool;
 use tempfile::TempDir;
 use tokio::time::timeout;

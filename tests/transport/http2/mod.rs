@@ -10,7 +10,7 @@ mod unread;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::{Code, Status};
 
 use crate::calls::{Client, handle, identity};

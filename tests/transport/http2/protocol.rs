@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body::{Frame, SizeHint};
-use polynym::proto::v1;
+use polynym_proto::v1;
 use prost::Message;
 use tonic::body::Body;
 use tonic::codegen::Service;

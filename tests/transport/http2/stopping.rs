@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 
 use super::PATIENCE;
 use super::place::{Place, in_each_place};

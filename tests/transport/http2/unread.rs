@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 
 use super::place::{Place, in_each_place};
 use super::raw::{END, Frame, HEADERS, Raw};

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::Fallible;
+use crate::Options;
 use crate::machine::output;
 use crate::process::{Process, Server};
 use crate::run::{CONCURRENCIES, Run};
-use crate::{Fallible, Options};
 
 const USERS: u64 = 1_000_000;
 /// Sizes of the store's cache.

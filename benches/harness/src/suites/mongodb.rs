@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
+use crate::Fallible;
+use crate::Options;
 use crate::driver::{Driver, Lookup};
 use crate::machine::output;
 use crate::process::{Process, Server, free_port};
 use crate::run::{CONCURRENCIES, LOW_CONCURRENCIES, Run};
-use crate::{Fallible, Options};
 
 const USERS: u64 = 200_000;
 /// The time of the batches that fill the table of owner hints before the measurements.

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use crate::Fallible;
+use crate::Options;
 use crate::postgres::{Postgres, Programs};
 use crate::run::{LOW_CONCURRENCIES, Run};
-use crate::{Fallible, Options};
 
 const USERS: u64 = 1_000_000;
 

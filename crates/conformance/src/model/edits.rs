@@ -1,7 +1,7 @@
 //! Changes of one user in the reference model.
 
-use polynym::directory::{Error, Identity, Mutation, NewIdentity, State, Timestamp, UserChange};
-use polynym::identifier::Identifier;
+use polynym_directory::{Error, Identity, Mutation, NewIdentity, State, Timestamp, UserChange};
+use polynym_identifier::Identifier;
 
 use super::super::step::{ATTRIBUTES, Action, all, set};
 use super::state::Person;

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Backend, Error, Now, State, Tenant, Timestamp, View, check_history, owners_at,
 };
-use polynym::identifier::IdentityKey;
+use polynym_identifier::IdentityKey;
 
 use super::super::Failure;
 use super::super::assertions::{ensure, equal};
@@ -167,7 +167,7 @@ async fn check_user(
     store: &Backend,
     tenant: &Tenant,
     id: LocalityId,
-    user: &polynym::directory::User,
+    user: &polynym_directory::User,
 ) -> Result<(), Failure> {
     let (mut events, mut place) = (Vec::new(), None);
     loop {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Conflict, ConflictPolicy, Error, Invalid, Mutation, MutationReport, NotRestored, Preview,
     State, Timestamp, User, Value,
 };
-use polynym::identifier::Kind;
+use polynym_identifier::Kind;
 
 use super::state::{Merge, ReferenceModel};
 
@@ -111,9 +111,8 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
     for kind in Kind::ALL {
         if let (Some(own), Some(other)) = (marked(primary, kind), marked(secondary, kind)) {
             let (own, other) = (&mut primary.identities[own], &mut secondary.identities[other]);
-            let text = |identifier: &polynym::identifier::Identifier| {
-                Value::String(identifier.to_string())
-            };
+            let text =
+                |identifier: &polynym_identifier::Identifier| Value::String(identifier.to_string());
             let kept =
                 clash(format!("primary.{kind}"), text(&own.identifier), text(&other.identifier));
             own.primary = kept == text(&own.identifier);
@@ -146,7 +145,7 @@ pub fn unmerge(
     let mut lost = Vec::new();
     back.guarded = BTreeSet::new();
     for had in std::mem::take(&mut back.user.identities) {
-        let is = |i: &polynym::directory::Identity| {
+        let is = |i: &polynym_directory::Identity| {
             i.identifier == had.identifier && i.link_time == had.link_time
         };
         let Some(at) = primary.user.identities.iter().position(is) else {
@@ -199,7 +198,7 @@ fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
         }
     }
 
-    let lost_mark = |had: &&polynym::directory::Identity| {
+    let lost_mark = |had: &&polynym_directory::Identity| {
         had.primary && after.identity(&had.identifier).is_some_and(|identity| !identity.primary)
     };
     for had in before.identities.iter().filter(lost_mark) {

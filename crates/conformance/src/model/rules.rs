@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
     Policies, State, Takeover, Timestamp, Unknown, User, UserChange,
 };
-use polynym::identifier::{Guard, Identifier, IdentityKey, Kind};
+use polynym_identifier::{Guard, Identifier, IdentityKey, Kind};
 
 use super::super::step::Action;
 use super::edits::{alter, just_after};

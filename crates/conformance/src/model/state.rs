@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Error, Identity, Mutation, NewIdentity, NotRestored, State, Tenant, Timestamp, Unknown, User,
     UserChange,
 };
-use polynym::identifier::{Identifier, IdentityKey, RULES_VERSION};
+use polynym_identifier::{Identifier, IdentityKey, RULES_VERSION};
 
 #[derive(Clone, Default)]
 pub struct ReferenceModel {

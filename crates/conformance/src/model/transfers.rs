@@ -1,7 +1,7 @@
 //! Identities that go from one user to another.
 
-use polynym::directory::{Error, Identity, Invalid, Mutation};
-use polynym::identifier::Identifier;
+use polynym_directory::{Error, Identity, Invalid, Mutation};
+use polynym_identifier::Identifier;
 
 use super::edits::{just_after, unlink};
 use super::state::Person;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Claim, ConflictPolicy, DeletionStep, Mutation, MutationKind, Outcome, PolicyUpdate, Tenant,
     TenantChange, TenantRecord, Timestamp, Update, User, UserChange, Verification,
 };
-use polynym::identifier::IdentityKey;
+use polynym_identifier::IdentityKey;
 
 use super::super::fixture::{
     Fixture, create, holding, identifier, key, link, replace, tenant, unlink,

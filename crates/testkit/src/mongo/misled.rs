@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use polynym::directory::{
+use polynym_directory::{
     Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
 };
-use polynym::identifier::IdentityKey;
-use polynym::store::owner_hints::OwnerHints;
+use polynym_identifier::IdentityKey;
+use polynym_store_common::owner_hints::OwnerHints;
 
 /// The number of users that are remembered, of all stores of the process.
 const SEEN: usize = 64;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::stores::{
+use polynym_directory::stores::{
     Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
-use polynym::directory::{Tenant, Timestamp};
+use polynym_directory::{Tenant, Timestamp};
 
 /// A day.
 pub const DAY: Duration = Duration::from_secs(86_400);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Output;
 
 use locality_uuid::LocalityId;
-use polynym::directory::{LookUps, Mutations, Timestamp, User};
+use polynym_directory::{LookUps, Mutations, Timestamp, User};
 
 use super::store_command::{json, store};
 use crate::output::{err, out};

@@ -1,6 +1,6 @@
 //! Users with attributes, and what `polynym store verify` finds of them.
 
-use polynym::directory::{Mutations, NewUser, UserChange, Value};
+use polynym_directory::{Mutations, NewUser, UserChange, Value};
 
 use super::store_command::{json, store};
 use crate::output::err;

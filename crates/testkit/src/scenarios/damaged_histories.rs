@@ -1,7 +1,7 @@
 //! Users with histories, and what `polynym store verify` finds of them.
 
-use polynym::directory::{Mutations, UserChange};
-use polynym::identifier::{Identifier, RawIdentifier};
+use polynym_directory::{Mutations, UserChange};
+use polynym_identifier::{Identifier, RawIdentifier};
 
 use super::store_command::{json, store};
 use crate::output::err;

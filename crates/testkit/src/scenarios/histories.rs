@@ -1,8 +1,8 @@
 //! Histories of users over gRPC.
 
-use polynym::proto::v1;
-use polynym::proto::v1::event::Change;
-use polynym::proto::v1::list_history_request::User;
+use polynym_proto::v1;
+use polynym_proto::v1::event::Change;
+use polynym_proto::v1::list_history_request::User;
 use tonic::Status;
 
 use crate::calls::{Client, email, handle, text, user};

@@ -1,7 +1,7 @@
 //! Notices to users over gRPC.
 
-use polynym::proto::v1;
-use polynym::store::mongo::{InitOptions, init};
+use polynym_mongodb::{InitOptions, init};
+use polynym_proto::v1;
 use tonic::{Code, Status};
 use v1::notice_result::Result as Outcome;
 use v1::recipient::Recipient as Of;

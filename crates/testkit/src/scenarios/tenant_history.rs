@@ -1,7 +1,7 @@
 //! The history of a tenant itself.
 
-use polynym::proto::v1;
-use polynym::proto::v1::tenant_event::Change;
+use polynym_proto::v1;
+use polynym_proto::v1::tenant_event::Change;
 use tonic::Status;
 
 use crate::calls::{Client, handle, user};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use polynym::proto::v1;
+use polynym_proto::v1;
 use tonic::Code;
 
 use crate::calls::{Client, email, handle, identity};

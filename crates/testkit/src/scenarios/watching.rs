@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polynym::proto::v1;
-use polynym::proto::v1::watch_response::Kind;
+use polynym_proto::v1;
+use polynym_proto::v1::watch_response::Kind;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 

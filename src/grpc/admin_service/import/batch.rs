@@ -8,12 +8,12 @@ use tonic::Status;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::line::raw_user;
-use crate::directory::error::Error;
-use crate::directory::model::tenant::Tenant;
-use crate::directory::service::transfer::import::{Import, Line, LineOutcome};
 use crate::grpc::status::status;
-use crate::proto::v1;
-use crate::transport::rich_status::internal;
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::service::transfer::import::{Import, Line, LineOutcome};
+use polynym_proto::v1;
+use polynym_transport::rich_status::internal;
 
 /// The number of a line and its outcome, or the error that ends the import.
 pub type LineResult = Result<(i64, LineOutcome), Status>;

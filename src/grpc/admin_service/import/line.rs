@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
-use crate::directory::error::{Error, Invalid};
-use crate::directory::model::attribute::Value;
-use crate::directory::model::timestamp::Timestamp;
-use crate::directory::model::user::Verification;
-use crate::directory::service::mutate::write::RawIdentity;
-use crate::directory::service::transfer::import::raw::{
+use crate::grpc::convert;
+use polynym_directory::error::{Error, Invalid};
+use polynym_directory::model::attribute::Value;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::model::user::Verification;
+use polynym_directory::service::mutate::write::RawIdentity;
+use polynym_directory::service::transfer::import::raw::{
     RawHold, RawImportedIdentity, RawInternals, RawNotRestored, RawState, RawUndo, RawUser,
 };
-use crate::grpc::convert;
-use crate::proto::v1;
+use polynym_proto::v1;
 use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::AttributeChange;
 use v1::user_internals::{Hold, MergeUndo, NotRestored};

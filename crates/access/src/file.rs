@@ -1,0 +1,195 @@
+//! Authentication by a credentials file, which is reloaded when it changes.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use super::caller::Caller;
+use super::caller_state::CallerStates;
+use super::credentials::Credentials;
+use super::rate_limiter::RateLimits;
+use super::tally::Counts;
+use super::token::Token;
+use crate::reload::{self, Content};
+
+/// The gauge of an invalid credentials file.
+pub const CREDENTIALS_BROKEN: (&str, &str) = (
+    "polynym_credentials_broken",
+    "1 while the credentials file is invalid and the previous credentials stay in use",
+);
+
+/// The authentication of callers.
+#[derive(Debug)]
+pub enum Access {
+    /// Every caller is an anonymous admin.
+    Open(Arc<Caller>),
+    /// Callers need a credential from a file.
+    File(CredentialsFile),
+}
+
+/// A credentials file and its content.
+#[derive(Debug)]
+pub struct CredentialsFile {
+    path: PathBuf,
+    /// The content when it was first read.
+    initial: Content,
+    current: ArcSwap<Credentials>,
+    /// The limits of callers without their own.
+    default: RateLimits,
+    states: CallerStates,
+    is_broken: AtomicBool,
+}
+
+impl Access {
+    /// Admits every caller.
+    pub fn open() -> Self {
+        Self::Open(Arc::new(Caller::anonymous()))
+    }
+
+    /// Requires a credential from this file. Callers without limits of their own get `default`.
+    ///
+    /// # Errors
+    /// The file is unreadable, malformed, or has no callers.
+    pub fn from_file(path: PathBuf, default: RateLimits) -> Result<Self, String> {
+        let (initial, states) = (reload::content(&path), CallerStates::default());
+        let credentials = initial
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|content| parse(content, default, &states))
+            .map_err(|fault| format!("credentials {}: {fault}", path.display()))?;
+        Ok(Self::File(CredentialsFile {
+            path,
+            initial,
+            current: ArcSwap::from_pointee(credentials),
+            default,
+            states,
+            is_broken: AtomicBool::new(false),
+        }))
+    }
+
+    /// Whether callers need credentials.
+    pub const fn requires_credentials(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// Whether the file is invalid and the previous credentials stay in use.
+    pub fn is_broken(&self) -> bool {
+        matches!(self, Self::File(file) if file.is_broken.load(Ordering::Relaxed))
+    }
+
+    /// The caller of a call with these headers and a client certificate of these names; none
+    /// without a valid credential. Two `authorization` headers are invalid.
+    pub fn caller(&self, headers: &HeaderMap, names: &[String]) -> Option<Arc<Caller>> {
+        let file = match self {
+            Self::Open(anonymous) => return Some(anonymous.clone()),
+            Self::File(file) => file,
+        };
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let token = match (values.next(), values.next()) {
+            (Some(value), None) => Some(bearer_token(value.as_bytes())?),
+            (None, _) => None,
+            (Some(_), Some(_)) => return None,
+        };
+        file.current.load().caller(token, names, SystemTime::now()).cloned()
+    }
+
+    /// Takes the counts of all callers: their names and counts by tenant.
+    pub fn take_counts(&self) -> Vec<(String, HashMap<String, Counts>)> {
+        let states = match self {
+            Self::Open(caller) => vec![(caller.name.clone(), caller.state.clone())],
+            Self::File(file) => file.states.all(),
+        };
+        states
+            .into_iter()
+            .map(|(name, state)| (name, state.tally.take()))
+            .filter(|(_, counts)| !counts.is_empty())
+            .collect()
+    }
+
+    /// Reloads the file in a loop. An invalid file changes nothing.
+    pub async fn reload(&self) -> Infallible {
+        let Self::File(file) = self else { return std::future::pending().await };
+        let path = file.path.clone();
+        let read = move || reload::content(&path);
+        reload::watch(file.initial.clone(), read, |content| file.apply(content)).await
+    }
+}
+
+impl CredentialsFile {
+    fn apply(&self, content: &Content) {
+        let credentials = content
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|content| parse(content, self.default, &self.states));
+        metrics::gauge!(CREDENTIALS_BROKEN.0).set(u8::from(credentials.is_err()));
+        self.is_broken.store(credentials.is_err(), Ordering::Relaxed);
+        match credentials {
+            Ok(credentials) => {
+                tracing::info!(credentials = credentials.list().len(), "reloaded the credentials");
+                self.current.store(Arc::new(credentials));
+                self.states.remove_unused();
+            }
+            Err(fault) => tracing::error!(
+                fault,
+                "the credentials file is invalid: the previous credentials stay in use"
+            ),
+        }
+    }
+}
+
+/// Parses a file. An empty one is an error: without callers a server would refuse every call.
+fn parse(
+    content: &[u8],
+    default: RateLimits,
+    states: &CallerStates,
+) -> Result<Credentials, String> {
+    let text = std::str::from_utf8(content).map_err(|_| "the file is not UTF-8".to_owned())?;
+    let credentials =
+        Credentials::parse(text, default, states).map_err(|fault| fault.to_string())?;
+    if credentials.list().is_empty() {
+        return Err("the file has no callers: add one with `polynym token create`".to_owned());
+    }
+    Ok(credentials)
+}
+
+/// Parses `Bearer TOKEN` (RFC 6750, section 2.1), with the scheme in any case.
+pub(super) fn bearer_token(authorization: &[u8]) -> Option<Token<'_>> {
+    let (scheme, token) = std::str::from_utf8(authorization).ok()?.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") { Token::parse(token) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn only_bearer_tokens_are_accepted() {
+        let secret = crate::generate_token().unwrap();
+        let token = secret.expose_secret();
+        for good in [format!("Bearer {token}"), format!("bearer {token}")] {
+            assert!(bearer_token(good.as_bytes()).is_some(), "{good}");
+        }
+        for invalid in ["", "Bearer", token, &format!("Basic {token}"), &format!("Bearer  {token}")]
+        {
+            assert!(bearer_token(invalid.as_bytes()).is_none(), "{invalid}");
+        }
+        assert!(bearer_token(&[0xff, b' ', 0xfe]).is_none());
+    }
+
+    #[test]
+    fn a_file_needs_callers() {
+        let fault =
+            |content| parse(content, RateLimits::default(), &CallerStates::default()).unwrap_err();
+        assert!(fault(b"").contains("no callers"));
+        assert!(fault(&[0xff]).contains("UTF-8"));
+    }
+}

@@ -1,0 +1,103 @@
+//! `polynym attribute define`: sets a definition, and waits until the servers have changed the
+//! index.
+
+use clap::Args;
+
+use crate::client::{Session, request_id};
+use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::attribute::ValueType;
+use polynym_proto::v1::{
+    AttributeDefinition, AttributeType, Policies, Tenant, UpdateTenantRequest, UpdateTenantResponse,
+};
+
+#[derive(Args)]
+pub struct Define {
+    /// The attribute's name.
+    name: String,
+    /// The type of new values.
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    value_type: Option<ValueType>,
+    /// Do not index the attribute: writes cost less, but a search by it alone reads all users.
+    #[arg(long)]
+    no_index: bool,
+    /// Do not wait for the index change.
+    #[arg(long)]
+    no_wait: bool,
+    /// Define the attribute only if this is the tenant's etag.
+    #[arg(long, default_value = "")]
+    etag: String,
+    /// Show the result without applying it.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+impl From<ValueType> for AttributeType {
+    fn from(value_type: ValueType) -> Self {
+        match value_type {
+            ValueType::String => Self::String,
+            ValueType::Int => Self::Int,
+            ValueType::Double => Self::Double,
+            ValueType::Bool => Self::Bool,
+            ValueType::Time => Self::Time,
+            ValueType::List => Self::List,
+        }
+    }
+}
+
+pub async fn define(command: Define) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let definition = AttributeDefinition {
+        name: command.name.clone(),
+        indexed: Some(!command.no_index),
+        r#type: command.value_type.map_or(0, |value_type| AttributeType::from(value_type).into()),
+        index_change_time: None,
+    };
+    let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };
+    let request_id = request_id(None);
+    let request = UpdateTenantRequest {
+        tenant: session.tenant(),
+        policies: Some(policies),
+        etag: command.etag,
+        request_id: request_id.clone(),
+        validate_only: command.dry_run,
+        ..Default::default()
+    };
+    let send = async |request| session.admin().update_tenant(request).await;
+    let mut tenant = session.mutate(&request_id, request, send).await?.tenant.unwrap_or_default();
+    if !command.dry_run && !command.no_wait && is_changing(&tenant, &command.name) {
+        eprintln!("the servers are changing the index, and continue if this command is stopped");
+        tenant = wait(&session, &command.name).await?;
+    }
+
+    if session.json() {
+        let answer = UpdateTenantResponse { tenant: Some(tenant) };
+        return output::print_message("UpdateTenantResponse", &answer);
+    }
+    let state = match is_changing(&tenant, &command.name) {
+        true => "its index is being changed",
+        false if command.no_index => "not indexed",
+        false => "indexed",
+    };
+    let word = if command.dry_run { "would be defined" } else { "is defined" };
+    output::print(&format!("{} {word}: {state}\n", printable(&command.name)))
+}
+
+fn is_changing(tenant: &Tenant, name: &str) -> bool {
+    let mut definitions =
+        tenant.policies.iter().flat_map(|policies| &policies.attribute_definitions);
+    definitions.any(|own| own.name == name && own.index_change_time.is_some())
+}
+
+/// Waits until the servers have changed the index.
+async fn wait(session: &Session, name: &str) -> Result<Tenant, Failure> {
+    loop {
+        let tenant = session.poll_tenant().await.map_err(|status| session.failure(status, None))?;
+        if !is_changing(&tenant, name) {
+            return Ok(tenant);
+        }
+    }
+}

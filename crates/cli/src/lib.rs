@@ -1,0 +1,69 @@
+//! The command line: its arguments, one module for each subcommand, and the output of answers and
+//! failures. The commands in `offline` need no server; all others are clients of a server's API.
+//! The program's main runs `serve` and `store`.
+
+mod arguments;
+mod attribute;
+mod bench;
+mod client;
+pub mod config;
+mod failure;
+mod files;
+mod identity;
+mod inbox;
+mod offline;
+pub mod output;
+mod renormalize;
+mod resolve;
+pub mod sample;
+mod tenant;
+mod text;
+mod top;
+mod transfer;
+mod usage;
+mod user;
+mod watch;
+
+pub use arguments::{Arguments, Command};
+pub use failure::Failure;
+pub use offline::store;
+
+use clap::CommandFactory;
+
+use crate::config::{Flags, Serve};
+use offline::{completions, id, token};
+
+/// Runs a command, which prints its results to standard output. Calls `serve` with a server's
+/// settings, and `store` with a command on a store.
+///
+/// # Errors
+/// The failure, for [`Failure::report`].
+pub fn run(
+    command: Command,
+    serve: impl FnOnce(&Flags<Serve>) -> Result<(), Failure>,
+    store: impl FnOnce(store::Store) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    match command {
+        Command::Serve(flags) => serve(&flags),
+        Command::Store(command) => store(command),
+        Command::Resolve(command) => client::block_on(resolve::run(command)),
+        Command::User(command) => client::block_on(user::run(command)),
+        Command::Watch(command) => client::block_on(watch::run(command)),
+        Command::Identity(command) => client::block_on(identity::run(command)),
+        Command::Attribute(command) => client::block_on(attribute::run(command)),
+        Command::Tenant(command) => client::block_on(tenant::run(command)),
+        Command::Inbox(command) => client::block_on(inbox::run(command)),
+        Command::Usage(command) => client::block_on(usage::run(command)),
+        Command::Import(command) => client::block_on(transfer::import::run(command)),
+        Command::Export(command) => client::block_on(transfer::export::run(command)),
+        Command::Backup(command) => client::block_on(transfer::backup::run(command)),
+        Command::Restore(command) => store(store::Store::Restore(command)),
+        Command::Sample(command) => transfer::sample::run(&command),
+        Command::Renormalize(command) => client::block_on(renormalize::run(command)),
+        Command::Token(command) => token::run(command),
+        Command::Id(command) => id::run(command),
+        Command::Bench(command) => client::block_on(bench::run(command)),
+        Command::Top(flags) => client::block_on(top::run(flags)),
+        Command::Completions(command) => completions::run(&command, Arguments::command()),
+    }
+}

@@ -1,0 +1,161 @@
+//! Prints text, tables and JSON to standard output, whose reader may close it at any time.
+
+pub mod confirm;
+pub mod json;
+
+use std::borrow::Cow;
+use std::io::Write;
+
+pub use comfy_table::Table;
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Width, presets};
+use locality_uuid::LocalityId;
+
+use super::failure::Failure;
+use polynym_proto::google::rpc;
+
+/// The width of an id with the padding of its cell.
+const ID_WIDTH: u16 = 38;
+
+/// Prints text.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Prints a JSON value in one line.
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))?;
+    print(&(escaped(&text) + "\n"))
+}
+
+/// Prints `message`, a `polynym.v1.NAME`, as JSON in one line.
+pub fn print_message(name: &str, message: &impl prost::Message) -> Result<(), Failure> {
+    print_json(&json::from_message(&format!("polynym.v1.{name}"), message)?)
+}
+
+/// Prints `message`, including fields with default values.
+pub fn print_message_with_defaults(
+    name: &str,
+    message: &impl prost::Message,
+) -> Result<(), Failure> {
+    print_json(&json::with_defaults(&format!("polynym.v1.{name}"), message)?)
+}
+
+/// Prints an error as a JSON object, with the item it belongs to, if there are several.
+pub fn print_error(asked: Option<&str>, error: &rpc::Status) -> Result<(), Failure> {
+    let mut object = serde_json::Map::new();
+    object.extend(asked.map(|asked| ("asked".to_owned(), asked.into())));
+    object.insert("error".to_owned(), json::from_message("google.rpc.Status", error)?);
+    print_json(&object)
+}
+
+/// A table with this header, which fits the width of a terminal.
+pub fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_FULL_CONDENSED)
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    table
+}
+
+/// Prints a table.
+pub fn print_table(table: &Table) -> Result<(), Failure> {
+    print(&format!("{}\n", with_unbroken_ids(table)))
+}
+
+/// The table with each id on one line, so that it can be copied, on terminals of any width.
+fn with_unbroken_ids(original: &Table) -> Table {
+    let mut table = original.clone();
+    let rows: Vec<_> = table.header().into_iter().chain(table.row_iter()).cloned().collect();
+    for (n, column) in table.column_iter_mut().enumerate() {
+        let has_id = |row: &Row| {
+            row.cell_iter().nth(n).is_some_and(|cell| cell.content().lines().any(is_id))
+        };
+        if rows.iter().any(has_id) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(ID_WIDTH)));
+        }
+    }
+    table
+}
+
+fn is_id(text: &str) -> bool {
+    text.parse::<LocalityId>().is_ok()
+}
+
+/// JSON with terminal controls escaped, which occur only inside strings.
+fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_terminal_control) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_terminal_control(c) {
+            true => c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}"))),
+            false => escaped.push(c),
+        }
+    }
+
+    Cow::Owned(escaped)
+}
+
+/// Whether a character can alter or hide text on a terminal: control characters, marks of
+/// direction, and invisible formatting, except joiners, which some scripts need within words.
+fn is_terminal_control(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}'
+        )
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+/// The text with terminal controls escaped.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_terminal_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| {
+        if is_terminal_control(c) { c.escape_default().to_string() } else { c.to_string() }
+    };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escaped, printable};
+
+    #[test]
+    fn text_has_no_terminal_controls() {
+        assert_eq!(printable("Иван 花子"), "Иван 花子");
+        assert_eq!(printable("a\u{1b}[2J\nb\u{202e}c"), "a\\u{1b}[2J\\nb\\u{202e}c");
+        assert_eq!(printable("a\u{9b}2J\u{200b}b"), "a\\u{9b}2J\\u{200b}b");
+        assert_eq!(printable("👩\u{200d}🔬 می\u{200c}خواهم"), "👩\u{200d}🔬 می\u{200c}خواهم");
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_value() {
+        let text = "a\u{9b}2J\u{200b}b\u{202e}\u{e0041}é\n";
+        let json = serde_json::to_string(text).unwrap();
+        assert!(escaped(&json).is_ascii() || !escaped(&json).contains(super::is_terminal_control));
+        assert_eq!(serde_json::from_str::<String>(&escaped(&json)).unwrap(), text);
+    }
+
+    #[test]
+    fn ids_are_unbroken_in_a_narrow_table() {
+        let id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
+        let mut narrow = super::table(["asked for", "user", "identities"]);
+        narrow.set_width(60).add_row([
+            "a long text that takes up room",
+            id,
+            "email:joe@example.com",
+        ]);
+        assert!(super::with_unbroken_ids(&narrow).to_string().contains(id));
+    }
+}

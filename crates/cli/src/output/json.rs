@@ -1,0 +1,57 @@
+//! The JSON mapping of protocol buffers, for any message of the descriptors.
+
+use std::sync::OnceLock;
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use polynym_proto as proto;
+
+/// The JSON of `message`, which has the full name `name`.
+pub fn from_message(name: &str, message: &impl Message) -> Result<Value, Failure> {
+    serialize(name, message, &SerializeOptions::new()).map_err(write_failure)
+}
+
+/// The JSON of `message`, including fields with default values.
+pub fn with_defaults(name: &str, message: &impl Message) -> Result<Value, Failure> {
+    let options = SerializeOptions::new().skip_default_fields(false);
+    serialize(name, message, &options).map_err(write_failure)
+}
+
+/// The message with the full name `name` that `json` describes.
+///
+/// # Errors
+/// The position and the cause of the error.
+pub fn to_message<M: Message + Default>(name: &str, json: Value) -> Result<M, String> {
+    let dynamic = DynamicMessage::deserialize(descriptor(name)?, json).map_err(text)?;
+    dynamic.transcode_to().map_err(text)
+}
+
+/// The failure of writing JSON.
+pub fn write_failure(error: impl ToString) -> Failure {
+    Failure::Other(format!("cannot write JSON: {}", error.to_string()))
+}
+
+/// Serializes to a [`Value`], whose keys are sorted, so that equal messages print alike.
+fn serialize(
+    name: &str,
+    message: &impl Message,
+    options: &SerializeOptions,
+) -> Result<Value, String> {
+    let encoded = message.encode_to_vec();
+    let dynamic = DynamicMessage::decode(descriptor(name)?, &*encoded).map_err(text)?;
+    dynamic.serialize_with_options(serde_json::value::Serializer, options).map_err(text)
+}
+
+fn descriptor(name: &str) -> Result<MessageDescriptor, String> {
+    static POOL: OnceLock<Result<DescriptorPool, String>> = OnceLock::new();
+    let pool = POOL.get_or_init(|| DescriptorPool::decode(proto::DESCRIPTORS).map_err(text));
+    let found = pool.as_ref().map_err(Clone::clone)?.get_message_by_name(name);
+    found.ok_or_else(|| format!("{name} has no descriptor"))
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}

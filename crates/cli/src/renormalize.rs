@@ -1,0 +1,70 @@
+//! `polynym renormalize`.
+
+use clap::Args;
+
+use super::client::Session;
+use super::failure::Failure;
+use super::output::{self, printable};
+use super::text::identifier;
+use crate::config::{Client, Flags};
+use polynym_proto::v1::renormalize_response::Problem;
+use polynym_proto::v1::{RenormalizeRequest, RenormalizeResponse};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym renormalize --dry-run
+  polynym renormalize --tenant acme";
+
+#[derive(Args)]
+pub struct Renormalize {
+    /// Show collisions and errors without applying the change.
+    #[arg(long)]
+    dry_run: bool,
+    /// Continue an interrupted run, with the token that it printed.
+    #[arg(long, value_name = "TOKEN", default_value = "")]
+    from: String,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn run(command: Renormalize) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let (tenant, validate_only, page_token) = (session.tenant(), command.dry_run, command.from);
+    // Without a deadline: the time depends on the number of users.
+    let request = RenormalizeRequest { tenant, validate_only, page_token };
+    let mut answers = session.answer(session.admin().renormalize(request).await)?;
+    let mut last = RenormalizeResponse::default();
+    loop {
+        match answers.message().await {
+            Ok(Some(answer)) => {
+                print(&session, &answer)?;
+                last = answer;
+            }
+            Ok(None) => break,
+            Err(status) => {
+                eprintln!("interrupted: continue with --from {}", printable(&last.page_token));
+                return Err(session.failure(status, None));
+            }
+        }
+    }
+
+    if !session.json() {
+        let moved = if command.dry_run { "would be moved" } else { "were moved" };
+        let RenormalizeResponse { users, moved: count, failed, .. } = last;
+        output::print(&format!("{users} users, {count} identities {moved}, {failed} cannot be\n"))?;
+    }
+
+    if last.failed > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
+}
+
+fn print(session: &Session, answer: &RenormalizeResponse) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("RenormalizeResponse", answer);
+    }
+    for Problem { user_id, identifier, reason, message } in &answer.problems {
+        let identifier = identifier::text(identifier.as_ref());
+        let (user, reason, message) = (printable(user_id), printable(reason), printable(message));
+        output::print(&format!("{user} {identifier}: {reason}, {message}\n"))?;
+    }
+    Ok(())
+}

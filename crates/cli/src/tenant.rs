@@ -1,0 +1,373 @@
+//! `polynym tenant`.
+
+mod delete;
+mod history;
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use prost_types::{Duration as ProtoDuration, FieldMask};
+
+pub use delete::delete_with_users;
+
+use super::client::{Session, request_id};
+use super::failure::Failure;
+use super::output::{self, Table, printable};
+use crate::config::{Client, Flags};
+use polynym_identifier::Kind;
+use polynym_proto::v1::{
+    AttributeDefinition, AttributeType, GetTenantRequest, GetTenantResponse, Holds,
+    ListTenantsRequest, Policies, ReservedHandles, Tenant as Message, UpdateTenantRequest,
+};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym tenant get
+  polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on";
+
+const GET: &str = "Example:\n  polynym tenant get --tenant acme";
+const SET: &str = "\
+Examples:
+  polynym tenant set --tenant acme
+  polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on";
+const DELETE: &str = "\
+Examples:
+  polynym tenant delete --tenant acme
+  polynym tenant delete --tenant acme --force --yes
+
+The tenant is read-only at once. The servers begin to delete it some seconds later, when all of
+them know, and continue if this command is stopped.";
+const LIST: &str = "Example:\n  polynym tenant list";
+
+/// Tenants in one page.
+const PAGE_SIZE: i32 = 1_000;
+
+#[derive(Subcommand)]
+pub enum Tenant {
+    /// Show a tenant with its policies.
+    #[command(after_help = GET)]
+    Get(Get),
+    /// Change a tenant's policies, or create the tenant.
+    #[command(after_help = SET)]
+    Set(Set),
+    /// Delete a tenant without users, or with --force, a tenant and its users.
+    #[command(after_help = DELETE)]
+    Delete(delete::Delete),
+    /// Show the history of a tenant, newest first: changes of its policies, and purged users.
+    #[command(after_help = history::HISTORY)]
+    History(history::History),
+    /// List the tenants.
+    #[command(after_help = LIST)]
+    List(Get),
+}
+
+#[derive(Args)]
+pub struct Get {
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Args)]
+pub struct Set {
+    /// How long identifiers of a kind are held for their former owners: 30d, 12h; 0d for no hold.
+    /// Can be repeated.
+    #[arg(long = "hold", value_name = "KIND=TIME", value_parser = hold)]
+    holds: Vec<(Kind, Duration)>,
+    /// Unverified identities do not resolve.
+    #[arg(long, value_enum)]
+    hide_unverified: Option<Switch>,
+    /// A verified identity takes over another user's unverified one.
+    #[arg(long, value_enum)]
+    verified_wins: Option<Switch>,
+    /// A primary identity cannot be unlinked while the user has others of its kind.
+    #[arg(long, value_enum)]
+    keep_primary_identity: Option<Switch>,
+    /// A user's last identity cannot be unlinked.
+    #[arg(long, value_enum)]
+    keep_last_identity: Option<Switch>,
+    /// Allow handles that look like other handles.
+    #[arg(long, value_enum)]
+    allow_lookalikes: Option<Switch>,
+    /// How long a deleted user can be restored: 30d, 12h.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    restore_window: Option<Duration>,
+    /// How long a merge can be undone: 7d, 12h.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    undo_window: Option<Duration>,
+    /// How long the history of users is kept: 400d; 0d for no history.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    history_retention: Option<Duration>,
+    /// How long a notice stays in an inbox: 90d.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    inbox_retention: Option<Duration>,
+    /// The maximum number of notices in an inbox.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
+    inbox_limit: Option<i32>,
+    /// Send users notices of a takeover of an identity, a merge, or being disabled or restored.
+    #[arg(long, value_enum)]
+    rule_notices: Option<Switch>,
+    /// Handles that cannot be registered or linked, separated by commas; empty for none, `default`
+    /// for the list in docs/api.md.
+    #[arg(long, value_name = "HANDLES")]
+    reserved_handles: Option<String>,
+    /// Show the result without applying it.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    change: Change,
+}
+
+/// The arguments of all changes of a tenant.
+#[derive(Args)]
+pub struct Change {
+    /// Change or delete the tenant only if this is its etag.
+    #[arg(long, default_value = "")]
+    etag: String,
+    /// A UUID that identifies this call, so that a retry takes effect at most once.
+    #[arg(long, value_name = "UUID")]
+    request_id: Option<String>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+/// Parses a duration, such as `30d`, `12h`, `5m` or `10s`.
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    humantime::parse_duration(text).map_err(|_| "write a duration such as 30d, 12h, 5m or 10s")
+}
+
+fn hold(text: &str) -> Result<(Kind, Duration), &'static str> {
+    let (name, time) = text.split_once('=').ok_or("write KIND=TIME, as in handle=30d")?;
+    let kind = name.parse().map_err(|_| "the kind must be email, handle, phone, social or url")?;
+    Ok((kind, duration(time)?))
+}
+
+pub async fn run(command: Tenant) -> Result<(), Failure> {
+    match command {
+        Tenant::Get(command) => get(command).await,
+        Tenant::Set(command) => set(command).await,
+        Tenant::Delete(command) => delete::delete(command).await,
+        Tenant::History(command) => history::history(command).await,
+        Tenant::List(command) => list(command).await,
+    }
+}
+
+async fn get(command: Get) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request = GetTenantRequest { tenant: session.tenant() };
+    let answer = session.answer(session.admin().get_tenant(session.request(request)).await)?;
+    show(&session, answer.tenant)
+}
+
+async fn set(command: Set) -> Result<(), Failure> {
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
+    let (policies, paths) = policies(&command);
+    let request = UpdateTenantRequest {
+        tenant: session.tenant(),
+        policies: Some(policies),
+        update_mask: Some(FieldMask { paths }),
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+        validate_only: command.dry_run,
+    };
+    let send = async |request| session.admin().update_tenant(request).await;
+
+    show(&session, session.mutate(&request_id, request, send).await?.tenant)
+}
+
+/// The given policies, and their paths.
+fn policies(command: &Set) -> (Policies, Vec<String>) {
+    let mut paths = Vec::new();
+    let mut switch = |name: &str, value: Option<Switch>| {
+        paths.extend(value.map(|_| name.to_owned()));
+        matches!(value, Some(Switch::On))
+    };
+    let mut policies = Policies {
+        hide_unverified: switch("hide_unverified", command.hide_unverified),
+        verified_wins: switch("verified_wins", command.verified_wins),
+        keep_primary_identity: switch("keep_primary_identity", command.keep_primary_identity),
+        keep_last_identity: switch("keep_last_identity", command.keep_last_identity),
+        allow_lookalikes: switch("allow_lookalikes", command.allow_lookalikes),
+        rule_notices: switch("rule_notices", command.rule_notices),
+        ..Policies::default()
+    };
+    let mut window = |name: &str, value: Option<Duration>| {
+        paths.extend(value.map(|_| name.to_owned()));
+        value.map(proto_duration)
+    };
+    policies.restore_window = window("restore_window", command.restore_window);
+    policies.undo_window = window("undo_window", command.undo_window);
+    policies.history_retention = window("history_retention", command.history_retention);
+    policies.inbox_retention = window("inbox_retention", command.inbox_retention);
+    if let Some(count) = command.inbox_limit {
+        policies.inbox_limit = count;
+        paths.push("inbox_limit".to_owned());
+    }
+    if let Some(list) = &command.reserved_handles {
+        let handles =
+            list.split(',').map(str::trim).filter(|handle| !handle.is_empty()).map(str::to_owned);
+        policies.reserved_handles =
+            (list != "default").then(|| ReservedHandles { handles: handles.collect() });
+        paths.push("reserved_handles".to_owned());
+    }
+
+    let holds = policies.holds.get_or_insert_default();
+    for (kind, time) in &command.holds {
+        *hold_of(holds, *kind) = Some(proto_duration(*time));
+        paths.push(format!("holds.{kind}"));
+    }
+
+    (policies, paths)
+}
+
+const fn hold_of(holds: &mut Holds, kind: Kind) -> &mut Option<ProtoDuration> {
+    match kind {
+        Kind::Email => &mut holds.email,
+        Kind::Handle => &mut holds.handle,
+        Kind::Phone => &mut holds.phone,
+        Kind::Social => &mut holds.social,
+        Kind::Url => &mut holds.url,
+    }
+}
+
+fn proto_duration(time: Duration) -> ProtoDuration {
+    ProtoDuration { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), nanos: 0 }
+}
+
+async fn list(command: Get) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut table = output::table(["tenant", "created", "policies changed"]);
+    let mut page_token = String::new();
+    loop {
+        let request =
+            ListTenantsRequest { tenant: String::new(), page_size: PAGE_SIZE, page_token };
+        let outcome = session.admin().list_tenants(session.request(request)).await;
+        let answer = session.answer(outcome)?;
+        for tenant in &answer.tenants {
+            if session.json() {
+                output::print_message("Tenant", tenant)?;
+            }
+            let times = [&tenant.create_time, &tenant.update_time];
+            let [created, changed] =
+                times.map(|time| time.as_ref().map(ToString::to_string).unwrap_or_default());
+            table.add_row([printable(&tenant.tenant).into_owned(), created, changed]);
+        }
+        page_token = answer.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+
+    if session.json() { Ok(()) } else { output::print_table(&table) }
+}
+
+fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("GetTenantResponse", &GetTenantResponse { tenant });
+    }
+    output::print_table(&fields(&tenant.unwrap_or_default()))
+}
+
+fn fields(tenant: &Message) -> Table {
+    let policies = tenant.policies.clone().unwrap_or_default();
+    let mut holds = policies.holds.unwrap_or_default();
+    let mut table = output::table(["tenant", &printable(&tenant.tenant)]);
+    let mut row = |name: &str, value: String| {
+        table.add_row([name.to_owned(), value]);
+    };
+    for kind in Kind::ALL {
+        if let Some(time) = hold_of(&mut holds, kind) {
+            row(&format!("{kind}s are held for"), duration_text(time));
+        }
+    }
+
+    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+    row("hide unverified", switch(policies.hide_unverified));
+    row("verified wins", switch(policies.verified_wins));
+    row("keep primary identity", switch(policies.keep_primary_identity));
+    row("keep last identity", switch(policies.keep_last_identity));
+    row("allow look-alikes", switch(policies.allow_lookalikes));
+    let reserved = policies
+        .reserved_handles
+        .map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
+    row("reserved handles", printable(&reserved).into_owned());
+    for definition in &policies.attribute_definitions {
+        let name = format!("attribute {}", printable(&definition.name));
+        row(&name, definition_text(definition));
+    }
+    row("deleted users are kept for", duration_text(&policies.restore_window.unwrap_or_default()));
+    row("merges can be undone for", duration_text(&policies.undo_window.unwrap_or_default()));
+    row("history is kept for", duration_text(&policies.history_retention.unwrap_or_default()));
+    if let Some(time) = &policies.history_since_time {
+        row("history is complete since", time.to_string());
+    }
+    if let Some(time) = &policies.history_change_time {
+        row("older history is being removed since", time.to_string());
+    }
+    row("notices are kept for", duration_text(&policies.inbox_retention.unwrap_or_default()));
+    row("notices in an inbox", policies.inbox_limit.to_string());
+    row("rule notices", switch(policies.rule_notices));
+    row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
+    row(
+        "policies changed",
+        tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default(),
+    );
+    if let Some(time) = &tenant.delete_time {
+        let what = if tenant.delete_users { "with its users" } else { "unless it has users" };
+        row("being deleted", format!("since {time}, {what}"));
+    }
+    row("etag", printable(&tenant.etag).into_owned());
+
+    table
+}
+
+/// The definition of an attribute in words.
+fn definition_text(definition: &AttributeDefinition) -> String {
+    let value_type = match definition.r#type() {
+        AttributeType::Unspecified => "any type".to_owned(),
+        known => known.as_str_name().trim_start_matches("ATTRIBUTE_TYPE_").to_lowercase(),
+    };
+    let indexed = if definition.indexed() { "indexed" } else { "not indexed" };
+    let change = match &definition.index_change_time {
+        Some(time) => format!(", the index is being changed since {time}"),
+        None => String::new(),
+    };
+    format!("{value_type}, {indexed}{change}")
+}
+
+const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+
+/// A duration in the largest unit without a remainder.
+fn duration_text(time: &ProtoDuration) -> String {
+    let divides = |(_, seconds): &&(&str, i64)| time.nanos == 0 && time.seconds % seconds == 0;
+    match UNITS.iter().find(divides) {
+        Some((unit, seconds)) => format!("{} {unit}", time.seconds / seconds),
+        None => time.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_parsed_and_shown() {
+        for (typed, seconds, shown) in
+            [("30d", 2_592_000, "30 d"), ("36h", 129_600, "36 h"), ("90s", 90, "90 s")]
+        {
+            assert_eq!(duration(typed).unwrap().as_secs(), seconds);
+            assert_eq!(duration_text(&proto_duration(duration(typed).unwrap())), shown);
+        }
+        for wrong in ["", "d", "3", "-1d", "99999999999999999999d", "1x"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(hold("email=7d").unwrap().0, Kind::Email);
+        assert!(hold("email").is_err() && hold("mail=7d").is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! `polynym tenant history`.
+
+use clap::Args;
+use prost_types::Timestamp;
+
+use crate::client::Session;
+use crate::client::pages::Pages;
+use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::time::instant;
+use polynym_proto::v1::tenant_event::Change;
+use polynym_proto::v1::{ListTenantHistoryRequest, TenantEvent};
+
+pub const HISTORY: &str = "\
+Examples:
+  polynym tenant history
+  polynym tenant history --tenant acme --from 90d --json";
+
+#[derive(Args)]
+pub struct History {
+    /// Show events from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    from: Option<Timestamp>,
+    /// Show events before this time.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    to: Option<Timestamp>,
+    /// The maximum number of events.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn history(command: History) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut request = ListTenantHistoryRequest {
+        tenant: session.tenant(),
+        from: command.from,
+        to: command.to,
+        page_size: 0,
+        page_token: String::new(),
+    };
+    let mut pages = Pages::new(command.limit);
+    loop {
+        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
+        let outcome = session.admin().list_tenant_history(session.request(request.clone())).await;
+        let answer = session.answer(outcome)?;
+        for event in &answer.events {
+            show(&session, event)?;
+        }
+        if !pages.advance(answer.events.len(), answer.next_page_token) {
+            return Ok(());
+        }
+    }
+}
+
+/// Shows an event in one line.
+fn show(session: &Session, event: &TenantEvent) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("TenantEvent", event);
+    }
+    let time = event.time.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (caller, method) = (printable(&event.caller), printable(&event.method));
+    output::print(&format!("{time}  {}  by {caller} ({method})\n", text(event)))
+}
+
+/// The event as a phrase, such as `deletion begun`.
+fn text(event: &TenantEvent) -> String {
+    let users = |with: bool| if with { ", with its users" } else { "" };
+    match &event.change {
+        Some(Change::Created(_)) => "created".to_owned(),
+        Some(Change::PoliciesChanged(change)) => {
+            format!("policies changed: {}", printable(&change.paths.join(", ")))
+        }
+        Some(Change::DeletionBegun(mark)) => {
+            format!("deletion begun{}", users(mark.delete_users))
+        }
+        Some(Change::DeletionCancelled(_)) => "deletion cancelled: it had users".to_owned(),
+        Some(Change::Deleted(mark)) => format!("deleted{}", users(mark.delete_users)),
+        Some(Change::UserPurged(purge)) => {
+            format!("user {} purged", printable(&purge.user_id))
+        }
+        None => String::new(),
+    }
+}

@@ -1,0 +1,51 @@
+//! One measurement as text.
+
+use super::rates::{Figures, Times};
+use crate::failure::Failure;
+use crate::output;
+
+/// Prints the figures of an interval.
+pub fn print(figures: &Figures) -> Result<(), Failure> {
+    let mut table = output::table(["method", "calls/s", "p50", "p99"]);
+    let row = |name: &str, calls: f64, times: Times| {
+        [name.to_owned(), format!("{calls:.0}"), time(times.p50), time(times.p99)]
+    };
+    for method in &figures.methods {
+        table.add_row(row(&method.name, method.calls, method.times));
+    }
+    table.add_row(row("all", figures.calls, figures.times));
+    output::print_table(&table)?;
+    let lines = facts(figures).into_iter().map(|(name, text)| format!("{name}: {text}\n"));
+    output::print(&lines.collect::<String>())
+}
+
+/// The figures of the server as a whole, as names and texts.
+pub fn facts(figures: &Figures) -> Vec<(&'static str, String)> {
+    let rates = |rates: &std::collections::BTreeMap<String, f64>| {
+        let texts: Vec<_> =
+            rates.iter().map(|(name, rate)| format!("{name} {rate:.1}/s")).collect();
+        if texts.is_empty() { "none".to_owned() } else { texts.join("  ") }
+    };
+    let under_way =
+        figures.under_way.iter().map(|(kind, (now, limit))| format!("{kind} {now}/{limit}"));
+    let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
+    let count = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.0}"));
+    vec![
+        ("errors", rates(&figures.errors)),
+        ("turned away", rates(&figures.rejected)),
+        ("under way", under_way.collect::<Vec<_>>().join("  ")),
+        ("connections", count(figures.connections)),
+        ("look-ups a shared call", number(figures.shared)),
+        ("mutations a sync", number(figures.synced)),
+    ]
+}
+
+/// A time in the unit that suits it.
+pub fn time(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "–".to_owned(),
+        Some(seconds) if seconds < 1e-3 => format!("{:.0} µs", seconds * 1e6),
+        Some(seconds) if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        Some(seconds) => format!("{seconds:.2} s"),
+    }
+}

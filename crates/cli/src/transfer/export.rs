@@ -1,0 +1,133 @@
+//! `polynym export`.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tempfile::{NamedTempFile, TempPath};
+use tonic::Request;
+
+use super::arguments::Export;
+use super::codec;
+use super::user_json::UserLine;
+use crate::client::Session;
+use crate::failure::Failure;
+use crate::files;
+use polynym_proto::v1::{ExportUsersRequest, ExportedUser, ListTenantsRequest};
+
+/// Tenants in one page.
+const PAGE_SIZE: i32 = 1_000;
+/// Users in one message of an export.
+const USERS_PER_MESSAGE: i32 = 256;
+const BUFFER_BYTES: usize = 256 << 10;
+
+pub async fn run(command: Export) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut output = Output::new(&command)?;
+    let tenants = match command.all_tenants {
+        true => tenants(&session).await?,
+        false => vec![session.tenant()],
+    };
+    let mut is_exact = true;
+    for tenant in tenants {
+        is_exact &= export(&session, &mut output, tenant).await?;
+    }
+    let users = output.finish()?;
+    let consistency = match is_exact {
+        true => "each tenant as of one moment",
+        false => "some as of the moment they were read",
+    };
+    eprintln!("{users} users, {consistency}");
+    Ok(())
+}
+
+/// The output file, which gets its name when it is complete, or standard output.
+struct Output {
+    writer: BufWriter<Box<dyn Write>>,
+    draft: Option<(TempPath, PathBuf)>,
+    users: u64,
+}
+
+impl Output {
+    fn new(command: &Export) -> Result<Self, Failure> {
+        let (writer, draft): (Box<dyn Write>, _) = match &command.output {
+            None => (Box::new(std::io::stdout()), None),
+            Some(path) => {
+                let failure = |error: std::io::Error| files::failure(path, error);
+                // Write to a device, a pipe or a link in place.
+                if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+                    (Box::new(File::create(path).map_err(failure)?), None)
+                } else {
+                    let temporary = NamedTempFile::new_in(files::folder(path)).map_err(failure)?;
+                    let (file, draft) = temporary.into_parts();
+                    (Box::new(file), Some((draft, path.clone())))
+                }
+            }
+        };
+        Ok(Self { writer: BufWriter::with_capacity(BUFFER_BYTES, writer), draft, users: 0 })
+    }
+
+    /// Flushes the output. Returns the number of users.
+    fn finish(mut self) -> Result<u64, Failure> {
+        self.writer.flush()?;
+        if let Some((draft, path)) = self.draft {
+            draft.persist(&path).map_err(|error| files::failure(&path, error.error))?;
+        }
+        Ok(self.users)
+    }
+
+    fn write_line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.writer, line)
+            .map_err(|error| Failure::from(std::io::Error::from(error)))?;
+        Ok(self.writer.write_all(b"\n")?)
+    }
+}
+
+async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
+    let (mut names, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request =
+            ListTenantsRequest { tenant: String::new(), page_size: PAGE_SIZE, page_token };
+        let outcome = session.admin().list_tenants(session.request(request)).await;
+        let answer = session.answer(outcome)?;
+        names.extend(answer.tenants.into_iter().map(|tenant| tenant.tenant));
+        if answer.next_page_token.is_empty() {
+            return Ok(names);
+        }
+        page_token = answer.next_page_token;
+    }
+}
+
+/// Exports a tenant. Returns whether the export is as of one moment.
+async fn export(session: &Session, output: &mut Output, tenant: String) -> Result<bool, Failure> {
+    // Without a deadline: the time depends on the number of users.
+    let request =
+        Request::new(ExportUsersRequest { tenant, read_time: None, page_size: USERS_PER_MESSAGE });
+    let mut parts = session.answer(session.admin().export_users(request).await)?;
+    let mut is_exact = false;
+    while let Some(part) = parts.message().await.map_err(|status| session.failure(status, None))? {
+        if let Some(start) = &part.start {
+            is_exact = start.exact;
+        }
+        if let Some(end) = &part.end {
+            is_exact = end.exact;
+        }
+        if let Some(tenant) = &part.tenant_record {
+            output.write_line(&codec::tenant_object(tenant)?)?;
+        }
+        if let Some(hold) = &part.ownerless_hold {
+            output.write_line(&codec::hold_object(hold)?)?;
+        }
+        // Older servers send one user per message.
+        let one = ExportedUser { user: part.user, internals: part.internals };
+        for ExportedUser { user, internals } in std::iter::once(one).chain(part.users) {
+            let Some(user) = &user else { continue };
+            let internals = internals.as_ref().map(codec::internals_object).transpose()?;
+            output.write_line(&UserLine { user, internals })?;
+            output.users += 1;
+        }
+    }
+
+    Ok(is_exact)
+}

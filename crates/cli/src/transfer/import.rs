@@ -1,0 +1,219 @@
+//! `polynym import`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, stream};
+use tokio::signal;
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::time::timeout;
+use tonic::{Request, Streaming};
+
+use super::arguments::{Ids, Import, OnConflict};
+use super::reader::FileReader;
+use super::rejects::{Rejected, Rejects};
+use super::report::{Bar, Summary};
+use super::window::Window;
+use crate::client::Session;
+use crate::failure::Failure;
+use polynym_proto::v1;
+use v1::import_users_request::Options;
+use v1::import_users_response::Progress;
+use v1::{ImportUsersRequest, ImportUsersResponse};
+
+/// Requests that wait between the reader and the connection.
+const QUEUE_SIZE: usize = 256;
+/// The idle time after which an empty message keeps the stream open.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+/// The time to complete sent lines after Ctrl-C.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(15);
+const RESUME_ADVICE: &str = "run the same command again to continue; it imports no user twice";
+
+pub async fn run(command: Import) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let (window, rejected) = (Arc::new(Window::default()), Arc::new(AtomicI64::new(0)));
+    let rejects = Arc::new(Rejects::new(rejects_path(&command), &command.file)?);
+    let bar = Bar::new(&command.file);
+    let (sender, receiver) = mpsc::channel(QUEUE_SIZE);
+    let options = options(&session, &command);
+    let (dry_run, is_named) = (command.dry_run, command.rejects.is_some());
+    let reader = FileReader {
+        window: window.clone(),
+        rejects: rejects.clone(),
+        requests: sender,
+        rejected: rejected.clone(),
+    };
+    let reader = spawn(reader, command)?;
+
+    let mut exchange =
+        Exchange { window: &window, rejects: &rejects, bar: &bar, progress: Progress::default() };
+    let end = exchange.run(&session, options, receiver).await;
+    let progress = exchange.progress;
+    window.close();
+    bar.clear();
+    let outcome = match end {
+        // The reader may block on its input: do not wait for it.
+        Ok(End::Interrupted) => Err(Failure::Interrupted),
+        Ok(End::Complete) => finish(reader, &rejected, &progress),
+        Err(failure) => Err(failure),
+    };
+    rejects.finish()?;
+    // A file that --rejects names may not be a file of rejects: do not remove it.
+    if outcome.is_ok() && !is_named {
+        rejects.remove_older()?;
+    }
+
+    let (lines, rejected_here) = (progress.lines, rejected.load(Ordering::Relaxed));
+    let json = session.json();
+    let summary = Summary { progress, rejected_here, rejects: &rejects, dry_run, json };
+    match outcome {
+        Ok(()) => summary.print(),
+        Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
+        Err(failure) => {
+            eprintln!("interrupted after {lines} lines: {RESUME_ADVICE}");
+            Err(failure)
+        }
+    }
+}
+
+/// The end of the exchange with the server.
+enum End {
+    Complete,
+    Interrupted,
+}
+
+fn spawn(reader: FileReader, command: Import) -> Result<JoinHandle<Result<i64, Failure>>, Failure> {
+    let read = move || {
+        let outcome = reader.run(&command);
+        if outcome.is_err() {
+            reader.window.close();
+        }
+        outcome
+    };
+    std::thread::Builder::new()
+        .name("polynym-reader".to_owned())
+        .spawn(read)
+        .map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))
+}
+
+/// Fails if the file could not be read to its end, or the server ended early.
+fn finish(
+    reader: JoinHandle<Result<i64, Failure>>,
+    rejected: &AtomicI64,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let read =
+        reader.join().map_err(|_| Failure::Other("the reader of the file failed".to_owned()))??;
+    if read == 0 {
+        return Err(Failure::Usage("the file is empty".to_owned()));
+    }
+    if progress.lines + rejected.load(Ordering::Relaxed) < read {
+        return Err(Failure::Other("the server ended the import early".to_owned()));
+    }
+    Ok(())
+}
+
+fn rejects_path(command: &Import) -> PathBuf {
+    let stem = if command.file.as_os_str() == "-" { "import".into() } else { command.file.clone() };
+    let mut path = stem.into_os_string();
+    path.push(".rejects");
+    command.rejects.clone().unwrap_or_else(|| path.into())
+}
+
+fn options(session: &Session, command: &Import) -> Options {
+    let on_conflict = match command.on_conflict {
+        OnConflict::Reject => v1::OnConflict::Reject,
+        OnConflict::SkipIdentity => v1::OnConflict::SkipIdentity,
+    };
+    Options {
+        tenant: if command.all_tenants { String::new() } else { session.tenant() },
+        on_conflict: on_conflict.into(),
+        validate_only: command.dry_run,
+        sequential_ids: command.ids == Ids::Sequential,
+    }
+}
+
+/// An exchange with the server.
+struct Exchange<'a> {
+    window: &'a Arc<Window>,
+    rejects: &'a Rejects,
+    bar: &'a Bar,
+    progress: Progress,
+}
+
+impl Exchange<'_> {
+    async fn run(
+        &mut self,
+        session: &Session,
+        options: Options,
+        receiver: Receiver<ImportUsersRequest>,
+    ) -> Result<End, Failure> {
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let requests = requests(options, receiver).take_until(stopped);
+        let request = Request::new(requests);
+        let mut answers = session.answer(session.admin().import_users(request).await)?;
+        tokio::select! {
+            outcome = self.receive(&mut answers) => {
+                outcome?;
+                return Ok(End::Complete);
+            }
+            _ = signal::ctrl_c() => {}
+        }
+
+        // Send no more lines, and wait for the answers to those sent.
+        self.window.close();
+        drop(stop);
+        match timeout(SHUTDOWN_GRACE, self.receive(&mut answers)).await {
+            Ok(Err(failure)) => Err(failure),
+            Ok(Ok(())) | Err(_) => Ok(End::Interrupted),
+        }
+    }
+
+    /// Receives the server's answers until the end of the stream.
+    async fn receive(
+        &mut self,
+        answers: &mut Streaming<ImportUsersResponse>,
+    ) -> Result<(), Failure> {
+        while let Some(answer) = answers.message().await? {
+            self.apply(&answer)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, answer: &ImportUsersResponse) -> Result<(), Failure> {
+        for reject in &answer.rejects {
+            self.rejects.add(Rejected {
+                line: reject.line,
+                reason: &reject.reason,
+                message: &reject.message,
+                identity_index: reject.identity_index,
+                skipped: reject.skipped,
+                original: self.window.get(reject.line),
+            })?;
+        }
+        if let Some(progress) = answer.progress {
+            self.progress = progress;
+            let bytes = self.window.answer(progress.line);
+            self.bar.set(&progress, bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The messages of an import. Empty ones keep an idle stream open.
+fn requests(
+    options: Options,
+    receiver: Receiver<ImportUsersRequest>,
+) -> impl Stream<Item = ImportUsersRequest> + Send + 'static {
+    let first = ImportUsersRequest { options: Some(options), ..Default::default() };
+    let lines = stream::unfold(receiver, |mut receiver| async move {
+        match timeout(KEEPALIVE_INTERVAL, receiver.recv()).await {
+            Ok(line) => line.map(|line| (line, receiver)),
+            Err(_) => Some((ImportUsersRequest::default(), receiver)),
+        }
+    });
+    stream::iter([first]).chain(lines)
+}

@@ -1,0 +1,91 @@
+//! Parses a line of JSON into a request. A line of a file of rejects contains the rejected line.
+
+use serde_json::{Map, Value};
+
+use super::codec;
+use polynym_proto::v1::ImportUsersRequest;
+
+/// The kind of a line.
+pub enum Parsed {
+    /// A request to send.
+    Request(Box<ImportUsersRequest>),
+    /// A blank line, or the skipped identity of an imported user.
+    Skipped,
+}
+
+/// The parts of a line in a file of rejects.
+const REASON: &str = "reason";
+const SKIPPED: &str = "skipped";
+pub const ORIGINAL: &str = "original";
+
+/// Parses a line.
+///
+/// # Errors
+/// The error in words.
+pub fn parse(text: &str) -> Result<Parsed, String> {
+    if text.trim().is_empty() {
+        return Ok(Parsed::Skipped);
+    }
+    let mut object = object(text)?;
+    if object.contains_key(REASON) {
+        if object.get(SKIPPED).and_then(Value::as_bool) == Some(true) {
+            return Ok(Parsed::Skipped);
+        }
+        object = match object.remove(ORIGINAL) {
+            Some(Value::Object(original)) => original,
+            Some(Value::String(text)) => self::object(&text)?,
+            _ => return Err("the file lacks the rejected line: correct its source".to_owned()),
+        };
+    }
+
+    let codec::Content { user, internals, tenant_record, ownerless_hold } = codec::content(object)?;
+    let request =
+        ImportUsersRequest { user, internals, tenant_record, ownerless_hold, ..Default::default() };
+    Ok(Parsed::Request(Box::new(request)))
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("a line must be an object: {...}".to_owned()),
+        Err(error) if error.is_eof() => Err(format!("the line is incomplete: {error}")),
+        Err(error) => Err(format!("the line is not JSON: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(text: &str) -> ImportUsersRequest {
+        match parse(text) {
+            Ok(Parsed::Request(request)) => *request,
+            Ok(Parsed::Skipped) => panic!("{text}: skipped"),
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+
+    #[test]
+    fn a_reject_contains_the_line() {
+        let line = r#"{"displayName":"Joe","identities":[{"identifier":{"handle":"joe"}}]}"#;
+        let inside = format!(r#"{{"line":3,"reason":"X","message":"","original":{line}}}"#);
+        assert_eq!(request(line), request(&inside));
+        assert_eq!(request(line).user.unwrap().display_name, "Joe");
+        let skipped = inside.replacen("{", r#"{"skipped":true,"#, 1);
+        assert!(matches!(parse(&skipped), Ok(Parsed::Skipped)));
+    }
+
+    #[test]
+    fn errors_name_their_cause() {
+        for (text, wanted) in [
+            ("{", "incomplete"),
+            ("[]", "an object"),
+            ("nonsense", "not JSON"),
+            (r#"{"fame":1}"#, "fame"),
+            (r#"{"tenant_record":{},"userId":""}"#, "nothing else"),
+        ] {
+            let error = parse(text).err().unwrap();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+    }
+}

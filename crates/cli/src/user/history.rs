@@ -1,0 +1,97 @@
+//! `polynym user history`.
+
+use std::io::{IsTerminal, stdout};
+
+use clap::Args;
+use prost_types::Timestamp;
+
+use crate::client::Session;
+use crate::client::pages::Pages;
+use crate::client::user_ref::{self, UserRef};
+use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::event;
+use crate::text::time::instant;
+use polynym_proto::v1::list_history_request::User;
+use polynym_proto::v1::{Event, EventType, ListHistoryRequest};
+
+pub const HISTORY: &str = "\
+Examples:
+  polynym user history handle:joe
+  polynym user history handle:joe --from 2026-01-01 --type identity_linked --limit 10
+  polynym user history 20be0ffc-314a-bd53-7a50-013a65ca76d2 --json";
+
+#[derive(Args)]
+pub struct History {
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
+    /// Show events from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    from: Option<Timestamp>,
+    /// Show events before this time.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    to: Option<Timestamp>,
+    /// Show events of this type, such as user_updated or identity_linked; can be repeated.
+    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    types: Vec<EventType>,
+    /// The maximum number of events.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+/// Parses the name of an event type, in upper or lower case.
+pub fn event_type(text: &str) -> Result<EventType, &'static str> {
+    let name = format!("EVENT_TYPE_{}", text.to_ascii_uppercase().replace('-', "_"));
+    let known = EventType::from_str_name(&name).filter(|kind| *kind != EventType::Unspecified);
+    known.ok_or("not a type in docs/history.md, such as user_updated or identity_linked")
+}
+
+pub async fn run(command: History) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let user = match command.user {
+        UserRef::Id(id) => User::UserId(id),
+        UserRef::Identifier(typed) => User::Identifier(typed.message),
+    };
+    let mut request = ListHistoryRequest {
+        tenant: session.tenant(),
+        user: Some(user),
+        from: command.from,
+        to: command.to,
+        types: command.types.iter().map(|kind| (*kind).into()).collect(),
+        page_size: 0,
+        page_token: String::new(),
+    };
+    let mut pages = Pages::new(command.limit);
+    loop {
+        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
+        let outcome = session.directory().list_history(session.request(request.clone())).await;
+        let answer = session.answer(outcome)?;
+        for event in &answer.events {
+            show(&session, event)?;
+        }
+        if !pages.advance(answer.events.len(), answer.next_page_token) {
+            return Ok(());
+        }
+    }
+}
+
+/// Shows an event: its time and kind, then its changes.
+pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("Event", event);
+    }
+    let (kind, changes) = event::parts(event);
+    let time = event.time.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (caller, method) = (printable(&event.caller), printable(&event.method));
+    let (bold, plain) = if stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+    let mut text =
+        format!("{time}  #{}  {bold}{kind}{plain}  by {caller} ({method})\n", event.sequence);
+    for line in event::lines(changes) {
+        text.push_str(&format!("    {line}\n"));
+    }
+    output::print(&text)
+}

@@ -1,0 +1,153 @@
+//! `polynym user merge` and `unmerge`.
+
+use clap::{Args, ValueEnum};
+
+use super::change::{Change, show};
+use crate::client::Session;
+use crate::client::user_ref::{self, UserRef};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::{attribute, identifier, user_table};
+use polynym_proto::v1::unmerge_users_response::NotRestored;
+use polynym_proto::v1::{
+    ConflictPolicy, MergePreview, MergeUsersRequest, UnmergeUsersRequest, UnmergeUsersResponse,
+};
+
+pub const MERGE: &str = "\
+Examples:
+  polynym user merge --dry-run handle:joe email:joseph@example.com
+  polynym user merge --conflicts fail handle:joe email:joseph@example.com";
+
+pub const UNMERGE: &str = "\
+Example:
+  polynym user unmerge 20be0ffc-314a-bd53-7a50-013a65ca76d2 5bcb4db0-05a3-b000-001e-019b8d627a80";
+
+/// The user whose value stays if both have one.
+#[derive(Clone, Copy, ValueEnum)]
+enum Conflicts {
+    /// The primary's.
+    Primary,
+    /// The secondary's.
+    Secondary,
+    /// Neither: refuse to merge.
+    Fail,
+}
+
+#[derive(Args)]
+pub struct Merge {
+    /// The user that remains: an id, or an identifier of the user.
+    #[arg(value_parser = user_ref::parse)]
+    primary: UserRef,
+    /// The user to merge into it: an id, or an identifier of the user. The primary's state then
+    /// decides whether its identities resolve, even if only this user was disabled.
+    #[arg(value_parser = user_ref::parse)]
+    secondary: UserRef,
+    /// The user whose name, attributes and primary identities stay if both have one.
+    #[arg(long, value_enum, default_value = "primary")]
+    conflicts: Conflicts,
+    /// Show the result without applying it.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
+pub struct Unmerge {
+    /// The user that has the other's identities: an id, or an identifier of the user.
+    #[arg(value_parser = user_ref::parse)]
+    primary: UserRef,
+    /// The id of the merged user to restore.
+    secondary: String,
+    /// Show the restored user, and what could not be restored, without restoring it.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    change: Change,
+}
+
+pub async fn merge(command: Merge) -> Result<(), Failure> {
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = command.change.request_id();
+    let policy = match command.conflicts {
+        Conflicts::Primary => ConflictPolicy::PrimaryWins,
+        Conflicts::Secondary => ConflictPolicy::SecondaryWins,
+        Conflicts::Fail => ConflictPolicy::Fail,
+    };
+    let request = MergeUsersRequest {
+        tenant: session.tenant(),
+        primary_user_id: command.primary.id(&session).await?,
+        secondary_user_id: command.secondary.id(&session).await?,
+        conflict_policy: policy.into(),
+        validate_only: command.dry_run,
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+    };
+    let send = async |request| session.registry().merge_users(request).await;
+    let answer = session.mutate(&request_id, request, send).await?;
+
+    match &answer.preview {
+        Some(_) if session.json() => output::print_message("MergeUsersResponse", &answer),
+        Some(preview) => print_preview(preview),
+        None => show(&session, answer.user),
+    }
+}
+
+fn print_preview(preview: &MergePreview) -> Result<(), Failure> {
+    let mut table = output::table(["what", "stays", "goes"]);
+    for identity in &preview.moved {
+        table.add_row([
+            "moves".to_owned(),
+            identifier::text(identity.identifier.as_ref()),
+            String::new(),
+        ]);
+    }
+
+    for conflict in &preview.conflicts {
+        let [kept, dropped] =
+            [&conflict.kept, &conflict.dropped].map(|value| value.as_ref().map(attribute::text));
+        let field = printable(&conflict.field).into_owned();
+        table.add_row([field, kept.unwrap_or_default(), dropped.unwrap_or_default()]);
+    }
+
+    output::print_table(&table)?;
+    output::print("The result would be:\n")?;
+    preview.result.as_ref().map_or(Ok(()), user_table::print)
+}
+
+pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
+    let dry_run = command.dry_run;
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = command.change.request_id();
+    let request = UnmergeUsersRequest {
+        tenant: session.tenant(),
+        primary_user_id: command.primary.id(&session).await?,
+        secondary_user_id: command.secondary,
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+        validate_only: dry_run,
+    };
+    let send = async |request| session.registry().unmerge_users(request).await;
+    let answer = session.mutate(&request_id, request, send).await?;
+    if session.json() {
+        return output::print_message("UnmergeUsersResponse", &answer);
+    }
+
+    if dry_run {
+        output::print("The secondary would be:\n")?;
+    }
+    print_unmerged(&answer)
+}
+
+fn print_unmerged(answer: &UnmergeUsersResponse) -> Result<(), Failure> {
+    if let Some(user) = &answer.user {
+        user_table::print(user)?;
+    }
+    for NotRestored { field, identifier } in &answer.not_restored {
+        let identifier = identifier::text(identifier.as_ref());
+        let text = format!("not restored, having changed since: {} {identifier}", printable(field));
+        output::print(&format!("{}\n", text.trim_end()))?;
+    }
+
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! `polynym user search` and `polynym user list`.
+
+use clap::Args;
+use prost::bytes::Bytes;
+use tonic::Status;
+
+use crate::client::Session;
+use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::user_table;
+use polynym_proto::v1::{SearchPlan, SearchUsersRequest, SearchUsersResponse, User};
+
+pub const SEARCH: &str = "\
+Examples:
+  polynym user search 'attributes.team = \"search\" AND state = ACTIVE'
+  polynym user search 'display_name = \"Joe*\"' --limit 0 --json
+  polynym user search 'attributes.level >= 3' --explain
+  polynym user search 'identities.email:* NOT attributes.\"Favorite Player\":*'
+
+docs/search.md describes the language.";
+
+pub const LIST: &str = "\
+Examples:
+  polynym user list
+  polynym user list --order-by display_name --limit 0 --json";
+
+/// The maximum users of one call.
+const PAGE_SIZE: usize = 200;
+/// The characters of a filter to show before and after an error.
+const EXCERPT_CHARS: [usize; 2] = [48, 24];
+
+#[derive(Args)]
+pub struct Search {
+    /// The filter: conditions joined by AND, OR and NOT.
+    #[arg(value_name = "FILTER")]
+    filter: String,
+    /// Show the query plan. Needs the role admin.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Args)]
+pub struct List {
+    /// The field to sort by: display_name, create_time or attributes.NAME.
+    #[arg(long, value_name = "FIELD", default_value = "")]
+    order_by: String,
+    /// The maximum number of users; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// Continue an earlier command, with the token that it printed.
+    #[arg(long, value_name = "TOKEN", default_value = "")]
+    page_token: String,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn search(command: Search) -> Result<(), Failure> {
+    run(command.list, command.filter, command.explain).await
+}
+
+pub async fn list(command: List) -> Result<(), Failure> {
+    run(command, String::new(), false).await
+}
+
+/// Requests pages until enough users are shown.
+async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut left = if command.limit == 0 { usize::MAX } else { command.limit };
+    let mut request = SearchUsersRequest {
+        tenant: session.tenant(),
+        filter,
+        order_by: command.order_by,
+        page_token: command.page_token,
+        explain,
+        ..SearchUsersRequest::default()
+    };
+    let (mut plan, mut found) = (None::<SearchPlan>, false);
+    loop {
+        request.page_size = left.min(PAGE_SIZE) as i32;
+        let message = session.request(request.clone());
+        let outcome = session.directory().search_users(message).await;
+        let answer =
+            session.answer(outcome.map_err(|status| with_excerpt(status, &request.filter)))?;
+        print(&session, &answer.users)?;
+        found |= !answer.users.is_empty();
+        left = left.saturating_sub(answer.users.len());
+        plan = match (plan, answer.plan) {
+            (Some(sum), Some(next)) => Some(with_counts(sum, &next)),
+            (sum, next) => sum.or(next),
+        };
+        request.page_token = answer.next_page_token;
+        if left == 0 || request.page_token.is_empty() {
+            break;
+        }
+    }
+
+    if let Some(plan) = plan {
+        print_plan(&session, plan)?;
+    }
+    if !request.page_token.is_empty() {
+        eprintln!(
+            "there may be more: continue with --page-token {}",
+            printable(&request.page_token)
+        );
+    } else if !found {
+        eprintln!("no user matches");
+    }
+    Ok(())
+}
+
+/// Adds to an error of a filter an excerpt of the filter, with a caret at the error.
+fn with_excerpt(status: Status, filter: &str) -> Status {
+    let Some(position) = error_position(status.message()) else { return status };
+    let message = format!("{}:\n{}", status.message(), excerpt(filter, position));
+    Status::with_details(status.code(), message, Bytes::copy_from_slice(status.details()))
+}
+
+/// The position of the character that an error of a filter names, from 0.
+fn error_position(message: &str) -> Option<usize> {
+    let (_, rest) = message.strip_prefix("filter: ")?.split_once("at character ")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// The part of a filter around a character, and a caret under it.
+fn excerpt(filter: &str, position: usize) -> String {
+    let first = position.saturating_sub(EXCERPT_CHARS[0]);
+    let mut shown = filter.chars().skip(first);
+    let line: String = shown.by_ref().take(position - first + EXCERPT_CHARS[1]).collect();
+    let [before, after] = [first > 0, shown.next().is_some()].map(|cut| if cut { "…" } else { "" });
+    let indent = " ".repeat(position - first + before.chars().count());
+    format!("{before}{}{after}\n{indent}^", printable(&line))
+}
+
+/// The plan with the counts of the next page added.
+fn with_counts(plan: SearchPlan, next: &SearchPlan) -> SearchPlan {
+    SearchPlan {
+        users_read: plan.users_read + next.users_read,
+        users_matched: plan.users_matched + next.users_matched,
+        ..plan
+    }
+}
+
+fn print(session: &Session, users: &[User]) -> Result<(), Failure> {
+    if session.json() {
+        return users.iter().try_for_each(|user| output::print_message("User", user));
+    }
+    if users.is_empty() {
+        return Ok(());
+    }
+
+    let mut table = output::table(["user", "name", "state", "identities"]);
+    for user in users {
+        table.add_row(user_table::summary(user));
+    }
+    output::print_table(&table)
+}
+
+fn print_plan(session: &Session, plan: SearchPlan) -> Result<(), Failure> {
+    if session.json() {
+        let answer = SearchUsersResponse { plan: Some(plan), ..SearchUsersResponse::default() };
+        return output::print_message("SearchUsersResponse", &answer);
+    }
+    let mut table = output::table(["plan", ""]);
+    table.add_row(["lead", &printable(&plan.lead)]);
+    table.add_row(["order", &printable(&plan.order)]);
+    for probe in &plan.probes {
+        let entries = format!("{}: {} entries", printable(&probe.lead), probe.entries);
+        table.add_row(["weighed", &entries]);
+    }
+    table.add_row(["users read", &plan.users_read.to_string()]);
+    table.add_row(["users matched", &plan.users_matched.to_string()]);
+    output::print_table(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_filter_has_a_caret() {
+        let status = Status::invalid_argument("filter: expected one of A, B at character 9");
+        let shown = with_excerpt(status, "state = AWAY");
+        let message = "filter: expected one of A, B at character 9:\nstate = AWAY\n        ^";
+        assert_eq!(shown.message(), message);
+        let other = Status::invalid_argument("page_token: at character 9");
+        assert_eq!(with_excerpt(other, "a").message(), "page_token: at character 9");
+    }
+
+    #[test]
+    fn a_long_filter_is_cut_around_its_error() {
+        let text = format!("{} nothing {}", "state=ACTIVE OR ".repeat(50), "a ".repeat(50));
+        let shown = excerpt(&text, 801);
+        let [line, caret] = shown.lines().collect::<Vec<_>>()[..] else { panic!("{shown}") };
+        assert!(line.starts_with('…') && line.ends_with('…') && line.chars().count() < 80);
+        let position = caret.chars().count() - 1;
+        assert!(line.chars().skip(position).collect::<String>().starts_with("nothing"), "{shown}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The client stubs of the services, generated from `proto/`.
+
+#![allow(
+    missing_docs,
+    unused_qualifications,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    clippy::too_many_lines,
+    reason = "generated code"
+)]
+
+tonic::include_proto!("polynym.v1");

@@ -1,0 +1,47 @@
+//! Definitions of attributes as messages, and as they are read from them.
+
+use std::collections::BTreeMap;
+
+use crate::encoded::decode::read_time;
+use crate::encoded::encode::time_message;
+use crate::model::attribute_definition::{AttributeDefinition, ValueType};
+use polynym_proto::v1;
+use polynym_proto::v1::AttributeType;
+
+const TYPES: [(ValueType, AttributeType); 6] = [
+    (ValueType::String, AttributeType::String),
+    (ValueType::Int, AttributeType::Int),
+    (ValueType::Double, AttributeType::Double),
+    (ValueType::Bool, AttributeType::Bool),
+    (ValueType::Time, AttributeType::Time),
+    (ValueType::List, AttributeType::List),
+];
+
+/// Definitions as messages, in the order of names.
+pub fn definition_messages(
+    definitions: &BTreeMap<String, AttributeDefinition>,
+) -> Vec<v1::AttributeDefinition> {
+    let message = |(name, definition): (&String, &AttributeDefinition)| {
+        let value_type = TYPES.iter().find(|(own, _)| Some(*own) == definition.value_type);
+        v1::AttributeDefinition {
+            name: name.clone(),
+            indexed: Some(definition.indexed),
+            r#type: value_type.map_or(0, |(_, message)| i32::from(*message)),
+            index_change_time: definition.index_change.map(time_message),
+        }
+    };
+    definitions.iter().map(message).collect()
+}
+
+/// The definition of a message; none where it has an unknown type.
+pub fn read_definition(message: &v1::AttributeDefinition) -> Option<AttributeDefinition> {
+    let own = TYPES.iter().find(|(_, own)| i32::from(*own) == message.r#type);
+    if own.is_none() && message.r#type != 0 {
+        return None;
+    }
+    Some(AttributeDefinition {
+        indexed: message.indexed.unwrap_or(true),
+        value_type: own.map(|(own, _)| *own),
+        index_change: message.index_change_time.map(|time| read_time(Some(time))),
+    })
+}

@@ -1,0 +1,224 @@
+//! A user in the form in which the API's answers carry it. It is encoded once, when the user is
+//! written, and passed on untouched whenever the user is read: look-ups build no user, and the
+//! services copy bytes.
+
+use bytes::Bytes;
+use locality_uuid::LocalityId;
+use prost::Message;
+
+use crate::encoded::error::WireError;
+use crate::encoded::{attributes, decode, encode, v1_tag};
+use crate::model::timestamp::Timestamp;
+use crate::model::unknown::{self, Field, Unknown};
+use crate::model::user::{State, User};
+use polynym_identifier::{IdentityKey, Kind};
+use polynym_proto::v1;
+
+/// An encoded `polynym.v1.User`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EncodedUser(Bytes);
+
+/// The most bytes of an attribute of a user beside its name and value.
+const ENTRY_BYTES: usize = 12;
+
+/// A user, found by one of its identities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The user.
+    pub user: EncodedUser,
+    /// The identity that was asked for: an encoded `polynym.v1.Identity`.
+    pub identity: Bytes,
+}
+
+impl Found {
+    /// The user with the identity that `key` stands for, if it lists that.
+    pub fn new(user: EncodedUser, key: &IdentityKey) -> Option<Self> {
+        let identity = user.identity(key)?;
+        Some(Self { user, identity })
+    }
+
+    /// When the identity was linked.
+    pub(crate) fn link_time(&self) -> Timestamp {
+        let time = unknown::first(&self.identity, v1_tag::IDENTITY_LINK_TIME);
+        decode::read_time(prost_types::Timestamp::decode(time).ok())
+    }
+
+    /// Whether the identity is verified.
+    pub(crate) fn is_verified(&self) -> bool {
+        unknown::fields(&self.identity).any(|field| field.tag == v1_tag::IDENTITY_VERIFY_TIME)
+    }
+}
+
+impl EncodedUser {
+    /// Encodes a user.
+    pub fn of(user: &User) -> Self {
+        Self(encode::encode_user(user).into())
+    }
+
+    /// Wraps what [`EncodedUser::of`] made and a store kept.
+    pub const fn from_stored(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
+    /// The encoded bytes.
+    pub const fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The encoded bytes, taken out.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// An encoded user without attributes, with these in the place that they have in the message:
+    /// names and encoded values.
+    pub fn with_attributes<'a>(
+        bare: &[u8],
+        attributes: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+    ) -> Self {
+        let size = |(name, value): (&str, &[u8])| name.len() + value.len() + ENTRY_BYTES;
+        let before = unknown::fields(bare).take_while(|field| field.tag <= v1_tag::USER_ATTRIBUTES);
+        let (before, after) = bare.split_at(before.map(|field| field.whole.len()).sum());
+        let mut user = Vec::with_capacity(bare.len() + attributes.clone().map(size).sum::<usize>());
+        user.extend_from_slice(before);
+        for (name, value) in attributes {
+            attributes::write_entry(name, value, &mut user);
+        }
+        user.extend_from_slice(after);
+        Self(user.into())
+    }
+
+    /// The same user without its attributes.
+    pub fn without_attributes(self) -> Self {
+        self.with_fields(|number| number != v1_tag::USER_ATTRIBUTES)
+    }
+
+    /// The same user with those of its fields alone whose numbers are kept.
+    pub fn with_fields(self, is_kept: impl Fn(u32) -> bool) -> Self {
+        if unknown::fields(&self.0).all(|field| is_kept(field.tag)) {
+            return self;
+        }
+        let kept = unknown::fields(&self.0).filter(|field| is_kept(field.tag));
+        Self(kept.flat_map(|field| field.whole.iter().copied()).collect::<Vec<_>>().into())
+    }
+
+    /// The name of the user's tenant.
+    pub fn tenant(&self) -> &[u8] {
+        tenant(&self.0)
+    }
+
+    /// The user. The rules' versions are no part of the wire form: each identity gets
+    /// [`Rules::UNNAMED`].
+    ///
+    /// [`Rules::UNNAMED`]: polynym_identifier::Rules::UNNAMED
+    ///
+    /// # Errors
+    /// [`WireError`] where the bytes were not made by [`EncodedUser::of`].
+    pub fn decode(&self) -> Result<User, WireError> {
+        let message =
+            v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
+        let mut user = decode::read_user(message)?;
+        user.unknown = Unknown::after(v1_tag::USER_LAST, &self.0);
+        let identities = unknown::messages(v1_tag::USER_IDENTITIES, &self.0);
+        for (identity, message) in user.identities.iter_mut().zip(identities) {
+            identity.unknown = Unknown::after(v1_tag::IDENTITY_LAST, message);
+        }
+        Ok(user)
+    }
+
+    /// The state of the user, read without the rest. Damaged bytes read as an active user: they
+    /// were checked when they were written.
+    pub fn state(&self) -> State {
+        let state = unknown::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
+        let state = state.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());
+        match state.unwrap_or_default() {
+            v1::State::Unspecified | v1::State::Active => State::Active,
+            v1::State::Disabled => State::Disabled,
+            v1::State::Deleted => State::Deleted {
+                delete_time: self.time(v1_tag::USER_DELETE_TIME),
+                purge_time: self.time(v1_tag::USER_PURGE_TIME),
+            },
+            v1::State::Merged => {
+                self.merged_into().map_or(State::Active, |into| State::Merged { into })
+            }
+        }
+    }
+
+    /// The user's id.
+    pub fn id(&self) -> Result<LocalityId, WireError> {
+        let id = std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_ID));
+        let id = id.ok().and_then(|id| id.parse().ok());
+        id.ok_or_else(|| WireError("a user without an id".to_owned()))
+    }
+
+    /// Whether this is the user's id.
+    pub(crate) fn has_id(&self, id: LocalityId) -> bool {
+        self.id().is_ok_and(|own| own == id)
+    }
+
+    fn time(&self, tag: u32) -> Timestamp {
+        decode::read_time(prost_types::Timestamp::decode(unknown::first(&self.0, tag)).ok())
+    }
+
+    fn merged_into(&self) -> Option<LocalityId> {
+        std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_MERGED_INTO)).ok()?.parse().ok()
+    }
+
+    /// The encoded identity that `key` stands for.
+    fn identity(&self, key: &IdentityKey) -> Option<Bytes> {
+        let (tenant, kind, value) = key.parts();
+        let is = |field: &Field<'_>| {
+            field.tag == v1_tag::USER_IDENTITIES && is_identity(field.bytes, kind, value)
+        };
+        let field =
+            unknown::fields(&self.0).find(is).filter(|_| self.tenant() == tenant.as_bytes())?;
+        Some(self.0.slice_ref(field.bytes))
+    }
+}
+
+/// Shows the length alone: a user is personal data.
+impl std::fmt::Debug for EncodedUser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EncodedUser({} bytes)", self.0.len())
+    }
+}
+
+/// The name of an encoded user's tenant.
+pub fn tenant(user: &[u8]) -> &[u8] {
+    unknown::first(user, v1_tag::USER_TENANT)
+}
+
+/// The number of the field that an identifier of this kind has.
+fn kind_tag(kind: &str) -> u32 {
+    match kind.parse() {
+        Ok(Kind::Email) => 1,
+        Ok(Kind::Handle) => 2,
+        Ok(Kind::Phone) => 3,
+        Ok(Kind::Social) => 4,
+        Ok(Kind::Url) => 5,
+        Err(_) => 0,
+    }
+}
+
+/// Whether a provider as keys have it is the one that a user has: keys have issuers
+/// percent-encoded.
+fn is_provider(encoded: &str, provider: &[u8]) -> bool {
+    percent_encoding::percent_decode_str(encoded).eq(provider.iter().copied())
+}
+
+/// Whether an encoded identity has this identifier.
+fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
+    let identifier = unknown::first(identity, v1_tag::IDENTITY_IDENTIFIER);
+    let Some(field) = unknown::fields(identifier).find(|field| field.tag == kind_tag(kind)) else {
+        return false;
+    };
+
+    match kind {
+        "phone" => unknown::first(field.bytes, v1_tag::PHONE_NUMBER) == value.as_bytes(),
+        "social" => value.split_once('/').is_some_and(|(provider, subject)| {
+            is_provider(provider, unknown::first(field.bytes, v1_tag::SOCIAL_PROVIDER))
+                && unknown::first(field.bytes, v1_tag::SOCIAL_SUBJECT) == subject.as_bytes()
+        }),
+        _ => field.bytes == value.as_bytes(),
+    }
+}

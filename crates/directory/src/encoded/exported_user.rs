@@ -1,0 +1,38 @@
+//! A user as an export has it: the form in which answers carry it, and what is kept beside it.
+
+use bytes::Bytes;
+use locality_uuid::LocalityId;
+use prost::Message;
+
+use crate::encoded::encoded_user::EncodedUser;
+use crate::encoded::error::WireError;
+use crate::encoded::internals::internals_message;
+use crate::encoded::record::has_internals;
+use crate::model::record::Record;
+
+/// A user as an export has it.
+#[derive(Clone, Debug)]
+pub struct ExportedUser {
+    /// The user's id.
+    pub id: LocalityId,
+    /// The part that answers show.
+    pub user: EncodedUser,
+    /// An encoded `polynym.v1.UserInternals`; empty where there is nothing beside the user.
+    pub internals: Bytes,
+}
+
+impl ExportedUser {
+    /// The user of a record.
+    pub fn of(record: &Record) -> Self {
+        let internals = internals_message(record).encode_to_vec().into();
+        Self { id: record.id(), user: EncodedUser::of(&record.user), internals }
+    }
+
+    /// The user of what [`Record::encode`] gave.
+    pub fn from_stored(user: EncodedUser, private: &[u8]) -> Result<Self, WireError> {
+        if has_internals(private) {
+            return Ok(Self::of(&Record::decode(&user, private)?));
+        }
+        Ok(Self { id: user.id()?, user, internals: Bytes::new() })
+    }
+}

@@ -1,0 +1,70 @@
+//! What is kept of a user beside what answers show, as the message of an export.
+
+use crate::encoded::encode::{identifier_message, time_message, user_message, value_message};
+use crate::model::merge_report::NotRestored;
+use crate::model::record::{Hold, MergeSnapshot, Record, UserInternals};
+use polynym_identifier::{Guard, Identifier, IdentityKey};
+use polynym_proto::v1;
+use v1::UserInternals as Message;
+use v1::user_internals::hold::Held;
+use v1::user_internals::merge_undo::{AttributeChange, TextChange};
+use v1::user_internals::{Hold as HoldMessage, MergeUndo, NotRestored as NotRestoredMessage};
+
+/// The internal part of a user. It is empty for nearly all users.
+pub fn internals_message(record: &Record) -> Message {
+    let UserInternals { disabled, guards, holds, merged, undo, not_restored, .. } = &record.private;
+    Message {
+        disabled: *disabled,
+        guarded_handles: guards.iter().map(|own| own.handle.canonical().to_owned()).collect(),
+        holds: holds.iter().filter_map(hold_message).collect(),
+        merged_user_ids: merged.iter().map(ToString::to_string).collect(),
+        undo: undo.as_deref().map(|undo| Box::new(undo_message(undo))),
+        not_restored: not_restored.iter().map(not_restored_message).collect(),
+    }
+}
+
+/// The message of a hold; none where it is on a key of a kind that is not known.
+pub fn hold_message(hold: &Hold) -> Option<HoldMessage> {
+    Some(HoldMessage { end_time: Some(time_message(hold.until)), held: Some(held(&hold.key)?) })
+}
+
+/// What stands under a key; none where it is of a kind that is not known.
+fn held(key: &IdentityKey) -> Option<Held> {
+    let (_, word, value) = key.parts();
+    if word == Guard::LOOKALIKE {
+        return Some(Held::Skeleton(value.to_owned()));
+    }
+    let identifier = Identifier::from_canonical(word.parse().ok()?, value.to_owned());
+    Some(Held::Identifier(identifier_message(&identifier)))
+}
+
+fn undo_message(undo: &MergeSnapshot) -> MergeUndo {
+    let text = |(before, after): &(String, String)| TextChange {
+        before: before.clone(),
+        after: after.clone(),
+    };
+    let attributes = undo.attributes.iter().map(|(name, (before, after))| {
+        let (before, after) = (before.as_ref().map(value_message), Some(value_message(after)));
+        (name.clone(), AttributeChange { before, after })
+    });
+    MergeUndo {
+        end_time: Some(time_message(undo.until)),
+        user: Some(user_message(&undo.before.user)),
+        internals: Some(Box::new(internals_message(&undo.before))),
+        display_name: undo.display_name.as_ref().map(text),
+        attributes: attributes.collect(),
+        unmarked: undo.unmarked.iter().map(identifier_message).collect(),
+    }
+}
+
+/// The message for a part that undoing a merge could not give back.
+fn not_restored_message(what: &NotRestored) -> NotRestoredMessage {
+    let (field, identifier) = match what {
+        NotRestored::Identity(identifier) => {
+            ("identities".to_owned(), Some(identifier_message(identifier)))
+        }
+        NotRestored::DisplayName => ("primary.display_name".to_owned(), None),
+        NotRestored::Attribute(name) => (format!("primary.attributes.{name}"), None),
+    };
+    NotRestoredMessage { field, identifier }
+}

@@ -1,0 +1,16 @@
+//! The encoded forms of users and tenants: the API's messages with parts that stay on the server.
+
+pub mod attributes;
+mod decode;
+pub mod definition;
+pub mod encode;
+pub mod encoded_user;
+pub(crate) mod error;
+pub mod event;
+pub mod exported_user;
+pub mod internals;
+pub mod notice;
+mod record;
+pub mod tenant;
+pub mod tenant_event;
+mod v1_tag;

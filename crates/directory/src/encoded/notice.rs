@@ -1,0 +1,48 @@
+//! The content of notices in the form in which stores keep it, and the API shows it.
+
+use prost::Message;
+
+use crate::encoded::decode::read_value;
+use crate::encoded::encode::{time_message, value_message};
+use crate::encoded::error::WireError;
+use crate::model::notice::NoticeContent;
+use crate::stores::InboxEntry;
+use polynym_proto::v1;
+
+/// Encodes what [`decode_content`] reads.
+pub fn encode_content(content: &NoticeContent) -> Vec<u8> {
+    message(content.clone()).encode_to_vec()
+}
+
+/// The content that [`encode_content`] encoded.
+pub fn decode_content(bytes: &[u8]) -> Result<NoticeContent, WireError> {
+    let message = v1::Notice::decode(bytes).map_err(|error| WireError(error.to_string()))?;
+    let attributes = message.attributes.into_iter();
+    Ok(NoticeContent {
+        sender: message.sender,
+        subject: message.subject,
+        body: message.body,
+        attributes: attributes
+            .filter_map(|(name, value)| Some((name, read_value(value)?)))
+            .collect(),
+    })
+}
+
+/// An entry as the API's message; none where its notice was deleted.
+pub fn entry_message(entry: InboxEntry) -> Option<v1::Notice> {
+    let notice = entry.notice?;
+    Some(v1::Notice {
+        notice_id: notice.id.to_string(),
+        send_time: Some(time_message(notice.send_time)),
+        expire_time: notice.expire_time.map(time_message),
+        read: entry.read,
+        ..message(notice.content)
+    })
+}
+
+fn message(content: NoticeContent) -> v1::Notice {
+    let NoticeContent { sender, subject, body, attributes } = content;
+    let attributes = attributes.into_iter();
+    let attributes = attributes.map(|(name, value)| (name, value_message(&value))).collect();
+    v1::Notice { sender, subject, body, attributes, ..v1::Notice::default() }
+}

@@ -1,0 +1,218 @@
+//! Tenants in the form in which stores keep them, and the API shows them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use prost::{DecodeError, Message};
+use prost_types::{Duration as ProtoDuration, Timestamp as ProtoTimestamp};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::encoded::decode::{read_tenant, read_time};
+use crate::encoded::definition::{definition_messages, read_definition};
+use crate::encoded::encode::time_message;
+use crate::encoded::error::WireError;
+use crate::model::policies::{HISTORY, INBOX_LIMIT, INBOX_RETENTION, Policies};
+use crate::model::tenant_record::{Deletion, TenantRecord};
+use crate::model::unknown::{Unknown, messages, write_message};
+use polynym_identifier::Kind;
+use polynym_proto::v1;
+
+/// The number of a tenant's policies, and the last fields of a tenant and of policies that this
+/// program knows.
+const POLICIES: u32 = 2;
+const LAST: u32 = 8;
+const POLICIES_LAST: u32 = 16;
+/// The number of the creation time of an imported tenant in its stored form. The field
+/// `create_time` has there when this store created it, as for all other tenants.
+const IMPORTED_CREATE_TIME: u32 = 8;
+
+/// Encodes what [`decode_tenant`] reads. Defaults of retention and limits are left out, as they
+/// were before tenants had any, so that the etags of older tenants stay what they are.
+pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
+    let mut message = message(tenant);
+    message.create_time = Some(time_message(tenant.since));
+    if let Some(policies) = &mut message.policies {
+        policies.history_retention.take_if(|own| *own == span(HISTORY));
+        policies.inbox_retention.take_if(|own| *own == span(INBOX_RETENTION));
+        if policies.inbox_limit == INBOX_LIMIT as i32 {
+            policies.inbox_limit = 0;
+        }
+    }
+    let mut bytes = message.encode_to_vec();
+    let [unknown, of_policies] = &tenant.unknown;
+    if !of_policies.is_empty() {
+        // The parts of a message that occurs twice are read as one.
+        let mut policies = Vec::new();
+        of_policies.write(&mut policies);
+        write_message(POLICIES, &policies, &mut bytes);
+    }
+    if tenant.create_time != tenant.since {
+        let time = time_message(tenant.create_time).encode_to_vec();
+        write_message(IMPORTED_CREATE_TIME, &time, &mut bytes);
+    }
+    unknown.write(&mut bytes);
+    bytes
+}
+
+/// The tenant that [`encode_tenant`] encoded.
+pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
+    let damaged = |error: DecodeError| WireError(error.to_string());
+    let message = v1::Tenant::decode(bytes).map_err(damaged)?;
+    let since = read_time(message.create_time);
+    let imported = messages(IMPORTED_CREATE_TIME, bytes).last().map(ProtoTimestamp::decode);
+    let imported = imported.transpose().map_err(damaged)?;
+    Ok(TenantRecord {
+        name: read_tenant(&message.tenant)?,
+        policies: read_policies(message.policies.unwrap_or_default()),
+        create_time: imported.map_or(since, |time| read_time(Some(time))),
+        since,
+        update_time: read_time(message.update_time),
+        deletion: message
+            .delete_time
+            .map(|time| Deletion { time: read_time(Some(time)), with_users: message.delete_users }),
+        unknown: [Unknown::after(LAST, bytes), Unknown::within(POLICIES, POLICIES_LAST, bytes)],
+    })
+}
+
+/// A tenant as the API's message.
+pub fn tenant_message(tenant: &TenantRecord) -> v1::Tenant {
+    v1::Tenant { etag: tenant.etag(), ..message(tenant) }
+}
+
+fn message(tenant: &TenantRecord) -> v1::Tenant {
+    v1::Tenant {
+        tenant: tenant.name.as_str().to_owned(),
+        policies: Some(policies_message(&tenant.policies)),
+        create_time: Some(time_message(tenant.create_time)),
+        update_time: Some(time_message(tenant.update_time)),
+        etag: String::new(),
+        delete_time: tenant.deletion.map(|deletion| time_message(deletion.time)),
+        delete_users: tenant.deletion.is_some_and(|deletion| deletion.with_users),
+    }
+}
+
+/// Policies as the API's message.
+pub fn policies_message(policies: &Policies) -> v1::Policies {
+    let hold = |kind| policies.holds.get(&kind).copied().map(span);
+    v1::Policies {
+        holds: Some(v1::Holds {
+            email: hold(Kind::Email),
+            handle: hold(Kind::Handle),
+            phone: hold(Kind::Phone),
+            social: hold(Kind::Social),
+            url: hold(Kind::Url),
+        }),
+        hide_unverified: policies.hide_unverified,
+        verified_wins: policies.verified_wins,
+        keep_primary_identity: policies.keep_primary,
+        keep_last_identity: policies.keep_last,
+        allow_lookalikes: policies.allow_lookalikes,
+        restore_window: Some(span(policies.restore_window)),
+        undo_window: Some(span(policies.undo_window)),
+        reserved_handles: policies.reserved_handles.as_ref().map(reserved),
+        attribute_definitions: definition_messages(&policies.attributes),
+        history_retention: Some(span(policies.history_retention)),
+        history_since_time: policies.history_since.map(time_message),
+        history_change_time: policies.history_change.map(time_message),
+        inbox_retention: Some(span(policies.inbox_retention)),
+        inbox_limit: policies.inbox_limit as i32,
+        rule_notices: policies.rule_notices,
+    }
+}
+
+/// The names of the fields that differ.
+pub fn differing_policies(one: &v1::Policies, other: &v1::Policies) -> Vec<String> {
+    let differs = [
+        ("holds", one.holds != other.holds),
+        ("hide_unverified", one.hide_unverified != other.hide_unverified),
+        ("verified_wins", one.verified_wins != other.verified_wins),
+        ("keep_primary_identity", one.keep_primary_identity != other.keep_primary_identity),
+        ("keep_last_identity", one.keep_last_identity != other.keep_last_identity),
+        ("allow_lookalikes", one.allow_lookalikes != other.allow_lookalikes),
+        ("restore_window", one.restore_window != other.restore_window),
+        ("undo_window", one.undo_window != other.undo_window),
+        ("reserved_handles", one.reserved_handles != other.reserved_handles),
+        ("attribute_definitions", one.attribute_definitions != other.attribute_definitions),
+        ("history_retention", one.history_retention != other.history_retention),
+        ("inbox_retention", one.inbox_retention != other.inbox_retention),
+        ("inbox_limit", one.inbox_limit != other.inbox_limit),
+        ("rule_notices", one.rule_notices != other.rule_notices),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
+}
+
+fn reserved(handles: &BTreeSet<String>) -> v1::ReservedHandles {
+    v1::ReservedHandles { handles: handles.iter().cloned().collect() }
+}
+
+fn span(time: Duration) -> ProtoDuration {
+    ProtoDuration { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() as i32 }
+}
+
+/// The policies of a message.
+pub fn read_policies(message: v1::Policies) -> Policies {
+    let v1::Holds { email, handle, phone, social, url } = message.holds.unwrap_or_default();
+    let holds = [
+        (Kind::Email, email),
+        (Kind::Handle, handle),
+        (Kind::Phone, phone),
+        (Kind::Social, social),
+        (Kind::Url, url),
+    ];
+
+    Policies {
+        holds: holds
+            .into_iter()
+            .filter_map(|(kind, time)| Some((kind, read_span(time?))))
+            .collect(),
+        hide_unverified: message.hide_unverified,
+        verified_wins: message.verified_wins,
+        keep_primary: message.keep_primary_identity,
+        keep_last: message.keep_last_identity,
+        allow_lookalikes: message.allow_lookalikes,
+        restore_window: message.restore_window.map(read_span).unwrap_or_default(),
+        undo_window: message.undo_window.map(read_span).unwrap_or_default(),
+        reserved_handles: message
+            .reserved_handles
+            .map(|reserved| reserved.handles.into_iter().collect()),
+        attributes: message
+            .attribute_definitions
+            .into_iter()
+            .filter_map(|own| Some((own.name.clone(), read_definition(&own)?)))
+            .collect(),
+        history_retention: message.history_retention.map_or(HISTORY, read_span),
+        history_since: message.history_since_time.map(|time| read_time(Some(time))),
+        history_change: message.history_change_time.map(|time| read_time(Some(time))),
+        inbox_retention: message.inbox_retention.map_or(INBOX_RETENTION, read_span),
+        inbox_limit: match u32::try_from(message.inbox_limit) {
+            Ok(count) if count > 0 => count,
+            _ => INBOX_LIMIT,
+        },
+        rule_notices: message.rule_notices,
+    }
+}
+
+fn read_span(message: ProtoDuration) -> Duration {
+    Duration::try_from(message).unwrap_or_default()
+}
+
+impl TenantRecord {
+    /// A hash of what is visible of the tenant, as 16 hex digits.
+    pub fn etag(&self) -> String {
+        let visible = Self { since: self.create_time, ..self.clone() };
+        format!("{:016x}", xxh3_64(&visible.encode()))
+    }
+
+    /// The form in which stores keep it.
+    pub fn encode(&self) -> Vec<u8> {
+        encode_tenant(self)
+    }
+
+    /// The tenant of what [`TenantRecord::encode`] gave.
+    ///
+    /// # Errors
+    /// [`WireError`] where that is something else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        decode_tenant(bytes)
+    }
+}

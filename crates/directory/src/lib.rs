@@ -1,0 +1,81 @@
+//! Users, their identities, and the rules by which both change. The traits in [`stores`] say what
+//! a store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
+//! to this module, `store` keeps what it decides.
+
+pub mod clock;
+pub mod duplicates;
+pub mod encoded;
+pub mod error;
+pub mod model;
+pub mod mutation;
+pub mod replay;
+pub mod search;
+pub mod service;
+pub mod stores;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::encoded::encode::{
+    identifier_message, identity_message, user_message, value_message,
+};
+pub use crate::encoded::encoded_user::{EncodedUser, Found};
+pub use crate::encoded::error::WireError;
+pub use crate::encoded::exported_user::ExportedUser;
+pub use crate::encoded::tenant::tenant_message;
+pub use crate::model::unknown::Unknown;
+pub use clock::{CLOCK_AHEAD, Clock, Now};
+pub use duplicates::evidence::{
+    Evidence as DuplicateEvidence, Match as DuplicateMatch, Reason as DuplicateReason,
+};
+pub use duplicates::pairs::DuplicatePair;
+pub use error::{Error, Invalid, ItemError};
+pub use model::attribute::Value;
+pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
+pub use model::claim::{Claim, ClaimWrite};
+pub use model::event::{
+    ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
+};
+pub use model::imported_user::{
+    Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
+};
+pub use model::limits::Limits;
+pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
+pub use model::new_user::{NewIdentity, NewUser};
+pub use model::notice::{Notice, NoticeContent};
+pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership};
+pub use model::policies::{Policies, PolicyUpdate};
+pub use model::record::{Hold, Record};
+pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
+pub use model::shortening::{Shortened, Shortening};
+pub use model::tenant::Tenant;
+pub use model::tenant_event::{TenantEvent, TenantEventKind};
+pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
+pub use model::timestamp::Timestamp;
+pub use model::user::{Identity, State, User, Verification};
+pub use mutation::read_set::{
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
+};
+pub use mutation::update::Update;
+pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
+pub use replay::check_history;
+pub use service::Directory;
+pub use service::context::{MutationCall, RequestContext};
+pub use service::duplicates::{
+    DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
+};
+pub use service::history::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
+pub use service::history::user_history::{HistoryPage, HistoryRequest};
+pub use service::inbox::list::{NoticePage, NoticesRequest};
+pub use service::inbox::send::{SendRequest, SentNotice};
+pub use service::lookup::as_of::owners_at;
+pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
+pub use service::mutate::write::{DISPLACED, RawIdentity};
+pub use service::renormalization::move_all::move_all;
+pub use service::search::{Page, Plan, SearchRequest};
+pub use service::tenants::admin::{Problem, Progress, Renormalization};
+pub use service::usage::{UsageReport, UsageRequest};
+pub use stores::{
+    ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
+    ItemResult, LookUps, Mutations, Reads, Resolved, Search, StoreFile, StoredRules, Tenants, View,
+};

@@ -1,0 +1,75 @@
+//! Attributes: what is known of a user beside its identities.
+
+use std::collections::BTreeMap;
+
+use unicode_normalization::is_nfc;
+
+use super::timestamp::Timestamp;
+use crate::error::{Error, Invalid};
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A text.
+    String(String),
+    /// A whole number.
+    Int(i64),
+    /// A finite number.
+    Double(f64),
+    /// Yes or no.
+    Bool(bool),
+    /// An instant.
+    Time(Timestamp),
+    /// Several texts, in order.
+    List(Vec<String>),
+}
+
+const NAME_BYTES: usize = 256;
+const TEXT_BYTES: usize = 4_096;
+const LIST_ITEMS: usize = 100;
+
+/// Checks names and values; a fault names `field` and, by position, the attribute.
+pub(crate) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result<(), Error> {
+    for (n, (name, value)) in attributes.iter().enumerate() {
+        if !is_name(name) {
+            return Err(fault(&format!("{field} (name {n} in order)"), NAME_RULE));
+        }
+        check_value(value).map_err(|rule| fault(&format!("{field}.{name}"), rule))?;
+    }
+    Ok(())
+}
+
+pub(crate) const NAME_RULE: &str = "an attribute's name has 1 to 256 bytes in Unicode's \
+    normalisation form C, and no control characters";
+
+/// Whether `name` may name an attribute.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control) && is_nfc(name)
+}
+
+const CONTROL_RULE: &str = "a text has no control characters but tabs and the ends of lines";
+
+/// Control characters drive terminals. Texts of several lines are common.
+fn is_refused(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r')
+}
+
+fn check_value(value: &Value) -> Result<(), &'static str> {
+    match value {
+        Value::String(text) if text.len() > TEXT_BYTES => Err("a text has at most 4,096 bytes"),
+        Value::Double(number) if !number.is_finite() => Err("a number must be finite"),
+        Value::List(items) if items.len() > LIST_ITEMS => Err("a list has at most 100 texts"),
+        Value::List(items) if items.iter().any(|text| text.len() > TEXT_BYTES) => {
+            Err("a text has at most 4,096 bytes")
+        }
+        Value::String(text) if text.contains(is_refused) => Err(CONTROL_RULE),
+        Value::List(items) if items.iter().any(|text| text.contains(is_refused)) => {
+            Err(CONTROL_RULE)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn fault(field: &str, rule: &str) -> Error {
+    Error::invalid(Invalid::Attribute, field, rule)
+}

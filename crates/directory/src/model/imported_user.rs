@@ -1,0 +1,175 @@
+//! A user as a line of an import gives it.
+
+use std::collections::BTreeMap;
+
+use locality_uuid::LocalityId;
+
+use super::attribute::Value;
+use super::new_user::NewIdentity;
+use super::record::{Record, UserInternals};
+use super::tenant::Tenant;
+use super::timestamp::Timestamp;
+use super::user::{Identity, State, User};
+use crate::error::Error;
+use crate::model::unknown::Unknown;
+use polynym_identifier::{Identifier, IdentityKey};
+
+/// A user as a line of an import gives it. Times that the line does not give are absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ImportedUser {
+    /// Whether the line gives the user's id.
+    pub has_id: bool,
+    /// A name to show to people.
+    pub display_name: String,
+    /// The identities.
+    pub identities: Vec<ImportedIdentity>,
+    /// The attributes.
+    pub attributes: BTreeMap<String, Value>,
+    /// The state.
+    pub state: State,
+    /// When the user was created.
+    pub create_time: Option<Timestamp>,
+    /// When the user last changed.
+    pub update_time: Option<Timestamp>,
+    /// What an export has of the user beside what answers show.
+    pub(crate) internals: Option<UserInternals>,
+    /// The treatment of identities that cannot be linked.
+    pub on_conflict: OnConflict,
+}
+
+/// An identity of such a user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportedIdentity {
+    /// Its position in the line.
+    pub index: usize,
+    /// The identity.
+    pub new: NewIdentity,
+    /// When it was linked.
+    pub link_time: Option<Timestamp>,
+}
+
+/// The treatment of a line with an identity that cannot be linked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnConflict {
+    /// The line is rejected.
+    #[default]
+    Reject,
+    /// The user is imported without that identity.
+    SkipIdentity,
+}
+
+/// The result of importing a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// Whether the user was created. Otherwise it was there already.
+    pub is_new: bool,
+    /// The identities that were passed over.
+    pub skipped: Vec<SkippedIdentity>,
+}
+
+/// An identity that was passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedIdentity {
+    /// Its position in the line.
+    pub index: usize,
+    /// The reason.
+    pub reason: SkipReason,
+}
+
+/// Why an identity cannot be linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// This user owns it.
+    Taken(LocalityId),
+    /// It is held for its former owner until then.
+    Held(Timestamp),
+    /// It looks like one that is in use.
+    Confusable,
+    /// It is reserved.
+    Reserved,
+}
+
+impl SkippedIdentity {
+    /// The error that the reason would be.
+    pub fn error(&self) -> Error {
+        let field = super::new_user::field(self.index);
+        match self.reason {
+            SkipReason::Taken(owner) => Error::IdentityTaken { owner, field },
+            SkipReason::Held(until) => Error::IdentityHeld { until, field },
+            SkipReason::Confusable => Error::IdentityConfusable { field },
+            SkipReason::Reserved => Error::IdentityReserved { field },
+        }
+    }
+}
+
+impl ImportedUser {
+    /// The path of the field that names the identifier of `key`, or the one that `key` guards.
+    pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
+        let is = |identifier: &Identifier| {
+            key.is_of(identifier) || identifier.guard().is_some_and(|guard| key.is_of_guard(&guard))
+        };
+        match self.identities.iter().find(|identity| is(&identity.new.identifier)) {
+            Some(identity) => super::new_user::field(identity.index),
+            None => "internals.holds".to_owned(),
+        }
+    }
+
+    /// The record that the line makes at `now`.
+    pub(crate) fn record(&self, id: LocalityId, tenant: &Tenant, now: Timestamp) -> Record {
+        let create_time = self.create_time.unwrap_or(now);
+        let identities = self.identities.iter().map(|identity| identity.identity(now)).collect();
+        let mut user = User {
+            id,
+            tenant: tenant.clone(),
+            display_name: self.display_name.clone(),
+            identities,
+            attributes: self.attributes.clone(),
+            state: self.state,
+            create_time,
+            update_time: self.update_time.unwrap_or(now).max(create_time),
+            unknown: Unknown::default(),
+        };
+        user.assign_primaries();
+        Record { user, private: self.internals.clone().unwrap_or_default() }
+    }
+
+    /// Whether the line says of the user what it has. Times that the line does not give do not
+    /// count, nor do identities that may be passed over.
+    pub(crate) fn is_like(&self, user: &User) -> bool {
+        let mut wanted = self.record(user.id, &user.tenant, user.create_time).user;
+        if self.on_conflict == OnConflict::SkipIdentity {
+            wanted.identities.retain(|identity| user.identity(&identity.identifier).is_some());
+            wanted.assign_primaries();
+        }
+        if self.update_time.is_none() {
+            wanted.update_time = user.update_time;
+        }
+        let has_link_time = |identity: &Identity| {
+            let is = |own: &&ImportedIdentity| own.new.identifier == identity.identifier;
+            self.identities.iter().find(is).is_some_and(|own| own.link_time.is_some())
+        };
+        for (identity, there) in wanted.identities.iter_mut().zip(&user.identities) {
+            identity.rules_version = there.rules_version;
+            if !has_link_time(identity) {
+                identity.link_time = there.link_time;
+            }
+        }
+
+        wanted.etag() == user.etag()
+    }
+
+    /// Whether a user has all that a line without an id says.
+    pub(crate) fn is_described_by(&self, user: &User) -> bool {
+        let has = |own: &ImportedIdentity| user.identity(&own.new.identifier).is_some();
+        !self.identities.is_empty()
+            && self.identities.iter().all(has)
+            && self.display_name == user.display_name
+            && self.attributes == user.attributes
+    }
+}
+
+impl ImportedIdentity {
+    fn identity(&self, now: Timestamp) -> Identity {
+        self.new.identity(self.link_time.unwrap_or(now))
+    }
+}

@@ -1,0 +1,78 @@
+//! Tenants as stores keep them: a name, its policies, and when they changed.
+
+use super::policies::{Policies, PolicyUpdate};
+use super::tenant::Tenant;
+use super::timestamp::Timestamp;
+use crate::model::unknown::Unknown;
+use polynym_identifier::IdentityKey;
+
+/// A tenant as stores keep it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantRecord {
+    /// Its name.
+    pub name: Tenant,
+    /// Its rules.
+    pub policies: Policies,
+    /// When it was created. An imported tenant keeps the time of its export.
+    pub create_time: Timestamp,
+    /// When it was created in this store. Tells apart tenants of one name, of which one was created
+    /// after the other was deleted.
+    pub since: Timestamp,
+    /// When its policies last changed.
+    pub update_time: Timestamp,
+    /// Whether it is being deleted.
+    pub deletion: Option<Deletion>,
+    /// Fields that a newer program added, to the tenant and to its policies.
+    pub unknown: [Unknown; 2],
+}
+
+impl TenantRecord {
+    /// A new tenant with the default policies.
+    pub fn new(name: Tenant, now: Timestamp) -> Self {
+        Self {
+            name,
+            policies: Policies::default(),
+            create_time: now,
+            since: now,
+            update_time: now,
+            deletion: None,
+            unknown: Default::default(),
+        }
+    }
+}
+
+/// A tenant as an export has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportedTenant {
+    /// Its policies: sets all of them.
+    pub policies: PolicyUpdate,
+    /// When it was created; absent: at the time of the import.
+    pub create_time: Option<Timestamp>,
+    /// When its policies last changed; absent: at the time of the import.
+    pub update_time: Option<Timestamp>,
+}
+
+/// The mark of a tenant that is being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Since when.
+    pub time: Timestamp,
+    /// Whether its users are deleted with it.
+    pub with_users: bool,
+}
+
+/// A step of deleting a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeletionStep {
+    /// Marks the tenant: nothing in it is to be changed any more.
+    Begin {
+        /// See [`Deletion::with_users`].
+        with_users: bool,
+    },
+    /// Takes the mark back.
+    GiveUp,
+    /// Removes what stands under these keys, once the tenant's users are gone.
+    Forget(Vec<IdentityKey>),
+    /// Removes the tenant.
+    Finish,
+}

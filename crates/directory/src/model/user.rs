@@ -1,0 +1,226 @@
+//! A user and its identities.
+
+use std::collections::BTreeMap;
+
+use locality_uuid::LocalityId;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::attribute::Value;
+use super::tenant::Tenant;
+use super::timestamp::Timestamp;
+use crate::model::unknown::Unknown;
+use polynym_identifier::{Identifier, IdentityKey, Kind};
+
+/// A user: one id and many identities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct User {
+    /// The id, given once and never used again.
+    pub id: LocalityId,
+    /// The tenant that the user belongs to.
+    pub tenant: Tenant,
+    /// A name to show to people.
+    pub display_name: String,
+    /// The identities, in the order in which they were linked.
+    pub identities: Vec<Identity>,
+    /// The attributes.
+    pub attributes: BTreeMap<String, Value>,
+    /// The state.
+    pub state: State,
+    /// When the user was created.
+    pub create_time: Timestamp,
+    /// When anything here last changed.
+    pub update_time: Timestamp,
+    /// Fields that a newer program added.
+    pub unknown: Unknown,
+}
+
+/// The state of a user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// In use.
+    #[default]
+    Active,
+    /// Shut out for now. What it owns stays its own.
+    Disabled,
+    /// Deleted. What it owns stays its own until it is purged.
+    Deleted {
+        /// Since when.
+        delete_time: Timestamp,
+        /// When it will be purged; from then on it counts as gone.
+        purge_time: Timestamp,
+    },
+    /// Made part of another user, who owns what it had.
+    Merged {
+        /// That user.
+        into: LocalityId,
+    },
+}
+
+/// An identifier that a user owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// The identifier.
+    pub identifier: Identifier,
+    /// The value as typed.
+    pub display: String,
+    /// The version of the rules that made the canonical form.
+    pub rules_version: u32,
+    /// When it was linked.
+    pub link_time: Timestamp,
+    /// When and by whom it was verified, if ever.
+    pub verification: Option<Verification>,
+    /// Whether it is the first choice among the user's identities of its kind.
+    pub primary: bool,
+    /// Fields that a newer program added.
+    pub unknown: Unknown,
+}
+
+/// That an identity was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// When.
+    pub time: Timestamp,
+    /// The verifier, as named by the caller.
+    pub by: String,
+}
+
+impl User {
+    /// The key under which the user owns `identifier`, or would.
+    pub fn key(&self, identifier: &Identifier) -> IdentityKey {
+        IdentityKey::new(self.tenant.as_str(), identifier)
+    }
+
+    /// The user's identity with this identifier.
+    pub fn identity(&self, identifier: &Identifier) -> Option<&Identity> {
+        self.identities.iter().find(|identity| identity.identifier == *identifier)
+    }
+
+    /// A hash of what is visible of the user, as 16 hex digits.
+    pub fn etag(&self) -> String {
+        let mut hash = Fields::default();
+        hash.bytes(self.id.as_bytes());
+        hash.bytes(self.tenant.as_str().as_bytes());
+        hash.bytes(self.display_name.as_bytes());
+        hash.time(self.create_time);
+        hash.time(self.update_time);
+        hash.number(0, self.identities.len() as u64);
+        for identity in &self.identities {
+            hash.identity(identity);
+        }
+
+        for (name, value) in &self.attributes {
+            hash.bytes(name.as_bytes());
+            hash.value(value);
+        }
+        hash.state(self.state);
+
+        format!("{:016x}", hash.digest())
+    }
+
+    /// Makes an identity the primary one of its kind.
+    pub(crate) fn mark(&mut self, identifier: &Identifier) {
+        for identity in &mut self.identities {
+            if identity.identifier.kind() == identifier.kind() {
+                identity.primary = identity.identifier == *identifier;
+            }
+        }
+    }
+
+    /// The user's primary identity of a kind.
+    pub(crate) fn primary(&self, kind: Kind) -> Option<&Identity> {
+        self.identities
+            .iter()
+            .find(|identity| identity.primary && identity.identifier.kind() == kind)
+    }
+
+    /// Makes one identity of each kind the primary one: the marked one, else the first.
+    pub(crate) fn assign_primaries(&mut self) {
+        for n in 0..self.identities.len() {
+            let kind = self.identities[n].identifier.kind();
+            let mut same = self.identities.iter().filter(|i| i.identifier.kind() == kind);
+            if !same.any(|i| i.primary) {
+                self.identities[n].primary = true;
+            }
+        }
+    }
+}
+
+/// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes:
+/// where one of several things can come next, its tag tells which.
+#[derive(Default)]
+pub struct Fields(Xxh3Default);
+
+impl Fields {
+    /// The hash of the fields so far.
+    pub fn digest(&self) -> u64 {
+        self.0.digest()
+    }
+
+    /// Adds a field of bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    /// Adds a number with a tag.
+    pub fn number(&mut self, tag: u8, number: u64) {
+        self.0.update(&[tag]);
+        self.0.update(&number.to_le_bytes());
+    }
+
+    /// Adds a time.
+    pub fn time(&mut self, time: Timestamp) {
+        self.number(0, time.as_millis() as u64);
+    }
+
+    fn identity(&mut self, identity: &Identity) {
+        self.bytes(identity.identifier.kind().as_str().as_bytes());
+        self.bytes(identity.identifier.canonical().as_bytes());
+        self.bytes(identity.display.as_bytes());
+        self.time(identity.link_time);
+        self.number(1, identity.primary.into());
+
+        match &identity.verification {
+            None => self.number(2, 0),
+            Some(Verification { time, by }) => {
+                self.number(3, time.as_millis() as u64);
+                self.bytes(by.as_bytes());
+            }
+        }
+    }
+
+    /// Last, and nothing for a user in use. An attribute, which may come instead, feeds more bytes
+    /// than any state where its name's length, which comes first, looks like one of these tags.
+    fn state(&mut self, state: State) {
+        match state {
+            State::Active => {}
+            State::Disabled => self.number(0x80, 0),
+            State::Deleted { delete_time, purge_time } => {
+                self.number(0x81, delete_time.as_millis() as u64);
+                self.time(purge_time);
+            }
+            State::Merged { into } => {
+                self.number(0x82, 0);
+                self.bytes(into.as_bytes());
+            }
+        }
+    }
+
+    /// Adds an attribute's value.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => {
+                self.number(4, text.len() as u64);
+                self.0.update(text.as_bytes());
+            }
+            Value::Int(number) => self.number(5, *number as u64),
+            Value::Double(number) => self.number(6, number.to_bits()),
+            Value::Bool(yes) => self.number(7, u64::from(*yes)),
+            Value::Time(time) => self.number(8, time.as_millis() as u64),
+            Value::List(items) => {
+                self.number(9, items.len() as u64);
+                items.iter().for_each(|item| self.bytes(item.as_bytes()));
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Mutations as pure functions: from what a store has read to what it is to write.
+
+pub mod claim_diff;
+mod decide;
+pub mod hold;
+pub mod import;
+pub mod journal;
+pub mod merge;
+pub mod purge;
+pub mod read_set;
+pub mod redaction;
+pub mod renormalize;
+pub mod request_hash;
+pub mod rule_notices;
+pub mod size;
+pub mod takeover;
+pub mod tenancy;
+pub mod transfer;
+pub mod unmerge;
+pub mod update;
+pub mod user_edits;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+
+use super::clock::Now;
+use super::error::Error;
+use crate::model::event::Origin;
+use crate::model::imported_user::ImportedUser;
+use crate::model::limits::Limits;
+use crate::model::merge_report::ConflictPolicy;
+use crate::model::new_user::{NewIdentity, NewUser};
+use crate::model::policies::{Policies, PolicyUpdate};
+use crate::model::record::{Hold, Record};
+use crate::model::tenant::Tenant;
+use crate::model::tenant_record::{DeletionStep, ImportedTenant};
+use crate::model::timestamp::Timestamp;
+use crate::model::user::{State, Verification};
+use crate::mutation::read_set::{DecideError, ReadSet};
+use polynym_identifier::{Identifier, IdentityKey, Rules};
+use update::Update;
+
+/// One change, with what must hold for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mutation {
+    /// The tenant that it happens in.
+    pub tenant: Tenant,
+    /// When that was created: a tenant that is made again has other names of attributes.
+    pub tenant_since: Timestamp,
+    /// The etag that the user or the tenant must have, if one was given.
+    pub etag: Option<String>,
+    /// The idempotency key of the request, if one was given.
+    pub request: Option<IdempotencyKey>,
+    /// Now.
+    pub time: Timestamp,
+    /// Whether that is in doubt, so that nothing counts as over: see [`Now`].
+    pub clock_uncertain: bool,
+    /// The limits of a user.
+    pub limits: Limits,
+    /// The tenant's rules.
+    pub policies: Arc<Policies>,
+    /// The rules of normalisation to which a renormalisation moves.
+    pub rules: Rules,
+    /// Whether nothing is written, and the answer shows what would happen. Has no request.
+    pub dry_run: bool,
+    /// The change.
+    pub kind: MutationKind,
+    /// The call that asks for it.
+    pub origin: Origin,
+    /// A counter to which the mutation adds one.
+    #[cfg(feature = "test-entity")]
+    pub counter: Option<String>,
+}
+
+/// The name of a request. A store remembers it with the user for [`IdempotencyKey::LIFETIME`] once
+/// the mutation has happened (AIP-155).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// Tenant, method, request id and caller as one string: different requests have different keys.
+    pub key: String,
+    /// A hash of the request's content, which distinguishes a retry from another request with the
+    /// same id.
+    pub request_hash: u64,
+}
+
+impl IdempotencyKey {
+    /// The time for which the outcome of a request is remembered: 24 hours.
+    pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// The id that a store keeps with a request: its subject, or the nil UUID for none.
+    pub fn stored_subject(subject: Option<LocalityId>) -> LocalityId {
+        subject.unwrap_or(LocalityId::from([0; 16]))
+    }
+
+    /// The subject of a request, from the id that a store keeps with it.
+    pub fn subject(stored: LocalityId) -> Option<LocalityId> {
+        Some(stored).filter(|id| *id.as_bytes() != [0; 16])
+    }
+}
+
+/// The change that a mutation makes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MutationKind {
+    /// Changes the user with this id.
+    User(LocalityId, UserChange),
+    /// Changes the tenant.
+    Tenant(TenantChange),
+    /// Ends the hold on an identifier.
+    ReleaseHold(Identifier),
+    /// Holds a key for nobody, as an export has it.
+    ImportHold(Hold),
+}
+
+/// A change of one user, which may involve another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserChange {
+    /// Creates the user.
+    Create(NewUser),
+    /// Sets fields.
+    Update(Update),
+    /// Links an identity. An identity that the user already has gets the new verification if it has
+    /// none, and becomes primary if that is asked for.
+    Link(NewIdentity),
+    /// Unlinks an identity.
+    Unlink(Identifier),
+    /// Replaces the first identity with the second.
+    Replace(Identifier, NewIdentity),
+    /// Sets or clears the verification of an identity.
+    Verify(Identifier, Option<Verification>),
+    /// Disables the user.
+    Disable,
+    /// Enables the user.
+    Enable,
+    /// Deletes the user, who can be restored within the tenant's restore window.
+    Delete,
+    /// Restores the user.
+    Undelete,
+    /// Removes the user for good, with the users that were merged into it.
+    Purge,
+    /// Merges the user with this id into the user.
+    Merge(LocalityId, ConflictPolicy),
+    /// Undoes the merge of the user with this id into the user.
+    Unmerge(LocalityId),
+    /// Moves an identity from the user with this id to the user.
+    Move(LocalityId, Identifier),
+    /// Runs what has [expired](Record::expires_at), if anything has.
+    Expire,
+    /// Normalises an identity by the mutation's rules.
+    Renormalize(Identifier),
+    /// Creates the user as a line of an import has it, unless it is there already.
+    Import(Box<ImportedUser>),
+    /// Stores the user as it is, so that the index of attributes has it by the tenant's present
+    /// definitions.
+    Reindex,
+}
+
+/// A change of a tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TenantChange {
+    /// Sets policies, and creates the tenant if it does not exist.
+    Set(PolicyUpdate),
+    /// Creates the tenant as an export has it, unless it is there already.
+    Import(ImportedTenant),
+    /// Takes a step of the tenant's deletion.
+    Delete(DeletionStep),
+    /// Notes that the index has followed the changes of definitions up to then.
+    FinishIndexChanges(Timestamp),
+    /// Notes that what a shorter retention of history does not keep is removed, up to the change
+    /// then.
+    FinishHistoryChange(Timestamp),
+}
+
+impl MutationKind {
+    /// The user that is changed, and the change.
+    pub const fn user(&self) -> Option<(LocalityId, &UserChange)> {
+        match self {
+            Self::User(id, change) => Some((*id, change)),
+            Self::Tenant(_) | Self::ReleaseHold(_) | Self::ImportHold(_) => None,
+        }
+    }
+}
+
+impl Mutation {
+    /// A mutation under the default limits and policies, without preconditions.
+    pub fn new(tenant: Tenant, time: Timestamp, kind: MutationKind) -> Self {
+        Self {
+            tenant,
+            tenant_since: Timestamp::default(),
+            etag: None,
+            request: None,
+            time,
+            clock_uncertain: false,
+            limits: Limits::default(),
+            policies: Arc::default(),
+            rules: Rules::PRESENT,
+            dry_run: false,
+            kind,
+            origin: Origin::server("job"),
+            #[cfg(feature = "test-entity")]
+            counter: None,
+        }
+    }
+
+    /// A mutation of a user, under the default limits and policies, without preconditions.
+    pub fn of_user(tenant: Tenant, id: LocalityId, time: Timestamp, change: UserChange) -> Self {
+        Self::new(tenant, time, MutationKind::User(id, change))
+    }
+
+    /// The user that the mutation changes.
+    pub const fn user_id(&self) -> Option<LocalityId> {
+        match self.kind.user() {
+            Some((id, _)) => Some(id),
+            None => None,
+        }
+    }
+
+    /// The change of that user.
+    pub const fn user_change(&self) -> Option<&UserChange> {
+        match self.kind.user() {
+            Some((_, change)) => Some(change),
+            None => None,
+        }
+    }
+
+    /// The present time of the mutation.
+    pub const fn now(&self) -> Now {
+        Now { clock_uncertain: self.clock_uncertain, ..Now::certain(self.time) }
+    }
+
+    /// Whether a deadline is over for certain.
+    pub fn is_past(&self, deadline: Timestamp) -> bool {
+        self.now().is_past(deadline)
+    }
+
+    /// Whether a request that was carried out at `time` is forgotten, though a store may still have
+    /// it.
+    pub fn forgets(&self, time: Timestamp) -> bool {
+        self.is_past(time.plus(IdempotencyKey::LIFETIME))
+    }
+
+    /// The size in bytes of what a caller gave for the change.
+    pub fn bytes(&self) -> usize {
+        match self.user_change() {
+            Some(UserChange::Create(draft)) => {
+                let identities: usize = draft.identities.iter().map(size::draft_identity).sum();
+                draft.display_name.len() + identities + size::attributes(&draft.attributes)
+            }
+            Some(UserChange::Import(imported)) => size::imported(imported),
+            Some(UserChange::Update(update)) => update.bytes(),
+            Some(UserChange::Link(draft) | UserChange::Replace(_, draft)) => {
+                size::draft_identity(draft)
+            }
+            _ => 0,
+        }
+    }
+
+    /// The user with this id, if its state allows the change and it has the expected etag.
+    pub(crate) fn subject<'v>(
+        &self,
+        read_set: &'v ReadSet,
+        id: LocalityId,
+    ) -> Result<&'v Record, DecideError> {
+        let record = self.changeable(read_set, id)?;
+        match &self.etag {
+            Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch.into()),
+            _ => Ok(record),
+        }
+    }
+
+    /// The user with this id, if its state allows the change.
+    pub(crate) fn changeable<'v>(
+        &self,
+        read_set: &'v ReadSet,
+        id: LocalityId,
+    ) -> Result<&'v Record, DecideError> {
+        let record = self.present(read_set, id)?;
+        match (record.user.state, self.user_change()) {
+            (State::Merged { into }, _) => Err(Error::UserMerged { user: id, into }.into()),
+            (
+                State::Deleted { .. },
+                Some(UserChange::Undelete | UserChange::Purge | UserChange::Renormalize(_)),
+            ) => Ok(record),
+            (State::Deleted { .. }, Some(UserChange::Delete)) => Err(Error::UserNotFound.into()),
+            (State::Deleted { .. }, _) => Err(Error::UserDeleted { user: id }.into()),
+            (State::Active | State::Disabled, Some(UserChange::Undelete)) => {
+                Err(Error::UserNotDeleted.into())
+            }
+            (State::Active | State::Disabled, _) => Ok(record),
+        }
+    }
+
+    /// The user of the tenant with this id. One that is to be purged by now counts as gone.
+    pub(crate) fn present<'v>(
+        &self,
+        read_set: &'v ReadSet,
+        id: LocalityId,
+    ) -> Result<&'v Record, DecideError> {
+        let is_gone =
+            |state| matches!(state, State::Deleted { purge_time, .. } if self.is_past(purge_time));
+        let record = read_set.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
+        Ok(record.filter(|record| !is_gone(record.user.state)).ok_or(Error::UserNotFound)?)
+    }
+
+    pub(crate) fn key(&self, identifier: &Identifier) -> IdentityKey {
+        IdentityKey::new(self.tenant.as_str(), identifier)
+    }
+
+    /// The path of the field that names the identifier of `key`, or the one that `key` guards.
+    pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
+        match self.user_change() {
+            Some(UserChange::Create(draft)) => draft.field_of(key),
+            Some(UserChange::Import(imported)) => imported.field_of(key),
+            Some(UserChange::Replace(..)) => "new_identifier".to_owned(),
+            _ => "identifier".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The difference between users before and after a mutation: the users and the claims to write. The
+//! claims follow from the users alone, so that no change of a user can forget one.
+
+use std::collections::BTreeMap;
+
+use locality_uuid::LocalityId;
+
+use super::{journal, rule_notices};
+use crate::error::Error;
+use crate::model::claim::{Claim, ClaimWrite};
+use crate::model::record::{Hold, Record};
+use crate::model::timestamp::Timestamp;
+use crate::model::user::{Identity, User};
+use crate::mutation::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
+use crate::mutation::size::{searched_elements, size};
+use crate::mutation::{Mutation, UserChange};
+use polynym_identifier::IdentityKey;
+
+/// One user before and after a mutation.
+pub struct UserTransition<'v> {
+    /// As it was read; none where it is new.
+    pub before: Option<&'v Record>,
+    /// As it is to be; none where it is to be removed.
+    pub after: Option<Record>,
+}
+
+/// For each key whose claim changes, the claim before and after.
+pub type ClaimDiff = BTreeMap<IdentityKey, (Option<Claim>, Option<Claim>)>;
+
+impl<'v> UserTransition<'v> {
+    /// The transition of a user that stays.
+    pub const fn new(before: &'v Record, after: Record) -> Self {
+        Self { before: Some(before), after: Some(after) }
+    }
+
+    /// The user as it was and as it is to be, where it is neither new nor removed.
+    fn both(&mut self) -> Option<(&User, &mut User)> {
+        Some((&self.before?.user, &mut self.after.as_mut()?.user))
+    }
+
+    /// The user's id.
+    pub(crate) fn id(&self) -> Option<LocalityId> {
+        self.before.or(self.after.as_ref()).map(Record::id)
+    }
+
+    pub(crate) fn is_of(&self, id: LocalityId) -> bool {
+        self.id() == Some(id)
+    }
+}
+
+/// The write set of a mutation under which users change so. `changes` are those of claims that do
+/// not follow from the users' identities, which is those on keys that are held.
+pub fn plan_writes(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    mut transitions: Vec<UserTransition<'_>>,
+    mut changes: ClaimDiff,
+) -> Result<WriteSet, DecideError> {
+    for transition in &mut transitions {
+        transition.after.iter_mut().for_each(|after| after.user.assign_primaries());
+        add_changes(mutation, &mut changes, transition)?;
+    }
+
+    hold_released(mutation, &mut transitions, &mut changes);
+    let time = touch(mutation, &mut transitions);
+    let subject = transitions
+        .iter()
+        .find(|transition| mutation.user_id().is_some_and(|id| transition.is_of(id)));
+    if let Some(transition) = subject {
+        check_limits(mutation, transition)?;
+    }
+
+    let events = journal::events(mutation, time, &transitions);
+    let ended = journal::ended(mutation, time, &transitions, &changes);
+    let claims = writes(mutation, read_set, changes)?;
+    let mut write_set = users(mutation, transitions);
+    write_set.writes.extend(rule_notices::writes(mutation, &events));
+    if !mutation.policies.history_retention.is_zero() {
+        write_set.events = events;
+    }
+    write_set.writes.extend(claims.into_iter().map(|(key, write)| Write::Claim(key, write)));
+    let ended = ended.into_iter().map(|(key, one)| Write::EndOwnership(key, Box::new(one)));
+    write_set.writes.extend(ended);
+    Ok(write_set)
+}
+
+/// The writes of the users themselves.
+fn users(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet {
+    let mut write_set = WriteSet::unchanged(mutation.user_id());
+    let (mut stored, mut removed) = (Vec::new(), Vec::new());
+    for UserTransition { before, after } in transitions {
+        match after {
+            None => removed.extend(before.map(Record::id)),
+            Some(after) if before != Some(&after) => stored.push(Box::new(after)),
+            Some(after) if mutation.user_id() == Some(after.id()) => {
+                write_set.unchanged = Some(after.user);
+            }
+            Some(_) => {}
+        }
+    }
+
+    stored.sort_unstable_by_key(|record| record.id());
+    removed.sort_unstable();
+    write_set.writes.extend(stored.into_iter().map(Write::PutUser));
+    write_set.writes.extend(removed.into_iter().map(Write::RemoveUser));
+    write_set
+}
+
+/// Sets the update time of the users that change visibly: one time for all of them, later than that
+/// of any change before. Returns the time of the mutation.
+fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) -> Timestamp {
+    let is_visible =
+        |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
+    let changed: Vec<(&User, &mut User)> =
+        transitions.iter_mut().filter_map(UserTransition::both).filter(is_visible).collect();
+    let time = changed.iter().map(|(before, _)| mutation.time.after(before.update_time)).max();
+    let time = time.unwrap_or(mutation.time);
+    for (_, after) in changed {
+        after.update_time = time;
+    }
+    time
+}
+
+/// A limit that was lowered only stops growth: no user is refused for its present size.
+fn check_limits(
+    mutation: &Mutation,
+    UserTransition { before, after }: &UserTransition<'_>,
+) -> Result<(), Error> {
+    let check =
+        |what, limit, count: &dyn Fn(&Record) -> usize| match after.as_ref().map_or(0, count) {
+            n if n > limit && n > before.map_or(0, count) => {
+                Err(Error::TooMany { what, limit, count: n })
+            }
+            _ => Ok(()),
+        };
+    let holds = |record: &Record| {
+        record.private.holds.iter().filter(|hold| !mutation.is_past(hold.until)).count()
+    };
+    check("identities", mutation.limits.identities, &|record| record.user.identities.len())?;
+    check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
+    let elements = |record: &Record| searched_elements(&record.user, &mutation.policies);
+    check("values to be found by", mutation.limits.elements, &elements)?;
+    check("identifiers held for it", mutation.limits.holds, &holds)?;
+    check("users merged into it", mutation.limits.merged, &|record| record.private.merged.len())?;
+
+    check("bytes", mutation.limits.bytes, &|record| size(&record.user))
+}
+
+/// Adds the claims on identities and guards that lie between the two states of a user.
+pub fn add_changes(
+    mutation: &Mutation,
+    changes: &mut ClaimDiff,
+    transition: &UserTransition<'_>,
+) -> Result<(), Error> {
+    let UserTransition { before, after } = transition;
+    let (released, taken) = differing(identities(*before), identities(after.as_ref()));
+    if let Some(before) = before {
+        let guards = before.private.guards.iter().map(|guarded| before.guard_claim(guarded));
+        for (key, claim) in released.iter().map(|identity| before.claim(identity)).chain(guards) {
+            changes.entry(key).or_default().0 = Some(claim);
+        }
+    }
+
+    if let Some(after) = after {
+        let guards = after.private.guards.iter().map(|guarded| after.guard_claim(guarded));
+        for (key, claim) in taken.iter().map(|identity| after.claim(identity)).chain(guards) {
+            if changes.get(&key).is_some_and(|(_, after)| after.is_some()) {
+                return Err(Error::IdentityConfusable { field: mutation.field_of(&key) });
+            }
+            changes.entry(key).or_default().1 = Some(claim);
+        }
+    }
+
+    Ok(())
+}
+
+fn identities(record: Option<&Record>) -> &[Identity] {
+    record.map_or(&[], |record| &record.user.identities)
+}
+
+/// Two lists of identities without what both start and end with: the claims there are the same.
+fn differing<'a>(
+    before: &'a [Identity],
+    after: &'a [Identity],
+) -> (&'a [Identity], &'a [Identity]) {
+    let same = |(a, b): &(&Identity, &Identity)| {
+        a.identifier == b.identifier && a.rules_version == b.rules_version
+    };
+    let start = before.iter().zip(after).take_while(same).count();
+    let (before, after) = (&before[start..], &after[start..]);
+    let end = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
+    (&before[..before.len() - end], &after[..after.len() - end])
+}
+
+/// Has the keys that users give up held for them, and forgets the holds of keys that they take
+/// back.
+fn hold_released(
+    mutation: &Mutation,
+    transitions: &mut [UserTransition<'_>],
+    changes: &mut ClaimDiff,
+) {
+    let holds = matches!(
+        mutation.user_change(),
+        Some(
+            UserChange::Unlink(_)
+                | UserChange::Replace(..)
+                | UserChange::Purge
+                | UserChange::Expire
+        )
+    );
+
+    for (key, (before, after)) in changes {
+        let claim = after.as_ref().or(before.as_ref());
+        let Some(owner) = claim.and_then(|claim| claim.owner) else { continue };
+        let mut transition = transitions.iter_mut().find(|transition| transition.is_of(owner));
+        let record = transition.as_mut().and_then(|transition| transition.after.as_mut());
+        match (&before, &after) {
+            (Some(released), None) if holds && released.hold.is_none() => {
+                let Some(time) = mutation.policies.hold(key) else { continue };
+                let owner = record.as_ref().map(|record| record.id());
+                let held =
+                    Claim { hold: Some(mutation.time.plus(time)), owner, ..released.clone() };
+                if let Some(record) = record {
+                    record.private.holds.retain(|hold| !mutation.is_past(hold.until));
+                    record.private.holds.extend(Hold::of(key, &held));
+                }
+                *after = Some(held);
+            }
+            (_, Some(taken)) if taken.hold.is_none() => {
+                if let Some(record) = record {
+                    record.private.holds.retain(|hold| hold.key != *key);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The writes that turn one set of claims into the other.
+fn writes(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    changes: ClaimDiff,
+) -> Result<Vec<(IdentityKey, ClaimWrite)>, DecideError> {
+    let mut claims = Vec::with_capacity(changes.len());
+    let mut needs = ReadRequest::default();
+    for (key, (before, after)) in changes {
+        let write = match (before, after) {
+            (before, after) if before == after => continue,
+            (_, None) => ClaimWrite::Delete,
+            (Some(_), Some(after)) => ClaimWrite::Update(after),
+            (None, Some(after)) => match read_set.claim(&key, mutation.dry_run) {
+                ReadState::Absent => ClaimWrite::Insert(after),
+                ReadState::There(claim) => {
+                    match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
+                        Some(refusal) => return Err(refusal.into()),
+                        None => ClaimWrite::Update(after),
+                    }
+                }
+                ReadState::Unread => {
+                    needs.claims.push(key);
+                    continue;
+                }
+            },
+        };
+        claims.push((key, write));
+    }
+
+    if needs.claims.is_empty() { Ok(claims) } else { Err(DecideError::NeedsReads(needs)) }
+}

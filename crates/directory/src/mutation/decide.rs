@@ -1,0 +1,246 @@
+//! Decisions: pure functions from what a store has read to what it writes.
+
+use locality_uuid::LocalityId;
+
+use super::{
+    Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, purge, renormalize,
+    takeover, tenancy, transfer, unmerge, user_edits,
+};
+use crate::error::Error;
+use crate::model::new_user::{NewIdentity, NewUser};
+use crate::model::record::Record;
+use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::mutation::read_set::{
+    DecideError, Decision, MutationReport, ReadRequest, ReadSet, Write, WriteSet,
+};
+
+impl Mutation {
+    /// The reads that nearly every decision of this kind needs. A store that begins with them is
+    /// seldom asked for more.
+    pub fn needs(&self) -> ReadRequest {
+        match &self.kind {
+            MutationKind::User(id, change) => self.user_needs(*id, change),
+            MutationKind::Tenant(_) => ReadRequest { tenant: true, ..ReadRequest::default() },
+            MutationKind::ImportHold(hold) => {
+                ReadRequest { claims: vec![hold.key.clone()], ..ReadRequest::default() }
+            }
+            MutationKind::ReleaseHold(identifier) => {
+                ReadRequest { claims: vec![self.key(identifier)], ..ReadRequest::default() }
+            }
+        }
+    }
+
+    fn user_needs(&self, id: LocalityId, change: &UserChange) -> ReadRequest {
+        let key = |draft: &NewIdentity| self.key(&draft.identifier);
+        let (mut users, mut claims) = (vec![id], Vec::new());
+        match change {
+            UserChange::Create(draft) => claims.extend(draft.identities.iter().map(key)),
+            UserChange::Import(imported) => {
+                claims.extend(imported.identities.iter().flat_map(|own| import::keys(self, own)));
+            }
+            UserChange::Link(draft) | UserChange::Replace(_, draft) => claims.push(key(draft)),
+            UserChange::Merge(other, _) | UserChange::Unmerge(other) => users.push(*other),
+            UserChange::Move(from, _) => users.push(*from),
+            _ => {}
+        }
+        ReadRequest { users, claims, ..ReadRequest::default() }
+    }
+
+    /// Decides the mutation from what was read, or asks for further reads. Pure: the same read set
+    /// gives the same decision.
+    ///
+    /// # Errors
+    /// The reason why the mutation is refused.
+    pub fn decide(&self, read_set: &ReadSet) -> Result<Decision, Error> {
+        let write_set = self.write_set(read_set);
+        #[cfg(feature = "test-entity")]
+        let write_set = write_set.map(|mut write_set| {
+            let counter = self.counter.clone().map(Write::Count);
+            write_set.writes.extend(counter);
+            write_set
+        });
+        decided(write_set.map(|write_set| {
+            if self.dry_run { self.without_writes(read_set, write_set) } else { write_set }
+        }))
+    }
+
+    /// Decides a request that was carried out before, and whose answer was about `subject`. Checks
+    /// neither the etag nor a rule again, and writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] if the user or the tenant was removed
+    /// since.
+    pub fn decide_again(
+        &self,
+        subject: Option<LocalityId>,
+        read_set: &ReadSet,
+    ) -> Result<Decision, Error> {
+        decided(self.repeated(subject, read_set))
+    }
+
+    fn repeated(
+        &self,
+        subject: Option<LocalityId>,
+        read_set: &ReadSet,
+    ) -> Result<WriteSet, DecideError> {
+        let change = match &self.kind {
+            MutationKind::User(_, change) => change,
+            MutationKind::Tenant(TenantChange::Set(_)) => return tenancy::repeat(read_set),
+            MutationKind::Tenant(TenantChange::Delete(_)) => {
+                return tenancy::repeat_deletion(read_set);
+            }
+            MutationKind::Tenant(
+                TenantChange::FinishIndexChanges(_)
+                | TenantChange::FinishHistoryChange(_)
+                | TenantChange::Import(_),
+            )
+            | MutationKind::ReleaseHold(_)
+            | MutationKind::ImportHold(_) => return Ok(WriteSet::unchanged(None)),
+        };
+        let id = subject.ok_or(Error::UserNotFound)?;
+        if matches!(change, UserChange::Import(_)) {
+            return Ok(import::existing(id));
+        }
+        let nothing = WriteSet::unchanged(subject);
+        if *change == UserChange::Purge {
+            return Ok(WriteSet { report: MutationReport::Purged(vec![id]), ..nothing });
+        }
+
+        let record = self.present(read_set, id)?;
+        let report = match change {
+            UserChange::Unmerge(_) => {
+                MutationReport::NotRestored(record.private.not_restored.clone())
+            }
+            _ => MutationReport::Nothing,
+        };
+
+        Ok(WriteSet { unchanged: Some(record.user.clone()), report, ..nothing })
+    }
+
+    fn write_set(&self, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+        match &self.kind {
+            MutationKind::User(id, change) => self.user_write_set(read_set, *id, change),
+            MutationKind::Tenant(TenantChange::Set(update)) => tenancy::set(self, read_set, update),
+            MutationKind::Tenant(TenantChange::Import(imported)) => {
+                tenancy::import(self, read_set, imported)
+            }
+            MutationKind::Tenant(TenantChange::Delete(step)) => {
+                tenancy::delete(self, read_set, step)
+            }
+            MutationKind::Tenant(TenantChange::FinishIndexChanges(since)) => {
+                tenancy::finish(self, read_set, |policies| policies.finish_index_changes(*since))
+            }
+            MutationKind::Tenant(TenantChange::FinishHistoryChange(since)) => {
+                tenancy::finish(self, read_set, |policies| policies.finish_history_change(*since))
+            }
+            MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
+            MutationKind::ImportHold(hold) => hold::import(self, read_set, hold),
+        }
+    }
+
+    fn user_write_set(
+        &self,
+        read_set: &ReadSet,
+        id: LocalityId,
+        change: &UserChange,
+    ) -> Result<WriteSet, DecideError> {
+        match change {
+            UserChange::Create(draft) => self.create(read_set, id, draft),
+            UserChange::Import(imported) => import::import(self, read_set, id, imported),
+            UserChange::Merge(other, policy) => merge::merge(self, read_set, id, *other, *policy),
+            UserChange::Unmerge(other) => unmerge::unmerge(self, read_set, id, *other),
+            UserChange::Move(from, identifier) => {
+                transfer::transfer(self, read_set, id, *from, identifier)
+            }
+            UserChange::Purge => purge::purge(self, read_set, self.subject(read_set, id)?),
+            UserChange::Expire => purge::expire(self, read_set, id),
+            UserChange::Renormalize(identifier) => {
+                renormalize::renormalize(self, read_set, id, identifier)
+            }
+            UserChange::Reindex => self.reindex(read_set, id),
+            _ => self.alter(read_set, id, change),
+        }
+    }
+
+    /// The user as it is, in any state.
+    fn reindex(&self, read_set: &ReadSet, id: LocalityId) -> Result<WriteSet, DecideError> {
+        let record = read_set.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
+        let writes = record.map(|record| Write::PutUser(Box::new(record.clone())));
+        Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(None) })
+    }
+
+    /// The write set of a dry run: its report, about the user as it is. The user that would come
+    /// out of a merge is shown as it would be.
+    fn without_writes(&self, read_set: &ReadSet, write_set: WriteSet) -> WriteSet {
+        let subject = write_set.subject;
+        let shown = subject.and_then(|id| match self.user_change() {
+            Some(UserChange::Unmerge(_)) => write_set.user(id),
+            _ => read_set.user(id).map(|record| &record.user),
+        });
+        let unchanged = shown.cloned();
+        WriteSet { unchanged, report: write_set.report, ..WriteSet::unchanged(subject) }
+    }
+
+    fn create(
+        &self,
+        read_set: &ReadSet,
+        id: LocalityId,
+        draft: &NewUser,
+    ) -> Result<WriteSet, DecideError> {
+        if read_set.read_new_user(id)?.is_some() {
+            return Err(Error::Internal("an id was given twice".into()).into());
+        }
+
+        self.policies.check_reserved(draft)?;
+        self.policies.check_types(&draft.attributes)?;
+        let mut record = Record::new(draft.user(id, self.tenant.clone(), self.time));
+        for identity in &draft.identities {
+            record.guard(&identity.identifier, &self.policies);
+        }
+        let created = UserTransition { before: None, after: Some(record) };
+        takeover::plan_writes(self, read_set, created, &draft.identities)
+    }
+
+    /// Refuses a reserved handle to a user who does not have it.
+    fn check_reserved(&self, before: &Record, change: &UserChange) -> Result<(), Error> {
+        let (draft, field) = match change {
+            UserChange::Link(draft) => (draft, "identifier"),
+            UserChange::Replace(_, draft) => (draft, "new_identifier"),
+            _ => return Ok(()),
+        };
+        let is_new = before.user.identity(&draft.identifier).is_none();
+        if is_new && self.policies.reserves(&draft.identifier) {
+            return Err(Error::IdentityReserved { field: field.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn alter(
+        &self,
+        read_set: &ReadSet,
+        id: LocalityId,
+        change: &UserChange,
+    ) -> Result<WriteSet, DecideError> {
+        let before = self.subject(read_set, id)?;
+        let mut after = before.clone();
+        self.check_reserved(before, change)?;
+        user_edits::apply(self, change, &mut after)?;
+
+        let altered = UserTransition::new(before, after);
+
+        match change {
+            UserChange::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
+                takeover::plan_writes(self, read_set, altered, std::slice::from_ref(draft))
+            }
+            _ => plan_writes(self, read_set, vec![altered], ClaimDiff::new()),
+        }
+    }
+}
+
+fn decided(write_set: Result<WriteSet, DecideError>) -> Result<Decision, Error> {
+    match write_set {
+        Ok(write_set) => Ok(Decision::Ready(Box::new(write_set))),
+        Err(DecideError::NeedsReads(needs)) => Ok(Decision::NeedsReads(needs)),
+        Err(DecideError::Rejected(error)) => Err(error),
+    }
+}

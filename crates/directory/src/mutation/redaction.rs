@@ -1,0 +1,128 @@
+//! The removal of purged users' values from the histories of other users: of those with which they
+//! were merged, and of those that had an identity before or after them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use locality_uuid::LocalityId;
+
+use crate::encoded::event::encode_recorded;
+use crate::model::event::{Event, FieldChange, RecordedValue};
+use crate::model::user::User;
+use crate::mutation::read_set::Write;
+use crate::replay::recorded_fields;
+use polynym_identifier::{Identifier, IdentityKey};
+
+/// The users that a mutation purges, with the values that their histories have.
+#[derive(Debug, Default)]
+pub struct PurgedValues {
+    users: BTreeSet<LocalityId>,
+    identifiers: BTreeSet<Identifier>,
+    fields: BTreeMap<String, HashSet<Vec<u8>>>,
+    others: BTreeSet<LocalityId>,
+}
+
+/// The changes of the history of one other user.
+#[derive(Debug, Default)]
+pub struct Redaction {
+    /// The writes.
+    pub writes: Vec<Write>,
+    /// The events that they rewrite.
+    pub events: usize,
+}
+
+impl PurgedValues {
+    /// Adds a user and its events.
+    pub fn add(&mut self, user: &User, events: &[Event]) {
+        self.users.insert(user.id);
+        self.identifiers.extend(user.identities.iter().map(|own| own.identifier.clone()));
+        for changes in events.iter().map(|event| &event.changes) {
+            self.others.extend(changes.other_user);
+            let identities = changes.identities.iter();
+            let sides = identities.flat_map(|change| change.before.iter().chain(&change.after));
+            self.identifiers.extend(sides.map(|own| own.identifier.clone()));
+            for change in &changes.fields {
+                let sides = change.before.iter().chain(&change.after);
+                let values = sides.map(encode_recorded);
+                self.fields.entry(change.path.clone()).or_default().extend(values);
+            }
+        }
+    }
+
+    /// The other users whose events may have these values.
+    pub fn others(&self) -> Vec<LocalityId> {
+        self.others.difference(&self.users).copied().collect()
+    }
+
+    /// Takes these values out of the history of a user, from its newest events on and out of at
+    /// most `most` of them, and the user out of the ended ownerships of the identifiers that it
+    /// lost by these events. What the user has now stays.
+    pub fn redaction(&self, user: &User, events: &[Event], most: usize) -> Redaction {
+        let foreign = self.identifiers.iter().filter(|name| user.identity(name).is_none());
+        let foreign = foreign.map(|name| IdentityKey::new(user.tenant.as_str(), name));
+        let values = ForeignValues {
+            keys: foreign.collect(),
+            fields: &self.fields,
+            present: recorded_fields(user),
+            since: self.first_event_of(events).unwrap_or(u64::MAX),
+        };
+        let redacted = events.iter().filter_map(|event| Some((event, values.redacted(event)?)));
+        let (before, after): (Vec<_>, Vec<_>) = redacted.take(most).unzip();
+        let lost: BTreeSet<_> = before.into_iter().flat_map(Event::lost_keys).collect();
+        let forgotten = lost.into_iter().filter(|key| values.keys.contains(key));
+        let forgotten = forgotten.map(|key| Write::ForgetOwnership(key, user.id));
+
+        let events = after.len();
+        let rewrite = (events > 0).then_some(Write::ReplaceEvents(user.id, after));
+        Redaction { writes: rewrite.into_iter().chain(forgotten).collect(), events }
+    }
+
+    /// The number of the first event that one of the purged users shares.
+    fn first_event_of(&self, events: &[Event]) -> Option<u64> {
+        let is_shared = |event: &&Event| {
+            event.changes.other_user.is_some_and(|other| self.users.contains(&other))
+        };
+        events.iter().filter(is_shared).map(|event| event.sequence).min()
+    }
+}
+
+/// The values that the history of one user has of others.
+struct ForeignValues<'v> {
+    /// Identifiers that the user does not have now.
+    keys: BTreeSet<IdentityKey>,
+    fields: &'v BTreeMap<String, HashSet<Vec<u8>>>,
+    /// The fields that the user has now.
+    present: BTreeMap<String, RecordedValue>,
+    /// The number of the event from which fields may have values of others.
+    since: u64,
+}
+
+impl ForeignValues<'_> {
+    /// The event without these values; none where it has none of them.
+    fn redacted(&self, event: &Event) -> Option<Event> {
+        let mut after = event.clone();
+        after.changes.identities.retain(|change| {
+            let side = change.before.as_ref().or(change.after.as_ref());
+            let key = side.map(|own| IdentityKey::new(event.tenant.as_str(), &own.identifier));
+            !key.is_some_and(|key| self.keys.contains(&key))
+        });
+        after.changes.holds.retain(|hold| !self.keys.contains(&hold.key));
+        if event.sequence >= self.since {
+            after.changes.fields.iter_mut().for_each(|change| self.redact_field(change));
+        }
+        if after.changes == event.changes {
+            return None;
+        }
+        after.changes.is_redacted = true;
+        Some(after)
+    }
+
+    fn redact_field(&self, FieldChange { path, before, after }: &mut FieldChange) {
+        let Some(theirs) = self.fields.get(path) else { return };
+        let own = self.present.get(path);
+        for value in before.iter_mut().chain(after) {
+            if theirs.contains(&encode_recorded(value)) && own != Some(value) {
+                *value = RecordedValue::Redacted;
+            }
+        }
+    }
+}

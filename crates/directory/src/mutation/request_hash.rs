@@ -1,0 +1,180 @@
+//! A hash of a request's content, which distinguishes a retry from another request with the same
+//! id. It is computed from the parsed request, since a retry may be spelt differently; times taken
+//! from the clock are left out.
+
+use std::collections::BTreeMap;
+
+use super::update::Update;
+use super::{MutationKind, TenantChange, UserChange};
+use crate::model::attribute::Value;
+use crate::model::attribute_definition::DefinitionUpdate;
+use crate::model::new_user::{NewIdentity, NewUser};
+use crate::model::policies::PolicyUpdate;
+use crate::model::tenant_record::DeletionStep;
+use crate::model::user::{Fields, Verification};
+use polynym_identifier::Identifier;
+
+/// The hash of a mutation's arguments. The id of a user that is created is new with every attempt,
+/// so it is left out.
+pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
+    let mut hash = Fields::default();
+    hash.bytes(etag.as_bytes());
+    match kind {
+        MutationKind::User(_, UserChange::Create(new)) => create(&mut hash, new),
+        MutationKind::User(id, change) => {
+            hash.bytes(id.as_bytes());
+            user_change(&mut hash, change);
+        }
+        MutationKind::Tenant(TenantChange::Set(update)) => policies(&mut hash, update),
+        MutationKind::Tenant(TenantChange::Delete(step)) => {
+            let with_users = matches!(step, DeletionStep::Begin { with_users: true });
+            hash.number(0, with_users.into());
+        }
+        MutationKind::Tenant(
+            TenantChange::FinishIndexChanges(since) | TenantChange::FinishHistoryChange(since),
+        ) => {
+            hash.number(0, since.as_millis() as u64);
+        }
+        // Have no request.
+        MutationKind::Tenant(TenantChange::Import(_)) | MutationKind::ImportHold(_) => {}
+        MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
+    }
+
+    hash.digest()
+}
+
+fn user_change(hash: &mut Fields, change: &UserChange) {
+    match change {
+        UserChange::Create(new) => create(hash, new),
+        UserChange::Update(fields) => update(hash, fields),
+        UserChange::Link(new) => draft(hash, new),
+        UserChange::Unlink(old) => identifier(hash, old),
+        UserChange::Replace(old, new) => {
+            identifier(hash, old);
+            draft(hash, new);
+        }
+        UserChange::Verify(own, verified) => {
+            identifier(hash, own);
+            verification(hash, verified.as_ref());
+        }
+        UserChange::Merge(other, policy) => {
+            hash.bytes(other.as_bytes());
+            hash.number(0, *policy as u64);
+        }
+        UserChange::Unmerge(other) => hash.bytes(other.as_bytes()),
+        UserChange::Move(from, own) => {
+            hash.bytes(from.as_bytes());
+            identifier(hash, own);
+        }
+        UserChange::Renormalize(own) => identifier(hash, own),
+        // The request's key contains the method, which determines these completely; that of an
+        // import contains a hash of the user.
+        UserChange::Disable
+        | UserChange::Enable
+        | UserChange::Delete
+        | UserChange::Undelete
+        | UserChange::Purge
+        | UserChange::Expire
+        | UserChange::Import(_)
+        | UserChange::Reindex => {}
+    }
+}
+
+fn create(hash: &mut Fields, new: &NewUser) {
+    hash.bytes(new.display_name.as_bytes());
+    hash.number(0, new.identities.len() as u64);
+    for identity in &new.identities {
+        draft(hash, identity);
+    }
+    attributes(hash, &new.attributes);
+}
+
+fn update(hash: &mut Fields, update: &Update) {
+    hash.number(0, update.display_name.is_some().into());
+    hash.bytes(update.display_name.as_deref().unwrap_or_default().as_bytes());
+    hash.number(1, update.attributes.is_some().into());
+    attributes(hash, update.attributes.as_ref().unwrap_or(&BTreeMap::new()));
+    for (name, value) in &update.edits {
+        hash.bytes(name.as_bytes());
+        match value {
+            Some(value) => hash.value(value),
+            None => hash.number(0, 0),
+        }
+    }
+}
+
+fn policies(hash: &mut Fields, update: &PolicyUpdate) {
+    let PolicyUpdate {
+        holds,
+        hide_unverified,
+        verified_wins,
+        keep_primary,
+        keep_last,
+        allow_lookalikes,
+        ..
+    } = update;
+    hash.number(0, holds.len() as u64);
+    for (kind, time) in holds {
+        hash.bytes(kind.as_str().as_bytes());
+        hash.number(0, time.as_millis() as u64);
+    }
+
+    for switch in [hide_unverified, verified_wins, keep_primary, keep_last, allow_lookalikes] {
+        hash.number(switch.is_some().into(), switch.unwrap_or_default().into());
+    }
+    for window in [update.restore_window, update.undo_window] {
+        hash.number(window.is_some().into(), window.unwrap_or_default().as_millis() as u64);
+    }
+
+    // Requests from before there were reserved handles keep their fingerprints.
+    if let Some(reserved) = &update.reserved_handles {
+        hash.number(2, reserved.is_some().into());
+        reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
+    }
+
+    // So do those from before there were these.
+    for (tag, time) in [(4, update.history_retention), (5, update.inbox_retention)] {
+        time.iter().for_each(|time| hash.number(tag, time.as_millis() as u64));
+    }
+    update.inbox_limit.iter().for_each(|count| hash.number(6, u64::from(*count)));
+    update.rule_notices.iter().for_each(|sends| hash.number(7, u64::from(*sends)));
+
+    definitions(hash, &update.attributes);
+}
+
+/// Requests without definitions have the hash that they had before there were any.
+fn definitions(hash: &mut Fields, update: &DefinitionUpdate) {
+    if *update == DefinitionUpdate::default() {
+        return;
+    }
+    hash.number(3, update.replace.into());
+    for (name, definition) in &update.definitions {
+        hash.bytes(name.as_bytes());
+        hash.number(definition.indexed.into(), definition.value_type.map_or(0, |of| of as u64 + 1));
+    }
+}
+
+fn attributes(hash: &mut Fields, attributes: &BTreeMap<String, Value>) {
+    hash.number(0, attributes.len() as u64);
+    for (name, value) in attributes {
+        hash.bytes(name.as_bytes());
+        hash.value(value);
+    }
+}
+
+fn draft(hash: &mut Fields, draft: &NewIdentity) {
+    identifier(hash, &draft.identifier);
+    hash.bytes(draft.display.as_bytes());
+    hash.number(0, draft.primary.into());
+    verification(hash, draft.verification.as_ref());
+}
+
+fn identifier(hash: &mut Fields, identifier: &Identifier) {
+    hash.bytes(identifier.kind().as_str().as_bytes());
+    hash.bytes(identifier.canonical().as_bytes());
+}
+
+fn verification(hash: &mut Fields, verification: Option<&Verification>) {
+    hash.number(0, verification.is_some().into());
+    hash.bytes(verification.map_or("", |verification| &verification.by).as_bytes());
+}

@@ -1,0 +1,190 @@
+//! Changes of tenants: their policies, and their deletion.
+
+use super::Mutation;
+use crate::error::Error;
+use crate::model::policies::{Policies, PolicyUpdate};
+use crate::model::tenant_event::TenantEventKind;
+use crate::model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
+use crate::model::timestamp::Timestamp;
+use crate::mutation::claim_diff::{ClaimDiff, plan_writes};
+use crate::mutation::journal::tenant_event;
+use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
+
+/// Changes a tenant's policies, or creates the tenant with them.
+pub fn set(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    update: &PolicyUpdate,
+) -> Result<WriteSet, DecideError> {
+    let before = read_set.read_tenant()?;
+    if before.is_some_and(|before| before.deletion.is_some()) {
+        return Err(Error::TenantNotFound.into());
+    }
+
+    check_etag(mutation, before)?;
+    let now = mutation.time;
+    let new = || TenantRecord::new(mutation.tenant.clone(), now);
+    let mut after = before.cloned().unwrap_or_else(new);
+    update.apply(&mut after.policies, now);
+    if before.is_none() {
+        // There are no users yet.
+        after.policies = after.policies.settled();
+    }
+    if let Some(before) = before.filter(|before| before.policies != after.policies) {
+        if mutation.clock_uncertain
+            && before.policies.history_retention != after.policies.history_retention
+        {
+            // The history counts as complete from the time of the change on: it must be certain.
+            return Err(Error::ClockInDoubt.into());
+        }
+        after.update_time = now.after(before.update_time);
+    }
+
+    let policies = Box::new(after.policies.clone());
+    let kind = match before.map(|before| Box::new(before.policies.clone())) {
+        None => TenantEventKind::Created(policies),
+        Some(before) => TenantEventKind::PoliciesChanged { before, after: policies },
+    };
+    Ok(put_with_event(mutation, before, after, kind))
+}
+
+/// Creates a tenant as an export has it. One that is there is to have the same policies.
+pub fn import(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    imported: &ImportedTenant,
+) -> Result<WriteSet, DecideError> {
+    let mut policies = Policies::default();
+    imported.policies.apply(&mut policies, mutation.time);
+    let mut policies = policies.settled();
+    // An export has no events: the history begins with the import.
+    policies.history_since = Some(mutation.time);
+    if let Some(before) = read_set.read_tenant()? {
+        let is_same = before.deletion.is_none() && before.policies.is_set_like(&policies);
+        let there = Some(before).filter(|_| is_same).ok_or(Error::TenantExists)?;
+        return Ok(put(Some(there), there.clone()));
+    }
+
+    let new = TenantRecord::new(mutation.tenant.clone(), mutation.time);
+    let create_time = imported.create_time.unwrap_or(mutation.time);
+    let after = TenantRecord {
+        create_time,
+        update_time: imported.update_time.unwrap_or(mutation.time).max(create_time),
+        policies,
+        ..new
+    };
+    let kind = TenantEventKind::Created(Box::new(after.policies.clone()));
+    Ok(put_with_event(mutation, None, after, kind))
+}
+
+/// Notes that the servers have done what changes of policies ask for.
+pub fn finish(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    finish: impl FnOnce(&mut Policies),
+) -> Result<WriteSet, DecideError> {
+    let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    let mut after = before.clone();
+    finish(&mut after.policies);
+    if after.policies != before.policies {
+        after.update_time = mutation.time.after(before.update_time);
+    }
+    Ok(put(Some(before), after))
+}
+
+/// The write set that stores a tenant if it has changed, and reports it.
+fn put(before: Option<&TenantRecord>, after: TenantRecord) -> WriteSet {
+    let report = MutationReport::Tenant(Box::new(after.clone()));
+    let write = Some(after).filter(|after| before != Some(after)).map(Box::new);
+    let writes = write.map(Write::PutTenant).into_iter().collect();
+    WriteSet { writes, report, ..WriteSet::unchanged(None) }
+}
+
+/// The same, with the event of the change.
+fn put_with_event(
+    mutation: &Mutation,
+    before: Option<&TenantRecord>,
+    after: TenantRecord,
+    kind: TenantEventKind,
+) -> WriteSet {
+    let event = tenant_event(mutation, &after.policies, kind);
+    let mut write_set = put(before, after);
+    let is_changed = !write_set.writes.is_empty();
+    write_set.writes.extend(event.filter(|_| is_changed));
+    write_set
+}
+
+fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
+    let is_other = |etag: &String| before.is_none_or(|before| *etag != before.etag());
+    if mutation.etag.as_ref().is_some_and(is_other) { Err(Error::EtagMismatch) } else { Ok(()) }
+}
+
+/// Takes a step of deleting the tenant. All but the first have nothing to do where it is not
+/// marked.
+pub fn delete(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    step: &DeletionStep,
+) -> Result<WriteSet, DecideError> {
+    let nothing = WriteSet::unchanged(None);
+    let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    match step {
+        DeletionStep::Begin { with_users } => {
+            check_etag(mutation, Some(before))?;
+            if !with_users && read_set.has_members()? {
+                return Err(Error::TenantNotEmpty.into());
+            }
+            let after = marked(before, mutation.time, *with_users);
+            let with_users = after.deletion.is_some_and(|mark| mark.with_users);
+            let kind = TenantEventKind::DeletionBegun { with_users };
+            Ok(put_with_event(mutation, Some(before), after, kind))
+        }
+        _ if before.deletion.is_none() => Ok(nothing),
+        DeletionStep::GiveUp => {
+            let after = TenantRecord { deletion: None, ..before.clone() };
+            let kind = TenantEventKind::DeletionCancelled;
+            Ok(WriteSet {
+                report: nothing.report,
+                ..put_with_event(mutation, Some(before), after, kind)
+            })
+        }
+        DeletionStep::Forget(keys) => {
+            let claims = read_set.read_claims(keys.clone())?;
+            let removed = claims.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), None)));
+            plan_writes(mutation, read_set, Vec::new(), removed.collect::<ClaimDiff>())
+        }
+        DeletionStep::Finish if read_set.has_members()? => Err(Error::TenantNotEmpty.into()),
+        DeletionStep::Finish => {
+            let with_users = before.deletion.is_some_and(|mark| mark.with_users);
+            let kind = TenantEventKind::Deleted { with_users };
+            let event = tenant_event(mutation, &before.policies, kind);
+            Ok(WriteSet {
+                writes: event.into_iter().chain([Write::RemoveTenant]).collect(),
+                ..nothing
+            })
+        }
+    }
+}
+
+/// The tenant with the mark. An existing one keeps its fields, except for whether it has users.
+fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantRecord {
+    let present = before.deletion.unwrap_or(Deletion { time: now, with_users });
+    let deletion = Deletion { with_users: present.with_users || with_users, ..present };
+    TenantRecord { deletion: Some(deletion), ..before.clone() }
+}
+
+/// Answers a change that was carried out before with the tenant as it is now.
+pub fn repeat(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let tenant = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    Ok(WriteSet {
+        report: MutationReport::Tenant(Box::new(tenant.clone())),
+        ..WriteSet::unchanged(None)
+    })
+}
+
+/// Answers a deletion that was begun before with the tenant as it is now, if it is still there.
+pub fn repeat_deletion(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let tenant = read_set.read_tenant()?.cloned().map(Box::new);
+    let report = tenant.map_or(MutationReport::Nothing, MutationReport::Tenant);
+    Ok(WriteSet { report, ..WriteSet::unchanged(None) })
+}

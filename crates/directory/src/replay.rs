@@ -1,0 +1,109 @@
+//! The check of a user against its history: undone from the newest on, the events lead from the
+//! user back to nothing, or as far as the history reaches.
+
+use std::collections::BTreeMap;
+
+use super::model::attribute::Value;
+use super::model::event::{ChangeSet, Event, EventKind, RecordedValue};
+use super::model::user::{Identity, State, User};
+use crate::model::unknown::Unknown;
+use crate::mutation::journal::recorded;
+use polynym_identifier::Rules;
+
+/// Checks a user against its events, the newest first.
+///
+/// # Errors
+/// The first contradiction, without personal data.
+pub fn check_history(user: &User, events: &[Event]) -> Result<(), String> {
+    let mut replay = Replay::of(user);
+    for pair in events.windows(2) {
+        let [later, earlier] = [pair[0].sequence, pair[1].sequence];
+        if later != earlier + 1 {
+            return Err(format!("event {later} comes right after event {earlier}"));
+        }
+    }
+    for event in events {
+        let number = event.sequence;
+        let undone = replay.undo(&event.changes);
+        undone.map_err(|what| format!("event {number} does not fit: {what}"))?;
+    }
+    match events.last() {
+        Some(first) if first.sequence == 1 => replay.check_beginning(first.kind),
+        _ => Ok(()),
+    }
+}
+
+/// A user while its events are undone one by one.
+struct Replay {
+    fields: BTreeMap<String, RecordedValue>,
+    identities: Vec<Identity>,
+    state: Option<State>,
+}
+
+impl Replay {
+    fn of(user: &User) -> Self {
+        Self {
+            fields: recorded_fields(user),
+            identities: user.identities.iter().map(shown).collect(),
+            state: Some(user.state),
+        }
+    }
+
+    fn undo(&mut self, changes: &ChangeSet) -> Result<(), &'static str> {
+        for change in &changes.fields {
+            if !agree(self.fields.remove(&change.path).as_ref(), change.after.as_ref()) {
+                return Err("a field has another value");
+            }
+            let before = change.before.clone().map(|value| (change.path.clone(), value));
+            self.fields.extend(before);
+        }
+        for change in &changes.identities {
+            if let Some(after) = change.after.as_ref().map(shown) {
+                let place = self.identities.iter().position(|own| *own == after);
+                self.identities.remove(place.ok_or("an identity is not as it was left")?);
+            }
+            self.identities.extend(change.before.as_ref().map(shown));
+        }
+        if let Some((before, after)) = changes.state {
+            if self.state != Some(after) {
+                return Err("the state is another one");
+            }
+            self.state = before;
+        }
+        Ok(())
+    }
+
+    fn check_beginning(&self, kind: EventKind) -> Result<(), String> {
+        let is_beginning = matches!(
+            kind,
+            EventKind::HistoryBegun | EventKind::UserCreated | EventKind::UserImported
+        );
+        if !is_beginning {
+            return Err("the first event does not make the user".to_owned());
+        }
+        if self.state.is_some() || !self.fields.is_empty() || !self.identities.is_empty() {
+            return Err("there is more of the user than its events have".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The fields of a user as its events have them.
+pub fn recorded_fields(user: &User) -> BTreeMap<String, RecordedValue> {
+    let attribute = |(name, value)| (format!("attributes.{name}"), recorded(value));
+    let name = Some(&user.display_name).filter(|name| !name.is_empty());
+    let name = name
+        .map(|name| ("display_name".to_owned(), RecordedValue::Whole(Value::String(name.clone()))));
+    user.attributes.iter().map(attribute).chain(name).collect()
+}
+
+/// Whether two records of a value can be of the same value.
+fn agree(one: Option<&RecordedValue>, other: Option<&RecordedValue>) -> bool {
+    let is_redacted = |value| matches!(value, Some(&RecordedValue::Redacted));
+    one == other || one.is_some() && other.is_some() && (is_redacted(one) || is_redacted(other))
+}
+
+/// An identity as far as an event shows it.
+fn shown(identity: &Identity) -> Identity {
+    Identity { rules_version: Rules::UNNAMED, unknown: Unknown::default(), ..identity.clone() }
+}

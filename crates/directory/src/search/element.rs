@@ -1,0 +1,117 @@
+//! The elements of a user: the values that conditions look at and indexes have.
+
+use super::field::Field;
+use super::scalar::Scalar;
+use crate::model::attribute::Value;
+use crate::model::timestamp::Timestamp;
+use crate::model::user::{State, User};
+
+/// The longest text of an attribute that is searched. A longer one is no element: no condition
+/// finds it, and no index has it.
+pub const SEARCHED_BYTES: usize = 256;
+
+/// A value of a user, borrowed from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ScalarRef<'a> {
+    /// See [`Scalar::Int`].
+    Int(i64),
+    /// See [`Scalar::Double`].
+    Double(f64),
+    /// See [`Scalar::String`].
+    Text(&'a str),
+    /// See [`Scalar::Bool`].
+    Bool(bool),
+    /// See [`Scalar::Time`].
+    Time(Timestamp),
+}
+
+impl ScalarRef<'_> {
+    /// Whether users are searched by it, as the value of an attribute.
+    pub const fn is_searched(&self) -> bool {
+        !matches!(self, Self::Text(text) if text.len() > SEARCHED_BYTES)
+    }
+}
+
+impl From<ScalarRef<'_>> for Scalar {
+    fn from(scalar: ScalarRef<'_>) -> Self {
+        match scalar {
+            ScalarRef::Int(number) => Self::Int(number),
+            ScalarRef::Double(number) => Self::Double(number),
+            ScalarRef::Text(text) => Self::String(text.to_owned()),
+            ScalarRef::Bool(yes) => Self::Bool(yes),
+            ScalarRef::Time(time) => Self::Time(time),
+        }
+    }
+}
+
+impl<'a> From<&'a Scalar> for ScalarRef<'a> {
+    fn from(scalar: &'a Scalar) -> Self {
+        match scalar {
+            Scalar::Int(number) => Self::Int(*number),
+            Scalar::Double(number) => Self::Double(*number),
+            Scalar::String(text) => Self::Text(text),
+            Scalar::Bool(yes) => Self::Bool(*yes),
+            Scalar::Time(time) => Self::Time(*time),
+        }
+    }
+}
+
+/// All that an index has of a user. A list has an element for each item, also for equal ones.
+pub fn elements(user: &User) -> Vec<(Field, Scalar)> {
+    let fixed = fixed_elements(user).map(|(field, scalar)| (field, scalar.into()));
+    let attributes = user.attributes.iter().flat_map(|(name, value)| {
+        scalars(value).map(|scalar| (Field::Attribute(name.clone()), scalar.into()))
+    });
+    fixed.chain(attributes).collect()
+}
+
+/// The elements of a user that are no attributes. Nearly all users are active: no index has that.
+pub fn fixed_elements(user: &User) -> impl Iterator<Item = (Field, ScalarRef<'_>)> {
+    let state = (user.state != State::Active)
+        .then(|| (Field::State, ScalarRef::Text(state_word(user.state))));
+    let created = (Field::CreateTime, ScalarRef::Time(user.create_time));
+    let name = (Field::DisplayName, ScalarRef::Text(&user.display_name));
+    [created, name].into_iter().chain(state)
+}
+
+/// The values of a field that a user has.
+pub fn values(user: &User, field: &Field) -> Vec<Scalar> {
+    match field {
+        Field::Attribute(name) => {
+            let value = user.attributes.get(name);
+            value.into_iter().flat_map(scalars).map(Scalar::from).collect()
+        }
+        Field::DisplayName => vec![Scalar::String(user.display_name.clone())],
+        Field::CreateTime => vec![Scalar::Time(user.create_time)],
+        Field::State => vec![Scalar::String(state_word(user.state).to_owned())],
+    }
+}
+
+/// The word of a state in filters and indexes.
+pub const fn state_word(state: State) -> &'static str {
+    match state {
+        State::Active => "ACTIVE",
+        State::Disabled => "DISABLED",
+        State::Deleted { .. } => "DELETED",
+        State::Merged { .. } => "MERGED",
+    }
+}
+
+/// The states' words.
+pub const STATES: [&str; 4] = ["ACTIVE", "DISABLED", "DELETED", "MERGED"];
+
+/// The scalars of a value by which users can be searched: of a list each item. Long texts are no
+/// such scalars.
+pub fn scalars(value: &Value) -> impl Iterator<Item = ScalarRef<'_>> {
+    let (one, items): (Option<ScalarRef<'_>>, &[String]) = match value {
+        Value::String(text) => (Some(ScalarRef::Text(text)), &[]),
+        Value::Int(number) => (Some(ScalarRef::Int(*number)), &[]),
+        Value::Double(number) => (Some(ScalarRef::Double(*number)), &[]),
+        Value::Bool(yes) => (Some(ScalarRef::Bool(*yes)), &[]),
+        Value::Time(time) => (Some(ScalarRef::Time(*time)), &[]),
+        Value::List(items) => (None, items),
+    };
+    one.into_iter()
+        .chain(items.iter().map(|item| ScalarRef::Text(item)))
+        .filter(ScalarRef::is_searched)
+}

@@ -1,0 +1,159 @@
+//! Leads: the one condition of a search that a store evaluates, and the order in which it finds
+//! users.
+
+use std::fmt;
+
+use locality_uuid::LocalityId;
+
+use super::element::values;
+use super::field::{Field, quoted};
+use super::range::Range;
+use super::scalar::Scalar;
+use crate::model::user::User;
+use crate::stores::View;
+use polynym_identifier::{Identifier, Kind};
+
+/// The condition by which a store finds users.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lead {
+    /// All users of the tenant.
+    All,
+    /// Users with an element that equals a value.
+    Equals {
+        /// The field. A state is never `ACTIVE`.
+        field: Field,
+        /// The value.
+        value: Scalar,
+    },
+    /// Users with an element in a range: a comparison, a prefix or presence.
+    Range {
+        /// The field; never the state.
+        field: Field,
+        /// The range. It may be empty.
+        range: Range,
+    },
+    /// The owners of these identifiers, all of one kind: one by each version of the rules.
+    Identity(Vec<Identifier>),
+    /// Users with an identity of a kind whose canonical value starts with a text.
+    IdentityPrefix {
+        /// The kind.
+        kind: Kind,
+        /// The text.
+        prefix: String,
+    },
+}
+
+/// The order in which a lead finds users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By id.
+    Id,
+    /// By value, then by id. A user stands at its least element that the lead finds.
+    Value,
+}
+
+/// The place of a user in the order of a lead.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The least element that the lead finds; none in the order of ids. Of a lead of identities,
+    /// the canonical value as a text.
+    pub value: Option<Scalar>,
+    /// The user.
+    pub id: LocalityId,
+}
+
+impl Lead {
+    /// A lead of a range; an equality where the range has one value.
+    pub fn of_range(field: Field, range: Range) -> Self {
+        match range.as_point() {
+            Some(value) => Self::Equals { value: value.clone(), field },
+            None => Self::Range { field, range },
+        }
+    }
+
+    /// The order in which it finds users.
+    pub const fn order(&self) -> Order {
+        match self {
+            Self::All | Self::Equals { .. } | Self::Identity(_) => Order::Id,
+            Self::Range { .. } | Self::IdentityPrefix { .. } => Order::Value,
+        }
+    }
+
+    /// Whether it finds users by one value.
+    pub const fn is_equality(&self) -> bool {
+        matches!(self, Self::Equals { .. } | Self::Identity(_))
+    }
+
+    /// The field whose index it reads, if it does.
+    pub const fn field(&self) -> Option<&Field> {
+        match self {
+            Self::Equals { field, .. } | Self::Range { field, .. } => Some(field),
+            Self::All | Self::Identity(_) | Self::IdentityPrefix { .. } => None,
+        }
+    }
+
+    /// The part of users that a search reads where `view` is asked for: their order by values of an
+    /// attribute needs these.
+    pub fn view(&self, view: View) -> View {
+        match self {
+            Self::Range { field: Field::Attribute(_), .. } => View::Full,
+            _ => view,
+        }
+    }
+
+    /// The place of a user; none where the lead does not find it.
+    pub fn position(&self, user: &User) -> Option<Position> {
+        let value = match self {
+            Self::All => None,
+            Self::Equals { field, value } => {
+                values(user, field).into_iter().find(|own| own == value)?;
+                None
+            }
+            Self::Identity(identifiers) => {
+                identifiers.iter().find(|identifier| user.identity(identifier).is_some())?;
+                None
+            }
+            Self::Range { field, range } => {
+                let mut values = values(user, field);
+                values.retain(|value| range.contains(value));
+                Some(values.into_iter().min()?)
+            }
+            Self::IdentityPrefix { kind, prefix } => {
+                let own = user.identities.iter().map(|identity| &identity.identifier);
+                let own = own.filter(|identifier| identifier.kind() == *kind);
+                let own = own.map(Identifier::canonical).filter(|value| value.starts_with(prefix));
+                Some(Scalar::String(own.min()?.to_owned()))
+            }
+        };
+        Some(Position { value, id: user.id })
+    }
+}
+
+/// The lead in words, for a plan.
+impl fmt::Display for Lead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all users"),
+            Self::Equals { field, value } => write!(f, "{field} = {value}"),
+            Self::Range { field, range } => write!(f, "{field} in {range}"),
+            Self::Identity(identifiers) => match identifiers.first() {
+                Some(first) => {
+                    write!(f, "identities.{} = {}", first.kind(), quoted(first.canonical()))
+                }
+                None => f.write_str("no identity"),
+            },
+            Self::IdentityPrefix { kind, prefix } => {
+                write!(f, "identities.{kind} = {:?}", format!("{prefix}*"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Id => "id",
+            Self::Value => "value, id",
+        })
+    }
+}

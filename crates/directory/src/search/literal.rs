@@ -1,0 +1,126 @@
+//! Values as they are written in a filter.
+
+use winnow::combinator::{alt, opt};
+use winnow::prelude::*;
+use winnow::stream::Location;
+use winnow::token::{any, one_of, take_while};
+
+use super::fault::Fault;
+use super::parser::{Input, Parsed, cut};
+use super::scalar::Scalar;
+use crate::model::timestamp::parse_time;
+
+/// A value as it is written.
+#[derive(Debug)]
+pub struct Literal {
+    /// Where it starts.
+    pub at: usize,
+    /// The text, without quotes, escapes and the `*` at its end.
+    pub text: String,
+    /// Whether it is in quotes.
+    pub quoted: bool,
+    /// Whether it ends in a `*` that is not escaped.
+    pub prefix: bool,
+}
+
+/// The value after an operator.
+pub fn literal(input: &mut Input<'_>) -> Parsed<Literal> {
+    let at = input.current_token_start();
+    let mark: Option<char> = opt(one_of(['"', '\''])).parse_next(input)?;
+    if let Some(mark) = mark {
+        return quoted_literal(input, at, mark);
+    }
+
+    let text: &str = take_while(0.., is_bare).parse_next(input)?;
+    let (text, prefix) = match text.strip_suffix('*') {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    if let Some(star) = text.find('*') {
+        return Err(cut(at + star, STAR));
+    }
+    if text.is_empty() && !prefix {
+        return Err(cut(at, "expected a value"));
+    }
+    Ok(Literal { at, text: text.to_owned(), quoted: false, prefix })
+}
+
+const STAR: &str = "a * can only be the last character of a value (a plain one is written \\* in \
+    quotes); found one";
+
+/// Characters of a value without quotes.
+fn is_bare(c: char) -> bool {
+    !c.is_whitespace() && !matches!(c, '(' | ')' | '"' | '\'' | '=' | '<' | '>' | '!' | ',' | '\\')
+}
+
+/// The rest of a text after its opening mark.
+fn quoted_literal(input: &mut Input<'_>, at: usize, mark: char) -> Parsed<Literal> {
+    let mut text = String::new();
+    let mut star = None;
+    loop {
+        let here = input.current_token_start();
+        let Some(c) = opt(any).parse_next(input)? else {
+            return Err(cut(at, "expected a closing quotation mark after the one"));
+        };
+        if c == mark {
+            return Ok(Literal { at, text, quoted: true, prefix: star.is_some() });
+        }
+        if let Some(star) = star {
+            return Err(cut(star, STAR));
+        }
+        match c {
+            '*' => star = Some(here),
+            '\\' => match opt(alt((one_of(['\\', '"', '\'', '*']),))).parse_next(input)? {
+                Some(plain) => text.push(plain),
+                None => return Err(cut(here, "expected one of \\\\, \\\", \\' and \\*")),
+            },
+            c => text.push(c),
+        }
+    }
+}
+
+impl Literal {
+    /// Whether this is a `*` alone, which stands for any value.
+    pub fn is_any(&self) -> bool {
+        !self.quoted && self.prefix && self.text.is_empty()
+    }
+
+    /// The value of a field without a type. In quotes it is a text. Otherwise it is a number,
+    /// `true`, `false` or a time if it looks like one, and a text if not.
+    pub fn scalar(&self) -> Result<Scalar, Fault> {
+        let text = || Scalar::String(self.text.clone());
+        if self.quoted {
+            return Ok(text());
+        }
+        if let Ok(yes) = self.text.parse() {
+            return Ok(Scalar::Bool(yes));
+        }
+        if let Some(time) = parse_time(&self.text) {
+            return Ok(Scalar::Time(time));
+        }
+
+        let digits = self.text.trim_start_matches(['-', '+']);
+        if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return Ok(text());
+        }
+        match (self.text.parse(), self.text.parse::<f64>()) {
+            (Ok(number), _) => Ok(Scalar::Int(number)),
+            (_, Ok(number)) if number.is_finite() && !is_whole(digits) => {
+                Ok(Scalar::Double(number))
+            }
+            (_, Ok(_)) => Err(Fault::new(self.at, "expected a number of 64 bits")),
+            _ => Ok(text()),
+        }
+    }
+
+    /// The value of a field of times.
+    pub fn time(&self) -> Result<Scalar, Fault> {
+        let time = parse_time(&self.text).filter(|_| !self.prefix);
+        let expected = "expected a time such as 2026-01-31T12:00:00Z";
+        time.map(Scalar::Time).ok_or_else(|| Fault::new(self.at, expected))
+    }
+}
+
+fn is_whole(digits: &str) -> bool {
+    digits.bytes().all(|b| b.is_ascii_digit())
+}

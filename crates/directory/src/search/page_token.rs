@@ -1,0 +1,273 @@
+//! Page tokens: where a search goes on, and of which search that is.
+
+use std::ops::Bound;
+
+use locality_uuid::LocalityId;
+use prost::{Message, Oneof};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::field::Field;
+use super::lead::{Lead, Position};
+use super::range::Range;
+use super::scalar::Scalar;
+use super::sealed::{has_expired, open, seal};
+use crate::error::{Error, Invalid};
+use crate::model::tenant::Tenant;
+use crate::model::timestamp::Timestamp;
+use polynym_identifier::{Identifier, Kind};
+
+/// The seed of the checksum; another one for each form of the token.
+const SEED: u64 = 0x706f_6c79_6e79_6d01;
+
+/// A place in a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageToken {
+    /// The lead of the search.
+    pub lead: Lead,
+    /// The last user that was read.
+    pub position: Position,
+}
+
+/// A hash of the search that a token belongs to.
+pub fn query_hash(tenant: &Tenant, filter: &str, order_by: &str) -> u64 {
+    let mut hash = Xxh3::with_seed(SEED);
+    for text in [tenant.as_str(), filter, order_by] {
+        hash.update(&(text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    hash.digest()
+}
+
+impl PageToken {
+    /// The text of a token that is issued at `now` for the search with this hash.
+    pub fn encode(&self, query: u64, now: Timestamp) -> String {
+        let record = TokenRecord {
+            query,
+            issued: now.as_millis(),
+            lead: Some(LeadRecord::from(&self.lead)),
+            value: self.position.value.as_ref().map(ScalarRecord::from),
+            id: self.position.id.as_bytes().to_vec(),
+        };
+        seal(record.encode_to_vec(), SEED)
+    }
+
+    /// Reads the token of the search with this hash.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where it is damaged, of another search, or older than a day.
+    pub fn decode(text: &str, query: u64, now: Timestamp) -> Result<Self, Error> {
+        let damaged = || fault("is none that a search gave: begin again without one");
+        let record = open(text, SEED).ok_or_else(damaged)?;
+        let record = TokenRecord::decode(&*record).map_err(|_| damaged())?;
+        if record.query != query {
+            return Err(fault(
+                "is of another search: tenant, filter and order_by must be those of the first page",
+            ));
+        }
+        if has_expired(record.issued, now) {
+            return Err(fault("has expired after a day: begin again without one"));
+        }
+        Self::try_from(record).map_err(|Damaged| damaged())
+    }
+}
+
+fn fault(rule: &str) -> Error {
+    Error::invalid(Invalid::PageToken, "page_token", rule)
+}
+
+/// A record that no token has.
+struct Damaged;
+
+#[derive(Clone, PartialEq, Message)]
+struct TokenRecord {
+    #[prost(fixed64, tag = "1")]
+    query: u64,
+    #[prost(int64, tag = "2")]
+    issued: i64,
+    #[prost(message, optional, tag = "3")]
+    lead: Option<LeadRecord>,
+    #[prost(message, optional, tag = "4")]
+    value: Option<ScalarRecord>,
+    #[prost(bytes = "vec", tag = "5")]
+    id: Vec<u8>,
+}
+
+/// All users, where nothing is set; an equality, where both bounds are the same.
+#[derive(Clone, PartialEq, Message)]
+struct LeadRecord {
+    /// The field of a range, or none.
+    #[prost(oneof = "FieldRecord", tags = "1, 2")]
+    field: Option<FieldRecord>,
+    #[prost(message, optional, tag = "3")]
+    lower: Option<BoundRecord>,
+    #[prost(message, optional, tag = "4")]
+    upper: Option<BoundRecord>,
+    /// The kind of identities.
+    #[prost(string, tag = "5")]
+    kind: String,
+    #[prost(string, repeated, tag = "6")]
+    identifiers: Vec<String>,
+    #[prost(string, optional, tag = "7")]
+    prefix: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum FieldRecord {
+    #[prost(string, tag = "1")]
+    Attribute(String),
+    #[prost(string, tag = "2")]
+    Other(String),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct BoundRecord {
+    #[prost(message, optional, tag = "1")]
+    value: Option<ScalarRecord>,
+    #[prost(bool, tag = "2")]
+    excluded: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ScalarRecord {
+    #[prost(oneof = "ScalarKind", tags = "1, 2, 3, 4, 5")]
+    kind: Option<ScalarKind>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum ScalarKind {
+    #[prost(sint64, tag = "1")]
+    Int(i64),
+    #[prost(double, tag = "2")]
+    Double(f64),
+    #[prost(string, tag = "3")]
+    String(String),
+    #[prost(bool, tag = "4")]
+    Bool(bool),
+    #[prost(sint64, tag = "5")]
+    Time(i64),
+}
+
+impl From<&Scalar> for ScalarRecord {
+    fn from(scalar: &Scalar) -> Self {
+        let kind = match scalar {
+            Scalar::Int(number) => ScalarKind::Int(*number),
+            Scalar::Double(number) => ScalarKind::Double(*number),
+            Scalar::String(text) => ScalarKind::String(text.clone()),
+            Scalar::Bool(yes) => ScalarKind::Bool(*yes),
+            Scalar::Time(time) => ScalarKind::Time(time.as_millis()),
+        };
+        Self { kind: Some(kind) }
+    }
+}
+
+impl TryFrom<ScalarRecord> for Scalar {
+    type Error = Damaged;
+
+    fn try_from(record: ScalarRecord) -> Result<Self, Damaged> {
+        Ok(match record.kind.ok_or(Damaged)? {
+            ScalarKind::Int(number) => Self::Int(number),
+            ScalarKind::Double(number) if number.is_nan() => return Err(Damaged),
+            ScalarKind::Double(number) => Self::Double(number),
+            ScalarKind::String(text) => Self::String(text),
+            ScalarKind::Bool(yes) => Self::Bool(yes),
+            ScalarKind::Time(millis) => Self::Time(Timestamp::from_millis(millis)),
+        })
+    }
+}
+
+fn bound_record(bound: &Bound<Scalar>) -> Option<BoundRecord> {
+    let (value, excluded) = match bound {
+        Bound::Unbounded => return None,
+        Bound::Included(value) => (value, false),
+        Bound::Excluded(value) => (value, true),
+    };
+    Some(BoundRecord { value: Some(value.into()), excluded })
+}
+
+fn read_bound(record: Option<BoundRecord>) -> Result<Bound<Scalar>, Damaged> {
+    let Some(BoundRecord { value, excluded }) = record else { return Ok(Bound::Unbounded) };
+    let value = value.ok_or(Damaged)?.try_into()?;
+    Ok(if excluded { Bound::Excluded(value) } else { Bound::Included(value) })
+}
+
+impl From<&Field> for FieldRecord {
+    fn from(field: &Field) -> Self {
+        match field {
+            Field::Attribute(name) => Self::Attribute(name.clone()),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl TryFrom<FieldRecord> for Field {
+    type Error = Damaged;
+
+    fn try_from(record: FieldRecord) -> Result<Self, Damaged> {
+        let others = [Self::DisplayName, Self::CreateTime, Self::State];
+        match record {
+            FieldRecord::Attribute(name) => Ok(Self::Attribute(name)),
+            FieldRecord::Other(word) => {
+                others.into_iter().find(|field| field.to_string() == word).ok_or(Damaged)
+            }
+        }
+    }
+}
+
+impl From<&Lead> for LeadRecord {
+    fn from(lead: &Lead) -> Self {
+        let of_range = |field: &Field, range: &Range| Self {
+            field: Some(field.into()),
+            lower: bound_record(&range.lower),
+            upper: bound_record(&range.upper),
+            ..Self::default()
+        };
+        match lead {
+            Lead::All => Self::default(),
+            Lead::Equals { field, value } => of_range(field, &Range::point(value.clone())),
+            Lead::Range { field, range } => of_range(field, range),
+            Lead::Identity(identifiers) => Self {
+                kind: identifiers.first().map(|first| first.kind().to_string()).unwrap_or_default(),
+                identifiers: identifiers.iter().map(|own| own.canonical().to_owned()).collect(),
+                ..Self::default()
+            },
+            Lead::IdentityPrefix { kind, prefix } => {
+                Self { kind: kind.to_string(), prefix: Some(prefix.clone()), ..Self::default() }
+            }
+        }
+    }
+}
+
+impl TryFrom<LeadRecord> for Lead {
+    type Error = Damaged;
+
+    fn try_from(record: LeadRecord) -> Result<Self, Damaged> {
+        let LeadRecord { field, lower, upper, kind, identifiers, prefix } = record;
+        if let Some(field) = field {
+            let range = Range { lower: read_bound(lower)?, upper: read_bound(upper)? };
+            return Ok(Self::of_range(field.try_into()?, range));
+        }
+        if kind.is_empty() {
+            return Ok(Self::All);
+        }
+        let kind: Kind = kind.parse().map_err(|_| Damaged)?;
+        Ok(match prefix {
+            Some(prefix) => Self::IdentityPrefix { kind, prefix },
+            None => Self::Identity(
+                identifiers.into_iter().map(|own| Identifier::from_canonical(kind, own)).collect(),
+            ),
+        })
+    }
+}
+
+impl TryFrom<TokenRecord> for PageToken {
+    type Error = Damaged;
+
+    fn try_from(record: TokenRecord) -> Result<Self, Damaged> {
+        let id: [u8; 16] = record.id.try_into().map_err(|_| Damaged)?;
+        let position = Position {
+            value: record.value.map(Scalar::try_from).transpose()?,
+            id: LocalityId::from(id),
+        };
+        Ok(Self { lead: record.lead.ok_or(Damaged)?.try_into()?, position })
+    }
+}

@@ -1,0 +1,217 @@
+//! The parser of filters: a documented part of AIP-160. OR binds tighter than AND, and terms that
+//! stand side by side are joined by AND.
+
+use winnow::combinator::{alt, not, opt, peek};
+use winnow::error::{ErrMode, ParserError};
+use winnow::prelude::*;
+use winnow::stream::{Location, Stateful};
+use winnow::token::{one_of, take_while};
+use winnow::{LocatingSlice, combinator};
+
+use super::fault::Fault;
+use super::filter::Expression;
+use super::literal::literal;
+use super::restriction::{Operator, Path, condition, path};
+use crate::error::{Error, Invalid};
+use polynym_identifier::Rules;
+
+/// The longest filter.
+const FILTER_BYTES: usize = 4_096;
+/// The deepest nesting of parentheses.
+const DEPTH: usize = 32;
+/// The most conditions.
+const TERMS: usize = 100;
+
+/// The rest of a filter.
+pub type Input<'a> = Stateful<LocatingSlice<&'a str>, State<'a>>;
+
+pub type Parsed<T> = Result<T, ErrMode<Fault>>;
+
+/// The parser's counts.
+#[derive(Debug, Default)]
+pub struct State<'a> {
+    rules: &'a [Rules],
+    depth: usize,
+    terms: usize,
+}
+
+impl<'a> ParserError<Input<'a>> for Fault {
+    type Inner = Self;
+
+    fn from_input(input: &Input<'a>) -> Self {
+        Self::new(input.current_token_start(), "expected something else")
+    }
+
+    fn into_inner(self) -> Result<Self, Self> {
+        Ok(self)
+    }
+}
+
+/// A fault that no alternative mends.
+pub fn cut(at: usize, message: impl Into<String>) -> ErrMode<Fault> {
+    ErrMode::Cut(Fault::new(at, message))
+}
+
+/// Reads a filter.
+pub fn parse(text: &str, rules: &[Rules]) -> Result<Expression, Error> {
+    if text.len() > FILTER_BYTES {
+        let message = format!("a filter has at most 4,096 bytes, this one has {}", text.len());
+        return Err(Error::invalid(Invalid::Filter, "filter", message));
+    }
+    let state = State { rules, ..State::default() };
+    run(text, state, filter).map_err(|fault| fault.into_error(text))
+}
+
+/// Reads a field as a filter names it, and nothing after it.
+pub fn parse_path(text: &str) -> Result<Path, Fault> {
+    let whole = |input: &mut Input<'_>| {
+        space(input)?;
+        let path = path(input)?;
+        space(input)?;
+        end(input, "expected nothing after the field")?;
+        Ok(path)
+    };
+    run(text, State::default(), whole)
+}
+
+fn run<'a, T>(
+    text: &'a str,
+    state: State<'a>,
+    parser: impl FnOnce(&mut Input<'a>) -> Parsed<T>,
+) -> Result<T, Fault> {
+    let mut input = Stateful { input: LocatingSlice::new(text), state };
+    parser(&mut input).map_err(|error| match error {
+        ErrMode::Backtrack(fault) | ErrMode::Cut(fault) => fault,
+        ErrMode::Incomplete(_) => Fault::new(text.len(), "expected more"),
+    })
+}
+
+fn filter(input: &mut Input<'_>) -> Parsed<Expression> {
+    space(input)?;
+    if is_next(input, combinator::eof.void()) {
+        return Ok(Expression::All(Vec::new()));
+    }
+    let expression = expression(input)?;
+    space(input)?;
+    end(input, "expected AND, OR or a further condition")?;
+    Ok(expression)
+}
+
+/// Sequences, joined by AND.
+fn expression(input: &mut Input<'_>) -> Parsed<Expression> {
+    let mut all = vec![sequence(input)?];
+    while took(input, "AND")? {
+        all.push(sequence(input)?);
+    }
+    Ok(Expression::all(all))
+}
+
+/// Factors side by side.
+fn sequence(input: &mut Input<'_>) -> Parsed<Expression> {
+    let mut all = vec![factor(input)?];
+    loop {
+        space(input)?;
+        let ends = alt((combinator::eof.void(), ')'.void(), keyword("AND")));
+        if is_next(input, ends) {
+            return Ok(Expression::all(all));
+        }
+        all.push(factor(input)?);
+    }
+}
+
+/// Terms, joined by OR.
+fn factor(input: &mut Input<'_>) -> Parsed<Expression> {
+    let mut any = vec![term(input)?];
+    while took(input, "OR")? {
+        any.push(term(input)?);
+    }
+    Ok(Expression::any(any))
+}
+
+fn term(input: &mut Input<'_>) -> Parsed<Expression> {
+    space(input)?;
+    let is_not = opt(alt((keyword("NOT"), '-'.void()))).parse_next(input)?.is_some();
+    space(input)?;
+    let simple =
+        if opt('(').parse_next(input)?.is_some() { composite(input)? } else { restriction(input)? };
+    Ok(if is_not { Expression::Not(Box::new(simple)) } else { simple })
+}
+
+/// What stands in parentheses, after the first of them.
+fn composite(input: &mut Input<'_>) -> Parsed<Expression> {
+    let at = input.current_token_start() - 1;
+    if input.state.depth == DEPTH {
+        return Err(cut(
+            at,
+            format!("a filter has at most {DEPTH} levels of parentheses: another"),
+        ));
+    }
+    input.state.depth += 1;
+    let inner = expression(input)?;
+    space(input)?;
+    if opt(')').parse_next(input)?.is_none() {
+        return Err(cut(input.current_token_start(), "expected AND, OR, a condition or )"));
+    }
+    input.state.depth -= 1;
+    Ok(inner)
+}
+
+/// A field, an operator and a value.
+fn restriction(input: &mut Input<'_>) -> Parsed<Expression> {
+    let at = input.current_token_start();
+    if input.state.terms == TERMS {
+        return Err(cut(at, format!("a filter has at most {TERMS} conditions: another")));
+    }
+    input.state.terms += 1;
+    let path = path(input)?;
+    space(input)?;
+    let operator_at = input.current_token_start();
+    let operator = opt(operator).parse_next(input)?;
+    let expected = "expected one of =, !=, <, <=, >, >= and :";
+    let operator = operator.ok_or_else(|| cut(operator_at, expected))?;
+    space(input)?;
+    let value = literal(input)?;
+    let condition = condition(path, (operator_at, operator), &value, input.state.rules);
+    condition.map(Expression::Is).map_err(ErrMode::Cut)
+}
+
+fn operator(input: &mut Input<'_>) -> Parsed<Operator> {
+    alt((
+        "<=".value(Operator::AtMost),
+        ">=".value(Operator::AtLeast),
+        "!=".value(Operator::Differs),
+        "=".value(Operator::Equals),
+        "<".value(Operator::Less),
+        ">".value(Operator::Greater),
+        ":".value(Operator::Has),
+    ))
+    .parse_next(input)
+}
+
+fn space(input: &mut Input<'_>) -> Parsed<()> {
+    take_while(0.., char::is_whitespace).void().parse_next(input)
+}
+
+fn end(input: &mut Input<'_>, expected: &str) -> Parsed<()> {
+    let at = input.current_token_start();
+    match is_next(input, combinator::eof.void()) {
+        true => Ok(()),
+        false => Err(cut(at, expected)),
+    }
+}
+
+/// A word of the language.
+fn keyword<'a>(word: &'static str) -> impl Parser<Input<'a>, (), ErrMode<Fault>> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (word, not(one_of(is_word))).void()
+}
+
+/// Takes a word of the language, if it comes next.
+fn took(input: &mut Input<'_>, word: &'static str) -> Parsed<bool> {
+    space(input)?;
+    Ok(opt(keyword(word)).parse_next(input)?.is_some())
+}
+
+fn is_next<'a>(input: &mut Input<'a>, parser: impl Parser<Input<'a>, (), ErrMode<Fault>>) -> bool {
+    peek(parser).parse_next(input).is_ok()
+}

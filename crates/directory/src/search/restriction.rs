@@ -1,0 +1,193 @@
+//! The conditions of a filter: what each field may be compared with.
+
+use std::ops::Bound;
+
+use winnow::prelude::*;
+use winnow::stream::Location;
+use winnow::token::take_while;
+
+use super::condition::{Condition, Subject};
+use super::element::STATES;
+use super::fault::Fault;
+use super::field::Field;
+use super::literal::{Literal, literal};
+use super::parser::{Input, Parsed, cut};
+use super::range::Range;
+use super::scalar::Scalar;
+use polynym_identifier::{Kind, RawIdentifier, Rules};
+
+/// The longest name of an attribute.
+const NAME_BYTES: usize = 256;
+
+/// A field of a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Path {
+    Field(Field),
+    UpdateTime,
+    Identities(Kind),
+}
+
+/// An operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    Equals,
+    Differs,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    Has,
+}
+
+const FIELDS: &str = "expected a field: attributes.NAME, display_name, state, create_time, \
+    update_time, or identities.KIND with email, handle, phone, social or url as KIND";
+
+/// The field of a condition.
+pub fn path(input: &mut Input<'_>) -> Parsed<Path> {
+    let at = input.current_token_start();
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let word: &str = take_while(0.., is_word).parse_next(input)?;
+    if word == "attributes." {
+        return quoted_name(input);
+    }
+
+    Ok(match word {
+        "display_name" => Path::Field(Field::DisplayName),
+        "state" => Path::Field(Field::State),
+        "create_time" => Path::Field(Field::CreateTime),
+        "update_time" => Path::UpdateTime,
+        _ => {
+            if let Some(name) = word.strip_prefix("attributes.") {
+                return attribute(at, name);
+            }
+            let kind = word.strip_prefix("identities.").and_then(|kind| kind.parse().ok());
+            match kind {
+                Some(kind) => Path::Identities(kind),
+                None if ["and", "or", "not"].contains(&word.to_lowercase().as_str()) => {
+                    return Err(cut(
+                        at,
+                        format!(
+                            "{FIELDS}; AND, OR and NOT join conditions. Found \
+                        {} where a condition belongs,",
+                            word.to_uppercase()
+                        ),
+                    ));
+                }
+                None => return Err(cut(at, FIELDS)),
+            }
+        }
+    })
+}
+
+fn quoted_name(input: &mut Input<'_>) -> Parsed<Path> {
+    let at = input.current_token_start();
+    let expected = "expected the name of an attribute, such as attributes.\"any name\",";
+    if !input.starts_with(['"', '\'']) {
+        return Err(cut(at, expected));
+    }
+    let name = literal(input)?;
+    if name.prefix {
+        return Err(cut(at, expected));
+    }
+    attribute(at, &name.text)
+}
+
+fn attribute(at: usize, name: &str) -> Parsed<Path> {
+    if name.is_empty() || name.len() > NAME_BYTES {
+        return Err(cut(at, "expected the name of an attribute, of 1 to 256 bytes,"));
+    }
+    Ok(Path::Field(Field::Attribute(name.to_owned())))
+}
+
+/// The condition that these parts make.
+pub fn condition(
+    path: Path,
+    (at, operator): (usize, Operator),
+    value: &Literal,
+    rules: &[Rules],
+) -> Result<Condition, Fault> {
+    use Operator::{Differs, Equals, Has};
+    let takes_any = operator == Has && value.is_any();
+    if value.is_any() && !takes_any {
+        return Err(Fault::new(value.at, "only : takes a * alone (NAME:* is presence); found one"));
+    }
+    let is_equality = matches!(operator, Equals | Differs | Has);
+    if value.prefix && !is_equality {
+        return Err(Fault::new(
+            at,
+            "a value that ends in * goes with =, != and : only; found this",
+        ));
+    }
+
+    let subject = match path {
+        Path::Identities(_) | Path::Field(Field::State) if !is_equality => {
+            return Err(Fault::new(at, "this field goes with =, != and : only; found another"));
+        }
+        Path::Identities(kind) => identities(kind, value, rules)?,
+        Path::UpdateTime if takes_any => Subject::UpdateTime(Range::ALL),
+        Path::UpdateTime => Subject::UpdateTime(range(operator, value.time()?)),
+        Path::Field(field) => {
+            let range = match field {
+                // An empty name is none.
+                Field::DisplayName if takes_any => range(Operator::Greater, empty()),
+                _ if takes_any => Range::ALL,
+                Field::CreateTime => range(operator, value.time()?),
+                Field::State => range(operator, state(value)?),
+                _ if value.prefix => Range::prefix(&value.text),
+                Field::DisplayName => range(operator, Scalar::String(value.text.clone())),
+                Field::Attribute(_) => range(operator, value.scalar()?),
+            };
+            Subject::Field(field, range)
+        }
+    };
+    Ok(Condition { subject, differs: operator == Differs })
+}
+
+fn empty() -> Scalar {
+    Scalar::String(String::new())
+}
+
+/// The values of the class of `value` that stand in this relation to it.
+fn range(operator: Operator, value: Scalar) -> Range {
+    let class = value.class();
+    match operator {
+        Operator::Equals | Operator::Differs | Operator::Has => Range::point(value),
+        Operator::Less => Range::below(Bound::Excluded(value), class),
+        Operator::AtMost => Range::below(Bound::Included(value), class),
+        Operator::Greater => Range::above(Bound::Excluded(value), class),
+        Operator::AtLeast => Range::above(Bound::Included(value), class),
+    }
+}
+
+fn state(value: &Literal) -> Result<Scalar, Fault> {
+    match STATES.contains(&value.text.as_str()) && !value.prefix {
+        true => Ok(Scalar::String(value.text.clone())),
+        false => Err(Fault::new(value.at, format!("expected one of {}", STATES.join(", ")))),
+    }
+}
+
+/// Identifiers are normalised, so that any spelling finds its owner. A prefix is one of the
+/// canonical value; where that has no capitals, nor has the prefix.
+fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, Fault> {
+    if value.prefix {
+        let prefix = match kind {
+            Kind::Email | Kind::Handle => value.text.to_lowercase(),
+            Kind::Phone | Kind::Social | Kind::Url => value.text.clone(),
+        };
+        return Ok(Subject::IdentityPrefix(kind, prefix));
+    }
+
+    let fault = |message: String| Fault::new(value.at, format!("{message}. Found another value"));
+    let text = format!("{kind}:{}", value.text);
+    let raw = RawIdentifier::from_text(&text).map_err(|error| fault(error.to_string()))?;
+    let mut identifiers = Vec::new();
+    for (n, rules) in rules.iter().enumerate() {
+        match rules.parse(raw) {
+            Ok(identifier) if identifiers.contains(&identifier) => {}
+            Ok(identifier) => identifiers.push(identifier),
+            Err(rejection) if n == 0 => return Err(fault(rejection.to_string())),
+            Err(_) => {}
+        }
+    }
+    Ok(Subject::Identity(identifiers))
+}

@@ -1,0 +1,174 @@
+//! The operations of the API, and the background tasks of a server.
+
+pub mod context;
+pub mod duplicates;
+pub mod expiry;
+pub mod history;
+pub mod inbox;
+pub mod lookup;
+pub mod mutate;
+mod page_token;
+pub mod renormalization;
+pub mod runs;
+pub mod search;
+pub mod tenants;
+pub mod transfer;
+pub mod usage;
+pub mod watch;
+
+use std::sync::Arc;
+
+use locality_uuid::Generator;
+use tokio::sync::Semaphore;
+
+use self::context::RequestContext;
+use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
+use super::error::Error;
+use super::stores::{Backend, Consistency, StoredRules};
+use crate::model::limits::Limits;
+use crate::model::tenant::Tenant;
+use polynym_identifier::Rules;
+use runs::Runs;
+use tenants::cache::Tenants;
+use tenants::queue::TenantQueue;
+use transfer::import::Imports;
+
+/// The user directory: takes what callers typed, applies the rules, and has a [`Backend`] store
+/// the result.
+pub struct Directory {
+    backend: Backend,
+    ids: Generator,
+    limits: Limits,
+    tenants: Tenants,
+    deletions: TenantQueue,
+    index_changes: TenantQueue,
+    history_changes: TenantQueue,
+    /// Whether only admins make tenants other than the default one.
+    closed: bool,
+    /// The latest rules of normalisation that this build supports.
+    rules: Rules,
+    clock: Clock,
+    clock_log: ClockLog,
+    renormalizations: Runs,
+    imports: Imports,
+    duplicate_searches: Arc<Semaphore>,
+}
+
+impl Directory {
+    /// A directory over `backend` that gives new users ids from `ids`.
+    pub fn new(backend: Backend, ids: Generator, limits: Limits) -> Self {
+        let (tenants, clock, clock_log) =
+            (Tenants::default(), Clock::default(), ClockLog::default());
+        Self {
+            backend,
+            ids,
+            limits,
+            tenants,
+            deletions: TenantQueue::new(clock.clone()),
+            index_changes: TenantQueue::new(clock.clone()),
+            history_changes: TenantQueue::new(clock.clone()),
+            closed: false,
+            rules: Rules::PRESENT,
+            clock,
+            clock_log,
+            renormalizations: Runs::default(),
+            imports: Imports::default(),
+            duplicate_searches: Arc::new(Semaphore::new(duplicates::SEARCHES)),
+        }
+    }
+
+    /// The same directory, in which only admins make tenants other than the default one.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        Self { closed: true, ..self }
+    }
+
+    /// The same directory, which knows later rules of normalisation than those of this build.
+    #[must_use]
+    pub fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// The same directory, with another wall clock than the machine's.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self {
+            deletions: TenantQueue::new(clock.clone()),
+            index_changes: TenantQueue::new(clock.clone()),
+            history_changes: TenantQueue::new(clock.clone()),
+            clock,
+            ..self
+        }
+    }
+
+    /// The limits of requests and users.
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Whether the first change in this tenant creates it.
+    fn auto_creates(&self, tenant: &Tenant) -> bool {
+        !self.closed || *tenant == Tenant::DEFAULT
+    }
+
+    /// The rules by which the store's identifiers are normalised, and those to which it is moved
+    /// now, if it is.
+    async fn stored_rules(
+        &self,
+        consistency: Consistency,
+    ) -> Result<(Rules, Option<Rules>), Error> {
+        let StoredRules { version, next } = self.backend.reads.rules(consistency).await?;
+        Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
+    }
+
+    /// The rules by which a mutation may name identifiers.
+    async fn rules_to_change(&self) -> Result<Rules, Error> {
+        match self.stored_rules(Consistency::Latest).await? {
+            (rules, None) => Ok(rules),
+            (_, Some(_)) => Err(Error::RulesChanging),
+        }
+    }
+
+    fn rules_of(&self, version: u32) -> Result<Rules, Error> {
+        let latest = Some(self.rules).filter(|rules| rules.version() == version);
+        latest
+            .or_else(|| Rules::known(version))
+            .ok_or_else(|| Error::Outdated(format!("it has rules version {version}")))
+    }
+
+    /// Whether the store answers.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where it does not.
+    pub async fn check(&self) -> Result<(), Error> {
+        self.backend.reads.check().await
+    }
+
+    /// The present time. Logs where the clocks begin to differ, or agree again.
+    pub fn now(&self) -> Now {
+        let wall = self.clock.now();
+        let now = Now::compare(wall, self.backend.mutations.time(wall));
+        self.clock_log.note(&now);
+        now
+    }
+
+    /// The same, and sets the gauge.
+    pub(crate) fn gauged_now(&self) -> Now {
+        let now = self.now();
+        if let Some(ahead) = now.ahead {
+            metrics::gauge!(CLOCK_AHEAD.0).set(ahead as f64 / 1_000.0);
+        }
+        now
+    }
+
+    /// The context of a call that begins now.
+    pub fn context<'a>(
+        &self,
+        tenant: Tenant,
+        caller: &'a str,
+        method: &'static str,
+        request_id: &'a str,
+    ) -> RequestContext<'a> {
+        RequestContext { tenant, caller, method, request_id, now: self.now() }
+    }
+}

@@ -1,0 +1,324 @@
+//! The walk over a tenant in search of duplicates. It reads all users, notes their keys, and then
+//! reads the users of each key that several have, to compare them.
+//!
+//! Memory: 24 bytes for each of at most 4,194,304 keys at once, and eight bytes for each user and
+//! each address in an attribute. A user has two to six keys. Where there are more keys, the tenant
+//! is read again for the rest.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use locality_uuid::LocalityId;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Directory;
+use crate::duplicates::compare::compare;
+use crate::duplicates::evidence::Reason;
+use crate::duplicates::frequency::Frequencies;
+use crate::duplicates::key_index::KeyIndex;
+use crate::duplicates::pairs::{DuplicatePair, DuplicatePairs};
+use crate::duplicates::profile::{Contact, Key, Profile, ProfileReader, is_present};
+use crate::error::{Error, Invalid};
+use crate::model::record::Record;
+use crate::model::tenant::Tenant;
+use crate::stores::{Consistency, View};
+
+/// Users in one read of the walk.
+const BATCH: usize = 256;
+/// Users whose groups are compared in one step, unless one group has more.
+const COMPARED: usize = 256;
+/// The users of a key that are compared with each other: the first ones, by their ids.
+pub const GROUP: usize = 50;
+/// Keys in memory.
+const KEYS: usize = 4 << 20;
+/// The pause between two reports of progress.
+const REPORT: Duration = Duration::from_secs(1);
+/// Searches under way in one process.
+pub const SEARCHES: usize = 2;
+
+/// The least score of a pair by default.
+const MIN_SCORE: u8 = 50;
+/// Pairs by default, and at most.
+const PAIRS: usize = 1_000;
+const MOST_PAIRS: usize = 100_000;
+
+/// The options of a search for duplicates.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DuplicateOptions {
+    /// The least score of a pair, at most 100; 0 for the default.
+    pub min_score: i32,
+    /// The most pairs; 0 for the default.
+    pub max_pairs: i32,
+}
+
+/// The progress of a search for duplicates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DuplicateProgress {
+    /// Users that were read, without those that are deleted or part of another.
+    pub users: u64,
+    /// Pairs of users that were compared.
+    pub compared: u64,
+    /// Groups of users with one key that were too large to be compared as a whole.
+    pub capped: u64,
+}
+
+/// An answer of a search for duplicates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DuplicateEvent {
+    /// The progress so far.
+    Progress(DuplicateProgress),
+    /// A pair. The best ones come first, after all progress.
+    Pair(DuplicatePair),
+}
+
+impl Directory {
+    /// Begins a search for users of a tenant who probably are the same person. Nothing is read
+    /// until [`DuplicateSearch::next`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`];
+    /// [`Error::Overloaded`] where others are under way.
+    pub async fn find_duplicates(
+        self: &Arc<Self>,
+        tenant: Tenant,
+        options: DuplicateOptions,
+    ) -> Result<DuplicateSearch, Error> {
+        self.find_duplicates_within(KEYS, tenant, options).await
+    }
+
+    /// The same, with another limit of keys in memory than the usual one.
+    ///
+    /// # Errors
+    /// Those of [`Directory::find_duplicates`].
+    pub async fn find_duplicates_within(
+        self: &Arc<Self>,
+        keys: usize,
+        tenant: Tenant,
+        options: DuplicateOptions,
+    ) -> Result<DuplicateSearch, Error> {
+        let min_score = min_score(options.min_score)?;
+        let pairs = DuplicatePairs::new(max_pairs(options.max_pairs)?);
+        self.known_tenant(&tenant).await?;
+        let (rules, _) = self.stored_rules(Consistency::Latest).await?;
+        let permit = self.duplicate_searches.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| Error::Overloaded)?;
+        Ok(DuplicateSearch {
+            directory: self.clone(),
+            tenant,
+            reader: ProfileReader { rules, seed: fastrand::u64(..) },
+            min_score,
+            phase: Phase::Reading(None),
+            is_first: true,
+            index: KeyIndex::new(keys),
+            frequencies: Frequencies::default(),
+            held: HashMap::new(),
+            pairs,
+            progress: DuplicateProgress::default(),
+            reported: Instant::now(),
+            _permit: permit,
+        })
+    }
+}
+
+/// A search for duplicates under way.
+pub struct DuplicateSearch {
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    reader: ProfileReader,
+    min_score: u8,
+    phase: Phase,
+    /// Whether the tenant is read for the first time.
+    is_first: bool,
+    index: KeyIndex,
+    frequencies: Frequencies,
+    /// The addresses that are held for users: what is read of a user later has no holds.
+    held: HashMap<LocalityId, Vec<Contact>>,
+    pairs: DuplicatePairs,
+    progress: DuplicateProgress,
+    reported: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+enum Phase {
+    /// Reads users after this one.
+    Reading(Option<LocalityId>),
+    /// Compares the users of keys.
+    Comparing,
+    /// Returns the pairs.
+    Answering(std::vec::IntoIter<DuplicatePair>),
+}
+
+impl DuplicateSearch {
+    /// Goes on until there is something to report: progress, about once a second and when all
+    /// users are compared, or a pair. None at the end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] and [`Error::Internal`], after which the search is over.
+    pub async fn next(&mut self) -> Result<Option<DuplicateEvent>, Error> {
+        loop {
+            match &mut self.phase {
+                Phase::Reading(after) => {
+                    let after = *after;
+                    self.read_users(after).await?;
+                }
+                Phase::Comparing => {
+                    if !self.compare_groups().await? {
+                        self.end_range();
+                    }
+                    if matches!(self.phase, Phase::Answering(_)) {
+                        return Ok(Some(DuplicateEvent::Progress(self.progress)));
+                    }
+                }
+                Phase::Answering(pairs) => return Ok(pairs.next().map(DuplicateEvent::Pair)),
+            }
+            if self.reported.elapsed() >= REPORT {
+                self.reported = Instant::now();
+                return Ok(Some(DuplicateEvent::Progress(self.progress)));
+            }
+        }
+    }
+
+    async fn read_users(&mut self, after: Option<LocalityId>) -> Result<(), Error> {
+        let users = self.directory.backend.search.scan(&self.tenant, after, BATCH).await?;
+        for record in users.iter().filter(|record| is_present(record.user.state)) {
+            self.note(record);
+        }
+        match users.last() {
+            Some(last) => self.phase = Phase::Reading(Some(last.id())),
+            None => self.sort().await?,
+        }
+        Ok(())
+    }
+
+    /// Notes the keys of a user.
+    fn note(&mut self, record: &Record) {
+        let mut profile = self.reader.profile(&record.user);
+        let held = self.reader.held(record, self.directory.now());
+        profile.add_held(&held);
+        for key in self.reader.keys(&profile) {
+            self.index.add(key, record.id());
+        }
+        if self.is_first {
+            self.progress.users += 1;
+            profile.name.into_iter().for_each(|name| self.frequencies.add(name));
+            profile.in_attributes().for_each(|contact| self.frequencies.add(contact));
+            if !held.is_empty() {
+                self.held.insert(record.id(), held);
+            }
+        }
+    }
+
+    /// Sorts what was noted, on a thread that may block, and goes on to compare.
+    async fn sort(&mut self) -> Result<(), Error> {
+        let (mut index, mut frequencies) =
+            (std::mem::take(&mut self.index), std::mem::take(&mut self.frequencies));
+        let sorted = tokio::task::spawn_blocking(move || {
+            index.sort();
+            frequencies.sort();
+            (index, frequencies)
+        });
+        (self.index, self.frequencies) =
+            sorted.await.map_err(|error| Error::Internal(error.into()))?;
+        self.phase = Phase::Comparing;
+        self.is_first = false;
+        Ok(())
+    }
+
+    /// Compares the users of the next keys. Returns whether there are more.
+    async fn compare_groups(&mut self) -> Result<bool, Error> {
+        let groups = self.next_groups();
+        if groups.is_empty() {
+            return Ok(false);
+        }
+        let ids: BTreeSet<_> = groups.iter().flatten().copied().collect();
+        let profiles = self.profiles(&ids.into_iter().collect::<Vec<_>>()).await?;
+        for group in groups {
+            // Many users with many handles take a while.
+            tokio::task::yield_now().await;
+            let members: Vec<_> = group.iter().filter_map(|id| profiles.get(id)).collect();
+            for (n, a) in members.iter().enumerate() {
+                for b in &members[n + 1..] {
+                    self.compare(a, b);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn compare(&mut self, a: &Profile, b: &Profile) {
+        self.progress.compared += 1;
+        let found = compare(a, b, &self.frequencies);
+        if let Some(found) = found.filter(|found| found.score >= self.min_score) {
+            self.pairs.add(DuplicatePair { users: [a.id, b.id], found });
+        }
+    }
+
+    /// The users of the next keys, in the order of their ids.
+    fn next_groups(&mut self) -> Vec<Vec<LocalityId>> {
+        let (mut groups, mut count) = (Vec::new(), 0);
+        while count < COMPARED {
+            let Some(group) = self.index.next_group() else { break };
+            if is_pointless(group, self.min_score) {
+                continue;
+            }
+            self.progress.capped += u64::from(group.len() > GROUP);
+            let ids: Vec<_> = group.iter().take(GROUP).map(|(_, id)| *id).collect();
+            count += ids.len();
+            groups.push(ids);
+        }
+        groups
+    }
+
+    /// The users as they are now, without those that are gone.
+    async fn profiles(&self, ids: &[LocalityId]) -> Result<HashMap<LocalityId, Profile>, Error> {
+        let (mut profiles, mut left) = (HashMap::with_capacity(ids.len()), ids);
+        while !left.is_empty() {
+            let users = self.directory.backend.lookups.get(&self.tenant, left, View::Full).await?;
+            // The store answers with one at least.
+            left = &left[users.len().clamp(1, left.len())..];
+            for user in users {
+                let Some(user) = user? else { continue };
+                let user = user.decode().map_err(|error| Error::Internal(error.into()))?;
+                if is_present(user.state) {
+                    let mut profile = self.reader.profile(&user);
+                    profile.add_held(self.held.get(&user.id).map_or(&[], Vec::as_slice));
+                    profiles.insert(user.id, profile);
+                }
+            }
+        }
+        Ok(profiles)
+    }
+
+    /// Goes on to the next keys, or to the answers where there are none.
+    fn end_range(&mut self) {
+        self.phase = match self.index.next_range() {
+            true => Phase::Reading(None),
+            false => {
+                (self.index, self.held) = Default::default();
+                Phase::Answering(std::mem::take(&mut self.pairs).into_best().into_iter())
+            }
+        };
+    }
+}
+
+/// Whether so many users share a display name that their score would be too low. Other values that
+/// they share have keys of their own.
+fn is_pointless(group: &[(Key, LocalityId)], min_score: u8) -> bool {
+    let is_of_name = group.first().is_some_and(|(key, _)| key.is_of_name());
+    is_of_name && Reason::NearHandle.score_shared(group.len() - 2) < min_score
+}
+
+fn min_score(score: i32) -> Result<u8, Error> {
+    match u8::try_from(score) {
+        Ok(0) => Ok(MIN_SCORE),
+        Ok(score @ ..=100) => Ok(score),
+        _ => Err(Error::invalid(Invalid::Field, "min_score", "must be from 0 to 100")),
+    }
+}
+
+fn max_pairs(pairs: i32) -> Result<usize, Error> {
+    let pairs = usize::try_from(pairs)
+        .map_err(|_| Error::invalid(Invalid::Field, "max_pairs", "must not be negative"))?;
+    Ok(if pairs == 0 { PAIRS } else { pairs.min(MOST_PAIRS) })
+}

@@ -1,0 +1,75 @@
+//! The history of a tenant itself: its events, the newest first, page by page.
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::Error;
+use crate::model::tenant_event::TenantEvent;
+use crate::model::timestamp::Timestamp;
+use crate::service::Directory;
+use crate::service::context::RequestContext;
+use crate::service::history::user_history::{check_range, decode_token, encode_token};
+use crate::service::search::page_size;
+
+/// A request for the events of a tenant.
+#[derive(Clone, Debug)]
+pub struct TenantHistoryRequest<'r> {
+    /// The time from which events are listed, itself included.
+    pub from: Option<Timestamp>,
+    /// The time up to which events are listed, itself excluded.
+    pub to: Option<Timestamp>,
+    /// The most events; 0 for the default.
+    pub page_size: i32,
+    /// The token of the page, or nothing for the first.
+    pub page_token: &'r str,
+}
+
+/// A page of the events of a tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantHistoryPage {
+    /// The events, the newest first.
+    pub events: Vec<TenantEvent>,
+    /// The token of the next page; empty after the last.
+    pub next_page_token: String,
+}
+
+impl Directory {
+    /// A page of the history of the tenant of the request.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn tenant_history(
+        &self,
+        context: &RequestContext<'_>,
+        request: TenantHistoryRequest<'_>,
+    ) -> Result<TenantHistoryPage, Error> {
+        let size = page_size(request.page_size)?;
+        check_range(request.from, request.to)?;
+        let tenant = self.tenant(&context.tenant).await?;
+        let (query, now) = (query_hash(context, &request), context.now.time);
+        let before = match request.page_token {
+            "" => None,
+            token => Some(decode_token(token, query, now)?),
+        };
+        let oldest = context.now.earliest().minus(tenant.policies.history_retention);
+        let from = request.from.map_or(oldest, |from| from.max(oldest));
+
+        let mut events =
+            self.backend.histories.tenant_history(&context.tenant, before, size).await?;
+        let last = events.last().filter(|last| events.len() == size && last.time >= from);
+        let last = last.map(|last| encode_token(last.sequence, query, now));
+        let is_wanted =
+            |event: &TenantEvent| event.time >= from && request.to.is_none_or(|to| event.time < to);
+        events.retain(is_wanted);
+        Ok(TenantHistoryPage { events, next_page_token: last.unwrap_or_default() })
+    }
+}
+
+/// A hash of the tenant and times, which a page token must match.
+fn query_hash(context: &RequestContext<'_>, request: &TenantHistoryRequest<'_>) -> u64 {
+    let mut hash = Xxh3::new();
+    for time in [request.from, request.to] {
+        hash.update(&time.map_or(i64::MIN, Timestamp::as_millis).to_le_bytes());
+    }
+    hash.update(context.tenant.as_str().as_bytes());
+    hash.digest()
+}

@@ -1,0 +1,177 @@
+//! Look-ups of the owner of an identifier at a given time. That is the present owner if it linked
+//! the identifier before that time, or else one of the former owners.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use locality_uuid::LocalityId;
+use prost::Message;
+
+use crate::clock::Now;
+use crate::encoded::encode::identity_message;
+use crate::encoded::encoded_user::{EncodedUser, Found};
+use crate::error::{Error, Invalid};
+use crate::model::claim::Claim;
+use crate::model::ownership::{EndedOwnerships, OwnerAt};
+use crate::model::tenant::Tenant;
+use crate::model::timestamp::Timestamp;
+use crate::model::user::State;
+use crate::service::Directory;
+use crate::service::context::RequestContext;
+use crate::service::lookup::read::{FULL, parse};
+use crate::stores::{Backend, ItemResult, View};
+use polynym_identifier::{IdentityKey, RawIdentifier};
+
+/// The number of times that a look-up is repeated because the owner changed between its reads.
+const ATTEMPTS: usize = 5;
+/// The reads of a look-up: of claims, of ended ownerships, and of users.
+const READS: u32 = 3;
+
+/// An owner, and its identity as it was; none where that is one that the user has now.
+type Owner = (LocalityId, Option<Bytes>);
+type Users = HashMap<LocalityId, ItemResult<EncodedUser>>;
+type Outcomes = Vec<Result<Found, Error>>;
+
+impl Directory {
+    /// The user who owned an identifier at `time`, as it is now, and how many reads it took.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::IdentityNotFound`], [`Error::HistoryExpired`],
+    /// [`Error::TenantNotFound`], [`Error::RulesChanging`], [`Error::Unavailable`].
+    pub async fn resolve_as_of(
+        &self,
+        context: &RequestContext<'_>,
+        raw: Option<RawIdentifier<'_>>,
+        time: Timestamp,
+        view: View,
+    ) -> Result<(Found, u32), Error> {
+        let field = |_| "identifier".to_owned();
+        let (mut outcomes, reads) = self.owners_at(context, &[raw], time, view, field).await?;
+        let outcome = outcomes.pop().unwrap_or(Err(Error::IdentityNotFound));
+        Ok((outcome?, reads))
+    }
+
+    /// The users who owned identifiers at `time`, in their order, each with its own outcome, and
+    /// how many reads it took.
+    ///
+    /// # Errors
+    /// Those of [`Directory::resolve_as_of`] that concern all of them; [`Error::BatchTooLarge`].
+    pub async fn batch_resolve_as_of(
+        &self,
+        context: &RequestContext<'_>,
+        raw: &[Option<RawIdentifier<'_>>],
+        time: Timestamp,
+        view: View,
+    ) -> Result<(Outcomes, u32), Error> {
+        self.check_batch(raw.len())?;
+        self.owners_at(context, raw, time, view, |n| format!("identifiers[{n}]")).await
+    }
+
+    async fn owners_at(
+        &self,
+        context: &RequestContext<'_>,
+        raw: &[Option<RawIdentifier<'_>>],
+        time: Timestamp,
+        view: View,
+        field: impl Fn(usize) -> String,
+    ) -> Result<(Outcomes, u32), Error> {
+        let now = context.now.time;
+        if time > now {
+            return Err(Error::invalid(Invalid::Field, "as_of", "lies in the future"));
+        }
+        let policies = self.policies(&context.tenant).await?;
+        let earliest = policies.history_begins(context.now.earliest());
+        if time < earliest {
+            return Err(Error::HistoryExpired { earliest });
+        }
+        let rules = self.rules_to_change().await?;
+        let key = |(n, raw): (usize, &Option<RawIdentifier<'_>>)| {
+            let identifier = parse(rules, field(n), *raw)?;
+            Ok(IdentityKey::new(context.tenant.as_str(), &identifier))
+        };
+        let keys: Vec<Result<_, Error>> = raw.iter().enumerate().map(key).collect();
+        let good: Vec<_> = keys.iter().flatten().cloned().collect();
+        for _ in 0..ATTEMPTS {
+            let at = (&context.tenant, context.now);
+            let found = owners_at(&self.backend, at, &good, time, view).await?;
+            let Some(found) = found else { continue };
+            let mut found = found.into_iter();
+            let outcome =
+                |key: Result<_, Error>| key.and_then(|_| found.next().unwrap_or(Err(FULL)));
+            return Ok((keys.into_iter().map(outcome).collect(), READS));
+        }
+        Err(Error::Unavailable("identities change hands faster than they can be read".into()))
+    }
+}
+
+/// The owner of each key at `time`, as it is now. None if the owner of one changed between the
+/// reads: repeat the look-up.
+///
+/// # Errors
+/// [`Error::Unavailable`].
+pub async fn owners_at(
+    backend: &Backend,
+    (tenant, now): (&Tenant, Now),
+    keys: &[IdentityKey],
+    time: Timestamp,
+    view: View,
+) -> Result<Option<Outcomes>, Error> {
+    // Claims first: a user who loses a key after this read is among the ended ownerships.
+    let claims = backend.reads.claims(keys).await?;
+    let ended = backend.histories.ended_ownerships(keys).await?;
+    let owners = claims.into_iter().zip(&ended).map(|(claim, ended)| owner(claim, ended, time));
+    let owners: Vec<_> = owners.collect();
+    let ids: Vec<_> = owners.iter().flatten().map(|(id, _)| *id).collect();
+    let users = backend.lookups.get(tenant, &ids, view).await?;
+    let users: Users = ids.into_iter().zip(users).collect();
+    let is_present = |found: &Found| match found.user.state() {
+        State::Deleted { purge_time, .. } => !now.is_past(purge_time),
+        _ => true,
+    };
+
+    let mut outcomes = Vec::with_capacity(keys.len());
+    for (key, owner) in keys.iter().zip(owners) {
+        let found = match owner {
+            Ok(owner) => match answer(key, owner, &users, time) {
+                Some(found) => found,
+                None => return Ok(None),
+            },
+            Err(error) => Err(error),
+        };
+        let found = found.map(|found| found.filter(is_present));
+        outcomes.push(found.and_then(|found| found.ok_or(Error::IdentityNotFound)));
+    }
+    Ok(Some(outcomes))
+}
+
+/// The owner of a key at `time`. If it is the present owner, its link time is still to be checked.
+fn owner(claim: Option<Claim>, ended: &EndedOwnerships, time: Timestamp) -> Result<Owner, Error> {
+    let owner = match ended.at(time) {
+        OwnerAt::Past(one) => {
+            let identity = one.identity.as_ref().map(|own| identity_message(own).encode_to_vec());
+            one.user.zip(identity).map(|(user, identity)| (user, Some(identity.into())))
+        }
+        OwnerAt::Present => claim.and_then(|claim| claim.resolves_to()).map(|owner| (owner, None)),
+        OwnerAt::Nobody => None,
+        OwnerAt::Forgotten { earliest } => return Err(Error::HistoryExpired { earliest }),
+    };
+    owner.ok_or(Error::IdentityNotFound)
+}
+
+/// The owner for a key. None where the present owner no longer has it.
+fn answer(
+    key: &IdentityKey,
+    (id, identity): Owner,
+    users: &Users,
+    time: Timestamp,
+) -> Option<Result<Option<Found>, Error>> {
+    let user = match users.get(&id) {
+        None => return Some(Err(FULL)),
+        Some(Err(error)) => return Some(Err(error.clone().into())),
+        Some(Ok(user)) => user.clone(),
+    };
+    Some(Ok(match identity {
+        Some(identity) => user.map(|user| Found { user, identity }),
+        None => Some(Found::new(user?, key)?).filter(|found| found.link_time() <= time),
+    }))
+}

@@ -1,0 +1,96 @@
+//! Calls on two users at once, and calls that remove users.
+
+use locality_uuid::LocalityId;
+
+use crate::error::Error;
+use crate::model::merge_report::{ConflictPolicy, NotRestored, Preview};
+use crate::model::user::User;
+use crate::mutation::read_set::{MutationReport, Outcome};
+use crate::mutation::{Mutation, UserChange};
+use crate::service::Directory;
+use crate::service::context::MutationCall;
+use crate::service::lookup::read::parse_user_id;
+
+impl Directory {
+    /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run
+    /// with a preview.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
+    /// [`Error::EtagMismatch`], [`Error::MergeConflict`], [`Error::TooMany`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn merge(
+        &self,
+        call: MutationCall<'_>,
+        primary: &str,
+        secondary: &str,
+        policy: ConflictPolicy,
+    ) -> Result<(User, Option<Preview>), Error> {
+        let (primary, secondary) = both(primary, secondary)?;
+        let outcome = self.execute(call, primary, UserChange::Merge(secondary, policy)).await?;
+        let preview = match outcome.report.clone() {
+            MutationReport::Preview(preview) => Some(*preview),
+            _ => None,
+        };
+        Ok((outcome.into_user()?, preview))
+    }
+
+    /// Undoes a merge. Answers with the secondary, and with what could not be given back.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
+    /// [`Error::EtagMismatch`], [`Error::NotMerged`], [`Error::UndoExpired`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn unmerge(
+        &self,
+        call: MutationCall<'_>,
+        primary: &str,
+        secondary: &str,
+    ) -> Result<(User, Vec<NotRestored>), Error> {
+        let (primary, secondary) = both(primary, secondary)?;
+        let outcome = self.execute(call, primary, UserChange::Unmerge(secondary)).await?;
+        let not_restored = match &outcome.report {
+            MutationReport::NotRestored(what) => what.clone(),
+            _ => Vec::new(),
+        };
+        Ok((outcome.into_user()?, not_restored))
+    }
+
+    /// Removes a user for good, and those that were merged into it. Answers with all their ids.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`],
+    /// and those of [`crate::stores::Mutations::mutate`].
+    pub async fn purge(
+        &self,
+        call: MutationCall<'_>,
+        user_id: &str,
+    ) -> Result<Vec<LocalityId>, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        match self.execute(call, id, UserChange::Purge).await?.report {
+            MutationReport::Purged(ids) => Ok(ids),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Carries out a mutation. A purge may take several transactions: one that ends early, by a
+    /// fault or since its caller leaves, goes on where it stopped when it is asked for again.
+    ///
+    /// # Errors
+    /// Those of [`crate::stores::Mutations::mutate`].
+    pub(crate) async fn mutate_to_completion(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        if !matches!(mutation.user_change(), Some(UserChange::Purge | UserChange::Expire)) {
+            return self.backend.mutations.mutate(mutation).await;
+        }
+        loop {
+            let outcome = self.backend.mutations.mutate(mutation.clone()).await?;
+            if outcome.report != MutationReport::PurgeBegun {
+                return Ok(outcome);
+            }
+        }
+    }
+}
+
+fn both(primary: &str, secondary: &str) -> Result<(LocalityId, LocalityId), Error> {
+    Ok((parse_user_id("primary_user_id", primary)?, parse_user_id("secondary_user_id", secondary)?))
+}

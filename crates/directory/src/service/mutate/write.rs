@@ -1,0 +1,396 @@
+//! Mutations: from what a caller typed to a [`Mutation`] for the store.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+
+use crate::clock::Now;
+use crate::error::{Error, Invalid};
+use crate::model::attribute::Value;
+use crate::model::event::Origin;
+use crate::model::new_user::{NewIdentity, NewUser};
+use crate::model::user::{User, Verification};
+use crate::model::{attribute, new_user};
+use crate::mutation::read_set::{Outcome, Takeover};
+use crate::mutation::request_hash::request_hash;
+use crate::mutation::update::Update;
+use crate::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
+use crate::service::Directory;
+use crate::service::context::{MutationCall, RequestContext};
+use crate::service::lookup::read::{parse, parse_user_id};
+use crate::service::mutate::mutation_log::MutationLog;
+use crate::service::tenants::cache::KnownTenant;
+use polynym_identifier::{RawIdentifier, Rules, character_issue, is_mark};
+
+const TEXT_CHARS: usize = 256;
+/// By how much a caller's clock may be ahead of the server's.
+pub(crate) const SKEW: Duration = Duration::from_secs(60);
+
+/// An identity as given by a caller: the identifier as typed, and the caller's fields.
+#[derive(Clone, Debug)]
+pub struct RawIdentity<'a> {
+    /// The identifier.
+    pub identifier: Option<RawIdentifier<'a>>,
+    /// The name that its provider gives to an account, to show it by; or nothing.
+    pub display: &'a str,
+    /// When and by whom it was verified, if ever.
+    pub verification: Option<Verification>,
+    /// Whether it shall be the primary identity of its kind.
+    pub primary: bool,
+}
+
+/// The counter of identities that lose to verified ones: its name, and what it counts.
+pub const DISPLACED: (&str, &str) = (
+    "polynym_displaced_identities_total",
+    "Unverified identities that went to a user who had them verified",
+);
+
+impl Directory {
+    /// Registers a user.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TooMany`], [`Error::IdentityTaken`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn create(
+        &self,
+        call: MutationCall<'_>,
+        display_name: String,
+        identities: &[RawIdentity<'_>],
+        attributes: BTreeMap<String, Value>,
+    ) -> Result<User, Error> {
+        check_text("user.display_name", &display_name)?;
+        attribute::check(&attributes, "user.attributes")?;
+        let limit = self.limits.identities;
+        if identities.len() > limit {
+            return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
+        }
+
+        let rules = self.rules_to_change().await?;
+        let identities = identities
+            .iter()
+            .enumerate()
+            .map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw));
+        let draft =
+            NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
+        check_times(&draft, &call.context.now)?;
+        draft.check()?;
+
+        self.mutate_under(rules, call, self.ids.next_id(), UserChange::Create(draft)).await
+    }
+
+    /// Sets a user's display name and attributes, those that `mask` names.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::TooMany`],
+    /// and those of [`crate::stores::Mutations::mutate`].
+    pub async fn update(
+        &self,
+        call: MutationCall<'_>,
+        user_id: &str,
+        mask: Option<&[String]>,
+        display_name: String,
+        attributes: BTreeMap<String, Value>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user.user_id", user_id)?;
+        check_text("user.display_name", &display_name)?;
+        attribute::check(&attributes, "user.attributes")?;
+        let update = Update::from_mask(mask, display_name, attributes)?;
+        self.mutate(call, id, UserChange::Update(update)).await
+    }
+
+    /// Gives a user an identity.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`],
+    /// [`Error::EtagMismatch`], [`Error::TooMany`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn link(
+        &self,
+        call: MutationCall<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+        display: &str,
+        verified_by: Option<String>,
+        primary: bool,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let verification = verified_by.map(|by| Verification { time: call.context.now.time, by });
+        let rules = self.rules_to_change().await?;
+        let raw = RawIdentity { identifier: raw, display, verification, primary };
+        let draft = draft_identity(rules, "identifier", &raw)?;
+        self.mutate_under(rules, call, id, UserChange::Link(draft)).await
+    }
+
+    /// Moves an identity from one user to another. Answers with the other; the etag is of that one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::LastIdentity`],
+    /// [`Error::PrimaryIdentity`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn move_identity(
+        &self,
+        call: MutationCall<'_>,
+        from: &str,
+        to: &str,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let from = parse_user_id("from_user_id", from)?;
+        let to = parse_user_id("to_user_id", to)?;
+        let rules = self.rules_to_change().await?;
+        self.mutate_under(rules, call, to, UserChange::Move(from, parse(rules, "identifier", raw)?))
+            .await
+    }
+
+    /// Takes an identity from a user.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
+    /// and those of [`crate::stores::Mutations::mutate`].
+    pub async fn unlink(
+        &self,
+        call: MutationCall<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let rules = self.rules_to_change().await?;
+        self.mutate_under(rules, call, id, UserChange::Unlink(parse(rules, "identifier", raw)?))
+            .await
+    }
+
+    /// Puts a new identity in the place of an old one, in one step.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`] for the old one,
+    /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn replace(
+        &self,
+        call: MutationCall<'_>,
+        user_id: &str,
+        old: Option<RawIdentifier<'_>>,
+        new: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let rules = self.rules_to_change().await?;
+        let old = parse(rules, "old_identifier", old)?;
+        let new = RawIdentity { identifier: new, display: "", verification: None, primary: false };
+        let new = draft_identity(rules, "new_identifier", &new)?;
+        self.mutate_under(rules, call, id, UserChange::Replace(old, new)).await
+    }
+
+    /// Marks an identity as verified, by whom, or (`None`) as unverified.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
+    /// and those of [`crate::stores::Mutations::mutate`].
+    pub async fn verify(
+        &self,
+        call: MutationCall<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+        by: Option<String>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let rules = self.rules_to_change().await?;
+        let identifier = parse(rules, "identifier", raw)?;
+        check_text("verified_by", by.as_deref().unwrap_or_default())?;
+        let verification = by.map(|by| Verification { time: call.context.now.time, by });
+        self.mutate_under(rules, call, id, UserChange::Verify(identifier, verification)).await
+    }
+
+    /// Carries out a change without further arguments, such as one of the user's state.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], and those of [`crate::stores::Mutations::mutate`].
+    pub async fn change_state(
+        &self,
+        call: MutationCall<'_>,
+        user_id: &str,
+        change: UserChange,
+    ) -> Result<User, Error> {
+        self.mutate(call, parse_user_id("user_id", user_id)?, change).await
+    }
+
+    async fn mutate(
+        &self,
+        call: MutationCall<'_>,
+        user_id: LocalityId,
+        change: UserChange,
+    ) -> Result<User, Error> {
+        self.execute(call, user_id, change).await?.into_user()
+    }
+
+    async fn mutate_under(
+        &self,
+        rules: Rules,
+        call: MutationCall<'_>,
+        user_id: LocalityId,
+        change: UserChange,
+    ) -> Result<User, Error> {
+        let kind = MutationKind::User(user_id, change);
+        self.execute_under(rules, call, kind).await?.into_user()
+    }
+
+    pub(crate) async fn execute(
+        &self,
+        call: MutationCall<'_>,
+        user_id: LocalityId,
+        change: UserChange,
+    ) -> Result<Outcome, Error> {
+        self.execute_under(Rules::PRESENT, call, MutationKind::User(user_id, change)).await
+    }
+
+    /// Executes a mutation whose identifiers were normalised by these rules.
+    pub(crate) async fn execute_under(
+        &self,
+        rules: Rules,
+        call: MutationCall<'_>,
+        kind: MutationKind,
+    ) -> Result<Outcome, Error> {
+        let line = MutationLog::new(&call, kind.user().map(|(id, _)| id));
+        let outcome = self.mutate_store(rules, call, kind).await;
+        line.log(&outcome);
+        outcome
+    }
+
+    async fn mutate_store(
+        &self,
+        rules: Rules,
+        call: MutationCall<'_>,
+        kind: MutationKind,
+    ) -> Result<Outcome, Error> {
+        let tenant = self.tenant_to_change(&call).await?;
+        let mutation = Mutation { rules, ..self.mutation(call, kind, tenant)? };
+        let outcome = self.mutate_to_completion(mutation).await?;
+        outcome.takeovers.iter().for_each(log_takeover);
+        Ok(outcome)
+    }
+
+    pub(crate) fn mutation(
+        &self,
+        call: MutationCall<'_>,
+        kind: MutationKind,
+        tenant: KnownTenant,
+    ) -> Result<Mutation, Error> {
+        let request = request(&call, &kind)?.filter(|_| !call.dry_run);
+        let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
+        let MutationCall { context, dry_run, .. } = call;
+        Ok(Mutation {
+            tenant_since: tenant.since,
+            clock_uncertain: context.now.clock_uncertain,
+            etag,
+            request,
+            limits: self.limits,
+            policies: tenant.policies,
+            dry_run,
+            origin: Origin {
+                caller: context.caller.to_owned(),
+                method: context.method.to_owned(),
+                request_id: context.request_id.parse().ok(),
+            },
+            ..Mutation::new(context.tenant, context.now.time, kind)
+        })
+    }
+}
+
+fn log_takeover(Takeover { winner, loser }: &Takeover) {
+    metrics::counter!(DISPLACED.0).increment(1);
+    tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
+}
+
+/// Refuses verifications in the future. Clocks may differ by [`SKEW`].
+fn check_times(draft: &NewUser, now: &Now) -> Result<(), Error> {
+    let latest = now.time.plus(SKEW);
+    let is_ahead =
+        |identity: &NewIdentity| identity.verification.as_ref().is_some_and(|v| v.time > latest);
+    match draft.identities.iter().position(is_ahead) {
+        Some(n) => {
+            let field = format!("user.identities[{n}].verify_time");
+            Err(Error::invalid(Invalid::Field, field, "lies in the future"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<NewIdentity, Error> {
+    if let Some(verification) = &raw.verification {
+        check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
+    }
+    let display = display(field, raw)?;
+    let (verification, primary) = (raw.verification.clone(), raw.primary);
+    let identifier = parse(rules, field, raw.identifier)?;
+    Ok(NewIdentity { identifier, display, verification, primary, rules_version: rules.version() })
+}
+
+/// The display form of an identity: as it was typed, or the name that its provider gives to an
+/// account.
+fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
+    if raw.display.is_empty() {
+        let typed = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect());
+        return Ok(typed.unwrap_or_default());
+    }
+
+    let field = field.replace("identifier", "display");
+    if !matches!(raw.identifier, Some(RawIdentifier::Social { .. })) {
+        let message = "counts for social accounts only: others are shown as they are typed";
+        return Err(Error::invalid(Invalid::Field, field, message));
+    }
+    check_text(&field, raw.display)?;
+    Ok(raw.display.to_owned())
+}
+
+fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<IdempotencyKey>, Error> {
+    let key = idempotency_key(&call.context)?;
+    Ok(key.map(|key| IdempotencyKey { key, request_hash: request_hash(call.etag, kind) }))
+}
+
+/// The request's name, if it has one: any spelling of the UUID is the same id. The caller comes
+/// last, being the only free text.
+pub(crate) fn idempotency_key(context: &RequestContext<'_>) -> Result<Option<String>, Error> {
+    if context.request_id.is_empty() {
+        return Ok(None);
+    }
+
+    // The nil UUID is what programs send that forget to make one: all of their requests would be
+    // the same.
+    let parsed = context.request_id.parse::<LocalityId>().ok();
+    let parsed = parsed.filter(|id| *id.as_bytes() != [0; 16]);
+    let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
+    let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
+    Ok(Some(format!("{},{},{id},{}", context.tenant, context.method, context.caller)))
+}
+
+pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Error> {
+    let fault = |rule| Err(Error::invalid(Invalid::Field, field, rule));
+    if text.chars().nth(TEXT_CHARS).is_some() {
+        return fault("at most 256 characters");
+    }
+
+    if !text.chars().all(|c| is_shown(&c)) {
+        return fault("no control characters, and none that nobody can see or that mean nothing");
+    }
+    if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || character_issue(c).is_some()) {
+        return fault("not blank: leave it empty");
+    }
+
+    if text.starts_with(is_mark) {
+        return fault("no combining mark at the start");
+    }
+    Ok(())
+}
+
+/// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves,
+/// only those may that scripts and emoji need: joiners, marks of direction, variation selectors and
+/// tags.
+pub(crate) fn is_shown(c: &char) -> bool {
+    let writes = matches!(
+        c,
+        '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
+    );
+    writes
+        || !(c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}')
+            || character_issue(*c).is_some())
+}

@@ -1,0 +1,337 @@
+//! Calls of admins: tenants, holds, and moving a tenant to new rules.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use locality_uuid::LocalityId;
+
+use crate::error::Error;
+use crate::model::policies::PolicyUpdate;
+use crate::model::record::Record;
+use crate::model::tenant::Tenant;
+use crate::model::tenant_record::TenantRecord;
+use crate::model::user::Identity;
+use crate::mutation::read_set::MutationReport;
+use crate::mutation::{Mutation, MutationKind, TenantChange, UserChange, renormalize};
+use crate::service::Directory;
+use crate::service::context::MutationCall;
+use crate::service::lookup::read::parse;
+use crate::service::mutate::mutation_log::MutationLog;
+use crate::service::page_token;
+use crate::service::runs::Run;
+use crate::service::tenants::cache::KnownTenant;
+use crate::stores::Consistency;
+use crate::stores::StoredRules;
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
+
+/// Users in one step of a [`Renormalization`].
+const USERS_A_STEP: usize = 100;
+
+impl Directory {
+    /// Ends the hold on an identifier. Answers with its canonical form.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::NotHeld`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn release_hold(
+        &self,
+        call: MutationCall<'_>,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<Identifier, Error> {
+        let rules = self.rules_to_change().await?;
+        let identifier = parse(rules, "identifier", raw)?;
+        let kind = MutationKind::ReleaseHold(identifier.clone());
+        self.execute_under(rules, call, kind).await?;
+        Ok(identifier)
+    }
+
+    /// A tenant with its policies.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn tenant(&self, name: &Tenant) -> Result<TenantRecord, Error> {
+        self.backend.tenants.tenant(name).await?.ok_or(Error::TenantNotFound)
+    }
+
+    /// Tenants by name: those after `token` whose names start with `prefix`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::Unavailable`].
+    pub async fn tenants(
+        &self,
+        prefix: &str,
+        token: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        page_token::tenant(token)?;
+        self.backend.tenants.tenants(prefix, token, limit).await
+    }
+
+    /// Names of the attributes of a tenant's users: those after `token`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        token: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        self.known_tenant(tenant).await?;
+        self.backend.tenants.attribute_names(tenant, token, limit).await
+    }
+
+    /// Changes a tenant's policies, and creates the tenant if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn set_tenant(
+        &self,
+        call: MutationCall<'_>,
+        update: PolicyUpdate,
+    ) -> Result<TenantRecord, Error> {
+        update.check()?;
+        self.change_tenant(call, TenantChange::Set(update)).await
+    }
+
+    /// Changes a tenant.
+    pub(crate) async fn change_tenant(
+        &self,
+        call: MutationCall<'_>,
+        change: TenantChange,
+    ) -> Result<TenantRecord, Error> {
+        let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
+        let kind = MutationKind::Tenant(change);
+        let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
+        let began = Instant::now();
+        let line = MutationLog::new(&call, None);
+        let outcome = self.backend.mutations.mutate(mutation).await;
+        line.log(&outcome);
+
+        match outcome?.report {
+            MutationReport::Tenant(tenant) => {
+                if !dry_run {
+                    self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
+                    self.queue_jobs(&tenant);
+                }
+                Ok(*tenant)
+            }
+            _ => Err(Error::Internal("a mutation of a tenant without its tenant".into())),
+        }
+    }
+
+    /// The tenant in which something is to be changed: the first change makes the tenant, unless
+    /// only admins do, or it is a dry run.
+    pub(crate) async fn tenant_to_change(
+        &self,
+        call: &MutationCall<'_>,
+    ) -> Result<KnownTenant, Error> {
+        let (name, dry_run) = (&call.context.tenant, call.dry_run);
+        match self.tenants.get(&*self.backend.tenants, name).await? {
+            Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
+            Some(tenant) => Ok(tenant),
+            None if !self.auto_creates(name) => Err(Error::TenantNotFound),
+            None if dry_run => Ok(KnownTenant::default()),
+            None => {
+                let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
+                let mutation = Mutation::new(name.clone(), call.context.now.time, kind);
+                let began = Instant::now();
+                let MutationReport::Tenant(tenant) =
+                    self.backend.mutations.mutate(mutation).await?.report
+                else {
+                    return Err(Error::Internal(
+                        "a mutation of a tenant without its tenant".into(),
+                    ));
+                };
+                let tenant = KnownTenant::from(&*tenant);
+                self.tenants.learn_change(name, Some(tenant.clone()), began);
+                Ok(tenant)
+            }
+        }
+    }
+
+    /// Begins to move a tenant's identities to the present rules, after the user that `token`
+    /// names. Nothing happens until
+    /// [`Renormalization::step`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn renormalize(
+        self: &Arc<Self>,
+        tenant: Tenant,
+        token: &str,
+        dry_run: bool,
+    ) -> Result<Renormalization, Error> {
+        self.check_move(dry_run).await?;
+        // Calls that name no tenant mean this one, whether or not it was made.
+        if tenant != Tenant::DEFAULT && self.backend.tenants.tenant(&tenant).await?.is_none() {
+            return Err(Error::TenantNotFound);
+        }
+        let run = self.renormalizations.begin(&tenant)?;
+        let known = self.known_tenant(&tenant).await?;
+        let after = page_token::user(token)?;
+        let directory = self.clone();
+        let made = HashMap::new();
+
+        Ok(Renormalization {
+            directory,
+            tenant,
+            known,
+            after,
+            dry_run,
+            made,
+            progress: Progress::default(),
+            _run: run,
+        })
+    }
+
+    /// Identities are moved by the rules that the store has, or gets now. A dry run is by the
+    /// latest.
+    async fn check_move(&self, dry_run: bool) -> Result<(), Error> {
+        let StoredRules { version, next } = self.backend.reads.rules(Consistency::Latest).await?;
+        if dry_run || next.unwrap_or(version) == self.rules.version() {
+            Ok(())
+        } else {
+            Err(Error::RulesChanging)
+        }
+    }
+}
+
+/// A tenant on its way to the present rules.
+pub struct Renormalization {
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    known: KnownTenant,
+    after: Option<LocalityId>,
+    dry_run: bool,
+    /// The keys that identities would get, with their users: in a dry run they are not claimed yet.
+    made: HashMap<IdentityKey, LocalityId>,
+    progress: Progress,
+    _run: Run,
+}
+
+/// The progress of a [`Renormalization`].
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Users that were looked at.
+    pub users: u64,
+    /// Identities that were moved, or would be.
+    pub moved: u64,
+    /// Identities that cannot be moved.
+    pub failed: u64,
+    /// Those of them in the last step.
+    pub problems: Vec<Problem>,
+    /// The last user that was looked at; none when all were.
+    pub last: Option<LocalityId>,
+}
+
+/// An identity that cannot be moved to the present rules.
+#[derive(Debug)]
+pub struct Problem {
+    /// Its user.
+    pub user: LocalityId,
+    /// The identifier that it has.
+    pub identifier: Identifier,
+    /// Why.
+    pub error: Error,
+}
+
+/// Names the user and the kind alone: identifiers are personal data.
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "user {}: its {} cannot be moved: {}",
+            self.user,
+            self.identifier.kind(),
+            self.error
+        )
+    }
+}
+
+impl Renormalization {
+    /// Looks at the next users.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which
+    /// another one can go on.
+    pub async fn step(&mut self) -> Result<&mut Progress, Error> {
+        self.progress.problems.clear();
+        let users =
+            self.directory.backend.search.scan(&self.tenant, self.after, USERS_A_STEP).await?;
+        for record in &users {
+            let version = self.directory.rules.version();
+            let old =
+                record.user.identities.iter().filter(|identity| identity.rules_version < version);
+            for identity in old {
+                self.note(record, identity, self.move_one(record, identity).await)?;
+            }
+        }
+
+        self.after = users.last().map(Record::id).or(self.after);
+        self.progress.users += users.len() as u64;
+        self.progress.last = self.after.filter(|_| users.len() == USERS_A_STEP);
+        Ok(&mut self.progress)
+    }
+
+    async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
+        let change = UserChange::Renormalize(identity.identifier.clone());
+        let now = self.directory.now();
+        let mutation = Mutation::of_user(self.tenant.clone(), record.id(), now.time, change);
+        let (limits, rules) = (self.directory.limits, self.directory.rules);
+        let KnownTenant { since, policies, .. } = self.known.clone();
+        let mutation = Mutation {
+            tenant_since: since,
+            clock_uncertain: now.clock_uncertain,
+            policies,
+            limits,
+            rules,
+            dry_run: self.dry_run,
+            ..mutation
+        };
+
+        self.directory.backend.mutations.mutate(mutation).await.map(drop)
+    }
+
+    fn note(
+        &mut self,
+        record: &Record,
+        identity: &Identity,
+        outcome: Result<(), Error>,
+    ) -> Result<(), Error> {
+        let outcome = outcome.and_then(|()| self.note_key(record, identity));
+        match outcome {
+            Ok(()) => self.progress.moved += 1,
+            Err(
+                error @ (Error::Overloaded
+                | Error::Unavailable(_)
+                | Error::Outdated(_)
+                | Error::OutcomeUnknown(_)
+                | Error::Internal(_)),
+            ) => return Err(error),
+            // Gone since it was read.
+            Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}
+            Err(error) => {
+                self.progress.failed += 1;
+                let (user, identifier) = (record.id(), identity.identifier.clone());
+                self.progress.problems.push(Problem { user, identifier, error });
+            }
+        }
+
+        Ok(())
+    }
+
+    /// Fails where another identity would get the same key.
+    fn note_key(&mut self, record: &Record, identity: &Identity) -> Result<(), Error> {
+        if !self.dry_run {
+            return Ok(());
+        }
+        let key = record.user.key(&renormalize::parse(identity, self.directory.rules)?);
+        match self.made.insert(key, record.id()) {
+            None => Ok(()),
+            Some(owner) => Err(Error::IdentityTaken { owner, field: "identifier".to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A cache of the tenants' policies, which are read again after a few seconds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::model::policies::Policies;
+use crate::model::tenant::Tenant;
+use crate::model::tenant_record::TenantRecord;
+use crate::model::timestamp::Timestamp;
+use crate::stores::Tenants as TenantStore;
+
+/// For how long policies count after the read of them began. So long another server's change may
+/// take to be heeded, and
+/// [`RETRY`] longer where the caller that reads them again leaves.
+pub const FRESH: Duration = Duration::from_secs(5);
+/// The time after which old policies are read again where the last read has failed, or has not come
+/// back.
+pub const RETRY: Duration = Duration::from_secs(1);
+/// Tenants in the cache. Callers may invent names.
+const MOST: usize = 10_000;
+
+/// The policies of tenants, cached for some seconds.
+#[derive(Default)]
+pub struct Tenants {
+    known: RwLock<HashMap<Tenant, Known>>,
+}
+
+/// The cached policies of a tenant. The default is a tenant that does not exist yet.
+#[derive(Clone, Default)]
+pub struct KnownTenant {
+    /// When it was created.
+    pub since: Timestamp,
+    /// Its policies.
+    pub policies: Arc<Policies>,
+    /// Whether it is being deleted.
+    pub is_deleted: bool,
+}
+
+impl From<&TenantRecord> for KnownTenant {
+    fn from(tenant: &TenantRecord) -> Self {
+        Self {
+            since: tenant.since,
+            policies: Arc::new(tenant.policies.clone()),
+            is_deleted: tenant.deletion.is_some(),
+        }
+    }
+}
+
+struct Known {
+    /// None where there is no such tenant.
+    tenant: Option<KnownTenant>,
+    /// When the operation began that returned them.
+    began: Instant,
+    /// An instant at which the tenant had them, or later ones.
+    held: Instant,
+    /// When the last read began, whether or not it has returned.
+    tried: Instant,
+}
+
+impl Tenants {
+    /// A tenant; none where there is no such one. While one caller reads it again, others get it as
+    /// it was before; so does everybody while the store is away.
+    pub async fn get(
+        &self,
+        store: &dyn TenantStore,
+        name: &Tenant,
+    ) -> Result<Option<KnownTenant>, Error> {
+        self.get_at(Instant::now(), name, || store.tenant(name)).await
+    }
+
+    async fn get_at<F>(
+        &self,
+        now: Instant,
+        name: &Tenant,
+        read: impl FnOnce() -> F,
+    ) -> Result<Option<KnownTenant>, Error>
+    where
+        F: Future<Output = Result<Option<TenantRecord>, Error>>,
+    {
+        let old = match self.known(name, now) {
+            Some((tenant, false)) => return Ok(tenant),
+            Some((tenant, true)) => Some(tenant).filter(|_| !self.begin_read(name, now)),
+            None => None,
+        };
+        if let Some(tenant) = old {
+            return Ok(tenant);
+        }
+
+        match read().await {
+            Ok(tenant) => Ok(self.learn_read(name, tenant.as_ref().map(KnownTenant::from), now)),
+            Err(error) => self.known(name, now).map(|(tenant, _)| tenant).ok_or(error),
+        }
+    }
+
+    /// The tenant that is known, and whether that is old.
+    fn known(&self, name: &Tenant, now: Instant) -> Option<(Option<KnownTenant>, bool)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).map(|known| (known.tenant.clone(), now >= known.began + FRESH))
+    }
+
+    /// Whether the caller should refresh stale policies: no other caller has tried recently.
+    fn begin_read(&self, name: &Tenant, now: Instant) -> bool {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = known.get_mut(name) else { return true };
+        let is_due = now >= known.tried + RETRY;
+        if is_due {
+            known.tried = now;
+        }
+        is_due
+    }
+
+    /// Remembers what a read returned which began at `began`. Returns what is known now: a change
+    /// that was made meanwhile is newer.
+    fn learn_read(
+        &self,
+        name: &Tenant,
+        tenant: Option<KnownTenant>,
+        began: Instant,
+    ) -> Option<KnownTenant> {
+        self.learn(name, Known { tenant, began, held: began, tried: began })
+    }
+
+    /// Remembers a tenant as it is after a change which began at `began` and has just ended.
+    pub fn learn_change(&self, name: &Tenant, tenant: Option<KnownTenant>, began: Instant) {
+        self.learn(name, Known { tenant, began, held: Instant::now(), tried: began });
+    }
+
+    fn learn(&self, name: &Tenant, new: Known) -> Option<KnownTenant> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST && !known.contains_key(name) {
+            known.clear();
+        }
+
+        match known.get(name) {
+            Some(known) if known.held > new.held => known.tenant.clone(),
+            _ => {
+                let tenant = new.tenant.clone();
+                known.insert(name.clone(), new);
+                tenant
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{pending, ready};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    const MOMENT: Duration = Duration::from_millis(1);
+
+    fn record(undo_window: u64) -> TenantRecord {
+        let policies =
+            Policies { undo_window: Duration::from_secs(undo_window), ..Policies::default() };
+        let time = Timestamp::from_millis(0);
+        let unknown = Default::default();
+        TenantRecord {
+            name: Tenant::DEFAULT,
+            policies,
+            create_time: time,
+            since: time,
+            update_time: time,
+            deletion: None,
+            unknown,
+        }
+    }
+
+    /// The answer to a caller at `now`, whose read, if it makes one, returns `read`; and whether it
+    /// made one.
+    fn ask(tenants: &Tenants, now: Instant, read: Result<u64, ()>) -> (Option<u64>, bool) {
+        let is_read = Cell::new(false);
+        let read = || {
+            is_read.set(true);
+            let away = |()| Error::Unavailable("away".into());
+            ready(read.map(|undo_window| Some(record(undo_window))).map_err(away))
+        };
+        let found = tenants.get_at(now, &Tenant::DEFAULT, read).now_or_never().unwrap();
+        let undo_window = found.ok().flatten().map(|tenant| tenant.policies.undo_window.as_secs());
+        (undo_window, is_read.get())
+    }
+
+    #[test]
+    fn a_read_that_a_caller_leaves_makes_nothing_fresh() {
+        let (tenants, start) = (Tenants::default(), Instant::now());
+        assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
+        assert_eq!(ask(&tenants, start + FRESH - MOMENT, Ok(2)), (Some(1), false));
+        let old = start + FRESH;
+        let left = tenants.get_at(old, &Tenant::DEFAULT, pending).now_or_never();
+        assert!(left.is_none());
+        assert_eq!(
+            ask(&tenants, old + RETRY - MOMENT, Ok(2)),
+            (Some(1), false),
+            "others need not wait for it"
+        );
+        assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
+    }
+
+    #[test]
+    fn a_read_that_fails_makes_nothing_fresh() {
+        let (tenants, start) = (Tenants::default(), Instant::now());
+        assert_eq!(ask(&tenants, start, Err(())), (None, true));
+        assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
+        let old = start + FRESH;
+        assert_eq!(ask(&tenants, old, Err(())), (Some(1), true), "the ones from before");
+        assert_eq!(ask(&tenants, old + MOMENT, Ok(2)), (Some(1), false));
+        assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
+    }
+
+    #[test]
+    fn policies_age_from_the_beginning_of_their_read() {
+        let (tenants, start) = (Tenants::default(), Instant::now());
+        let mut slow = std::pin::pin!(tenants.get_at(start, &Tenant::DEFAULT, || async {
+            tokio::task::yield_now().await;
+            Ok(Some(record(1)))
+        }));
+        assert!(slow.as_mut().now_or_never().is_none());
+        let fast = ask(&tenants, start + 2 * MOMENT, Ok(2));
+        assert_eq!(fast, (Some(2), true));
+        let record = slow.now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(record.policies.undo_window.as_secs(), 2, "a later read has returned before");
+        assert_eq!(ask(&tenants, start + FRESH + MOMENT, Ok(3)), (Some(2), false));
+        assert_eq!(ask(&tenants, start + FRESH + 2 * MOMENT, Ok(3)), (Some(3), true));
+    }
+
+    #[test]
+    fn a_read_from_before_a_change_does_not_undo_it() {
+        let (tenants, start) = (Tenants::default(), Instant::now());
+        tenants.learn_change(&Tenant::DEFAULT, Some(KnownTenant::from(&record(2))), start);
+        let known = tenants.learn_read(&Tenant::DEFAULT, None, start).unwrap();
+        assert_eq!(known.policies.undo_window.as_secs(), 2);
+        assert_eq!(
+            ask(&tenants, start + FRESH, Ok(3)),
+            (Some(3), true),
+            "a change ages from its beginning"
+        );
+    }
+}

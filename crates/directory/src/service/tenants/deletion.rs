@@ -1,0 +1,182 @@
+//! Deleting tenants: a call marks the tenant, and servers remove it with all that is in it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::{StreamExt, stream};
+
+use crate::error::Error;
+use crate::model::policies::Policies;
+use crate::model::record::Record;
+use crate::model::tenant::Tenant;
+use crate::model::tenant_record::{DeletionStep, TenantRecord};
+use crate::mutation::read_set::MutationReport;
+use crate::mutation::{MutationKind, TenantChange, UserChange};
+use crate::service::Directory;
+use crate::service::context::MutationCall;
+use crate::service::mutate::mutation_log::MutationLog;
+use crate::service::tenants::cache::KnownTenant;
+use crate::service::tenants::queue::PAUSE;
+
+/// Users or keys in one step.
+const PAGE: usize = 100;
+/// Users that are purged concurrently.
+const AT_ONCE: usize = 16;
+/// The longest chain of merges that is followed.
+const HOPS: usize = 100;
+
+/// The outcome of one step.
+enum Step {
+    More,
+    Done,
+    /// The mark is too young.
+    Wait,
+}
+
+impl Directory {
+    /// Marks a tenant for deletion, with its users or only if it has none. Returns the tenant, or
+    /// `None` for a call that was sent again after the tenant was removed.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`], [`Error::TenantNotEmpty`], [`Error::EtagMismatch`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn delete_tenant(
+        &self,
+        call: MutationCall<'_>,
+        with_users: bool,
+    ) -> Result<Option<TenantRecord>, Error> {
+        let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
+        let kind = MutationKind::Tenant(TenantChange::Delete(DeletionStep::Begin { with_users }));
+        let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
+        let began = Instant::now();
+        let line = MutationLog::new(&call, None);
+        let outcome = self.backend.mutations.mutate(mutation).await;
+        line.log(&outcome);
+        let MutationReport::Tenant(tenant) = outcome?.report else {
+            return Ok(None);
+        };
+
+        if let (Some(deletion), false) = (tenant.deletion, dry_run) {
+            self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
+            self.deletions.add(&name, deletion.time);
+        }
+        Ok(Some(*tenant))
+    }
+
+    /// Deletes a marked tenant. Safe on several servers: each step is a transaction, and a step
+    /// that another server has taken has no effect.
+    pub(crate) async fn delete_marked_tenant(&self, name: &Tenant) {
+        loop {
+            match self.deletion_step(name).await {
+                Ok(Step::More) => {}
+                Ok(Step::Wait) => return,
+                Ok(Step::Done) => return self.deletions.remove(name),
+                Err(error) => {
+                    let message = "the deletion of a tenant failed and is tried again";
+                    let error = error.with_causes();
+                    tracing::warn!(tenant = %name, %error, pause = ?PAUSE, message);
+                    return self.deletions.postpone(name);
+                }
+            }
+        }
+    }
+
+    /// Takes the next step: users go first, then holds, then the tenant. The mark stays until the
+    /// last step, so that another server can go on.
+    async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
+        let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
+        let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };
+
+        if self.deletions.add(name, deletion.time) {
+            return Ok(Step::Wait);
+        }
+
+        let users = self.backend.search.scan(name, None, PAGE).await?;
+        if !users.is_empty() && !deletion.with_users {
+            self.finish_deletion(name, DeletionStep::GiveUp).await?;
+            tracing::warn!(tenant = %name, "the tenant is not deleted: it has users now");
+            return Ok(Step::Done);
+        }
+
+        if !users.is_empty() {
+            self.purge_all(name, &users).await?;
+            return Ok(Step::More);
+        }
+
+        let keys = self.backend.tenants.keys(name, PAGE).await?;
+        if !keys.is_empty() {
+            self.advance(name, DeletionStep::Forget(keys)).await?;
+            return Ok(Step::More);
+        }
+
+        self.finish_deletion(name, DeletionStep::Finish).await?;
+        tracing::info!(tenant = %name, "the tenant is deleted");
+        Ok(Step::Done)
+    }
+
+    async fn finish_deletion(&self, name: &Tenant, step: DeletionStep) -> Result<(), Error> {
+        let began = Instant::now();
+        self.advance(name, step).await?;
+        let tenant = self.backend.tenants.tenant(name).await?;
+        self.tenants.learn_change(name, tenant.as_ref().map(KnownTenant::from), began);
+        Ok(())
+    }
+
+    async fn advance(&self, name: &Tenant, step: DeletionStep) -> Result<(), Error> {
+        self.mutate_marked(name, MutationKind::Tenant(TenantChange::Delete(step))).await.map(drop)
+    }
+
+    /// Purges users.
+    ///
+    /// # Errors
+    /// None of them can be purged.
+    async fn purge_all(&self, name: &Tenant, users: &[Record]) -> Result<(), Error> {
+        let purges = users.iter().map(|record| self.purge_whole(name, record));
+        let mut purges = stream::iter(purges.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        let mut gone = 0;
+        while let Some(purged) = purges.next().await {
+            gone += purged?;
+        }
+
+        if gone == 0 {
+            return Err(Error::Internal(
+                "none of the tenant's users can be purged: run `polynym store verify`".into(),
+            ));
+        }
+
+        Ok(())
+    }
+
+    /// Purges a user, or the user that it was merged into. Returns the number of purged users.
+    async fn purge_whole(&self, name: &Tenant, record: &Record) -> Result<usize, Error> {
+        let (mut id, mut change) = (record.id(), UserChange::Purge);
+        for _ in 0..HOPS {
+            match self.mutate_marked(name, MutationKind::User(id, change.clone())).await {
+                Ok(MutationReport::Purged(users)) => return Ok(users.len()),
+                // A user whose purge time has passed is absent for every change but its expiry.
+                Err(Error::UserNotFound) if change == UserChange::Purge => {
+                    change = UserChange::Expire;
+                }
+                Ok(_) | Err(Error::UserNotFound) => return Ok(0),
+                Err(Error::UserMerged { into, .. }) => id = into,
+                Err(error) => return Err(error),
+            }
+        }
+
+        Ok(0)
+    }
+
+    /// Changes something in a marked tenant. Nothing is held afterwards.
+    async fn mutate_marked(
+        &self,
+        name: &Tenant,
+        kind: MutationKind,
+    ) -> Result<MutationReport, Error> {
+        let known = self.tenants.get(&*self.backend.tenants, name).await?.unwrap_or_default();
+        let history_retention = known.policies.history_retention;
+        let holds = Default::default();
+        let policies = Arc::new(Policies { holds, history_retention, ..Policies::default() });
+        let mutation = self.own_mutation(name, KnownTenant { policies, ..known }, kind);
+        Ok(self.mutate_to_completion(mutation).await?.report)
+    }
+}

@@ -1,0 +1,122 @@
+//! Exporting a tenant and its users.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use locality_uuid::LocalityId;
+
+use crate::encoded::exported_user::ExportedUser;
+use crate::error::Error;
+use crate::model::record::Hold;
+use crate::model::tenant::Tenant;
+use crate::model::tenant_record::TenantRecord;
+use crate::service::Directory;
+use crate::stores::ExportSnapshot;
+use polynym_identifier::IdentityKey;
+
+/// Users in one page.
+const PAGE: usize = 256;
+
+/// An export under way.
+pub struct Export {
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    /// The store at one moment, while it remembers that.
+    snapshot: Option<Box<dyn ExportSnapshot>>,
+    after: Option<LocalityId>,
+    /// The key of the last hold without an owner.
+    after_hold: Option<IdentityKey>,
+}
+
+impl Directory {
+    /// Copies the store to a file, which is removed with its last handle.
+    ///
+    /// # Errors
+    /// [`Error::BackupUnsupported`] where the store is no file; [`Error::Unavailable`].
+    pub async fn backup(&self) -> Result<File, Error> {
+        let file = self.backend.file.clone().ok_or(Error::BackupUnsupported)?;
+        let copied = tokio::task::spawn_blocking(move || file.copy()).await;
+        copied.map_err(|error| Error::Internal(error.into()))?
+    }
+
+    /// Begins an export of a tenant. Returns the tenant, where it is there.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`] where it is not there, unless it is the default one;
+    /// [`Error::Unavailable`].
+    pub async fn begin_export(
+        self: &Arc<Self>,
+        tenant: Tenant,
+    ) -> Result<(Export, Option<TenantRecord>), Error> {
+        let snapshot = self.backend.search.snapshot().await?;
+        let seen = match &snapshot {
+            Some(snapshot) => snapshot.tenant(&tenant).await?,
+            None => None,
+        };
+        let (snapshot, record) = match seen {
+            Some(record) => (snapshot, record),
+            None => (None, self.backend.tenants.tenant(&tenant).await?),
+        };
+        if record.is_none() && tenant != Tenant::DEFAULT {
+            return Err(Error::TenantNotFound);
+        }
+        let directory = self.clone();
+        Ok((Export { directory, tenant, snapshot, after: None, after_hold: None }, record))
+    }
+}
+
+impl Export {
+    /// Whether all that was returned so far is as it was at one moment.
+    pub const fn is_exact(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Whether all that is to come will be so too.
+    pub fn stays_exact(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_lasting())
+    }
+
+    /// The next users, in the order of their ids; none at the end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    pub async fn page(&mut self) -> Result<Vec<ExportedUser>, Error> {
+        let seen = match &self.snapshot {
+            Some(snapshot) => snapshot.scan(&self.tenant, self.after, PAGE).await?,
+            None => None,
+        };
+        let users = match seen {
+            Some(users) => users,
+            None => {
+                self.snapshot = None;
+                let users =
+                    self.directory.backend.search.scan(&self.tenant, self.after, PAGE).await?;
+                users.iter().map(ExportedUser::of).collect()
+            }
+        };
+        self.after = users.last().map(|user| user.id).or(self.after);
+        Ok(users)
+    }
+
+    /// The next holds on identifiers whose owner was purged, in the order of their keys; none at
+    /// the end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    pub async fn holds(&mut self) -> Result<Vec<Hold>, Error> {
+        let (tenant, after) = (&self.tenant, self.after_hold.take());
+        let seen = match &self.snapshot {
+            Some(snapshot) => snapshot.ownerless_holds(tenant, after.as_ref(), PAGE).await?,
+            None => None,
+        };
+        let holds = match seen {
+            Some(holds) => holds,
+            None => {
+                self.snapshot = None;
+                self.directory.backend.tenants.ownerless_holds(tenant, after.as_ref(), PAGE).await?
+            }
+        };
+        self.after_hold = holds.last().map(|hold| hold.key.clone());
+        Ok(holds)
+    }
+}

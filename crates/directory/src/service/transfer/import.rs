@@ -1,0 +1,315 @@
+//! Importing users, many at once, each in a mutation of its own.
+
+mod internals;
+mod line;
+pub mod raw;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use locality_uuid::{Generator, Mode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Invalid};
+use crate::model::imported_user::{Imported, OnConflict};
+use crate::model::tenant::Tenant;
+use crate::model::tenant_record::ImportedTenant;
+use crate::mutation::read_set::{MutationReport, Outcome};
+use crate::mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
+use crate::service::Directory;
+use crate::service::context::MutationCall;
+use raw::{RawHold, RawUser};
+
+/// Imports that may be under way in this process.
+const MOST: usize = 4;
+/// Lines between which other calls get the thread.
+const YIELD_EVERY: usize = 32;
+/// The name of the method in keys of requests.
+const METHOD: &str = "ImportUsers";
+/// The first pause before a line is tried again, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
+/// The time for which a line is tried again while the store is away.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The permits of imports.
+#[derive(Clone)]
+pub struct Imports(Arc<Semaphore>);
+
+impl Default for Imports {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MOST)))
+    }
+}
+
+/// The options of a whole import.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// The tenant of all lines; none where each line names its own.
+    pub tenant: Option<Tenant>,
+    /// The treatment of lines with identities that cannot be linked.
+    pub on_conflict: OnConflict,
+    /// Whether nothing is written.
+    pub dry_run: bool,
+    /// Whether new users get ids that count up.
+    pub sequential_ids: bool,
+}
+
+/// An import under way.
+pub struct Import {
+    directory: Arc<Directory>,
+    caller: String,
+    options: ImportOptions,
+    /// The ids of new users, where they are not those of the directory.
+    ids: Option<Generator>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A line with a user.
+pub struct Line<'l> {
+    /// Its tenant.
+    pub tenant: Tenant,
+    /// The user.
+    pub raw: RawUser<'l>,
+    /// A hash of what the line says, by which it is known again.
+    pub content: u128,
+}
+
+/// The result of one line.
+#[derive(Debug, Default)]
+pub struct LineOutcome {
+    /// Whether the line made something that was not there; none where it was rejected.
+    pub is_new: Option<bool>,
+    /// The reason of the rejection, or of each identity that was passed over.
+    pub rejects: Vec<LineReject>,
+}
+
+/// A line that was rejected, or an identity that was passed over.
+#[derive(Debug)]
+pub struct LineReject {
+    /// The position of the identity at fault, if it is about one.
+    pub identity: Option<usize>,
+    /// The fault.
+    pub error: Error,
+}
+
+impl LineReject {
+    fn of(error: Error) -> Self {
+        let field = match &error {
+            Error::Invalid { field, .. }
+            | Error::IdentityTaken { field, .. }
+            | Error::IdentityHeld { field, .. }
+            | Error::IdentityConfusable { field }
+            | Error::IdentityReserved { field } => field,
+            _ => return Self { identity: None, error },
+        };
+        let position = field.strip_prefix("user.identities[").and_then(|rest| rest.split_once(']'));
+        Self { identity: position.and_then(|(position, _)| position.parse().ok()), error }
+    }
+}
+
+impl LineOutcome {
+    /// The outcome of a line that was rejected.
+    pub fn rejected(error: Error) -> Self {
+        Self { is_new: None, rejects: vec![LineReject::of(error)] }
+    }
+}
+
+impl Directory {
+    /// Begins an import.
+    ///
+    /// # Errors
+    /// [`Error::Overloaded`] where too many are under way.
+    pub fn begin_import(
+        self: &Arc<Self>,
+        caller: &str,
+        options: ImportOptions,
+    ) -> Result<Import, Error> {
+        let permit = self.imports.0.clone().try_acquire_owned().map_err(|_| Error::Overloaded)?;
+        let ids = options.sequential_ids.then(|| Generator::new(Mode::Sequential));
+        let caller = caller.to_owned();
+        Ok(Import { directory: self.clone(), caller, options, ids, _permit: permit })
+    }
+}
+
+impl Import {
+    /// The tenant of a line that names `own`, or none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the line is of another tenant than the import.
+    pub fn tenant(&self, own: &str) -> Result<Tenant, Error> {
+        match &self.options.tenant {
+            Some(tenant) if own.is_empty() || tenant.as_str() == own => Ok(tenant.clone()),
+            Some(_) => {
+                let message = "the line is of another tenant than the import";
+                Err(Error::invalid(Invalid::Tenant, "user.tenant", message))
+            }
+            None => Tenant::parse(own),
+        }
+    }
+
+    /// Imports users, each in a mutation of its own.
+    ///
+    /// # Errors
+    /// Those of the store, which are not about a line: the import is to end.
+    pub async fn users(&self, lines: &[Line<'_>]) -> Result<Vec<LineOutcome>, Error> {
+        let (began, mut pause) = (Instant::now(), PAUSES[0]);
+        let mut outcomes: Vec<Option<LineOutcome>> = lines.iter().map(|_| None).collect();
+        loop {
+            let open: Vec<_> = (0..lines.len()).filter(|n| outcomes[*n].is_none()).collect();
+            let tried = self.try_users(open.iter().map(|n| &lines[*n])).await;
+            let mut fault = None;
+            for (n, outcome) in open.into_iter().zip(tried) {
+                match outcome {
+                    Ok(outcome) => outcomes[n] = Some(outcome),
+                    Err(error @ Error::Internal(_)) => return Err(error),
+                    Err(error) if is_of_store(&error) => fault = Some(error),
+                    Err(error) => outcomes[n] = Some(LineOutcome::rejected(error)),
+                }
+            }
+            match fault {
+                None => return Ok(outcomes.into_iter().flatten().collect()),
+                Some(error) if began.elapsed() > PATIENCE => return Err(error),
+                Some(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(PAUSES[1]);
+        }
+    }
+
+    /// Tries each line once.
+    async fn try_users<'l>(
+        &self,
+        lines: impl Iterator<Item = &'l Line<'l>>,
+    ) -> Vec<Result<LineOutcome, Error>> {
+        let (mut mutations, mut drafts) = (Vec::new(), Vec::new());
+        for (n, line) in lines.enumerate() {
+            if n % YIELD_EVERY == YIELD_EVERY - 1 {
+                tokio::task::yield_now().await;
+            }
+            drafts.push(self.draft(line).await.map(|(mutation, rejects)| {
+                mutations.push(mutation);
+                rejects
+            }));
+        }
+
+        let mut outcomes = self.directory.backend.mutations.mutate_all(mutations).await.into_iter();
+        let outcome = |draft: Result<Vec<LineReject>, Error>| {
+            let rejects = draft?;
+            let missing = || Err(Error::Internal("a mutation without its outcome".into()));
+            imported(rejects, outcomes.next().unwrap_or_else(missing)?)
+        };
+        drafts.into_iter().map(outcome).collect()
+    }
+
+    /// The mutation for a line, and the identities that are passed over since they are invalid.
+    async fn draft(&self, line: &Line<'_>) -> Result<(Mutation, Vec<LineReject>), Error> {
+        let Line { tenant, raw, content } = line;
+        let directory = &self.directory;
+        let rules = directory.rules_to_change().await?;
+        let call = self.call(tenant.clone());
+        let known = directory.tenant_to_change(&call).await?;
+        let now = call.context.now;
+        let parser = line::Parser { rules, now: now.time, tenant, policies: &known.policies };
+        let parsed = parser.user(raw, self.options.on_conflict)?;
+        let count = raw.identities.len();
+        let limit = directory.limits.identities;
+        if count > limit {
+            return Err(Error::TooMany { what: "identities", limit, count });
+        }
+
+        let id = match parsed.id {
+            Some(id) => id,
+            None => self.ids.as_ref().unwrap_or(&directory.ids).next_id(),
+        };
+        let kind = MutationKind::User(id, UserChange::Import(Box::new(parsed.user)));
+        let request = self.request(tenant, *content).filter(|_| !self.options.dry_run);
+        let mutation = Mutation { rules, request, ..directory.mutation(call, kind, known)? };
+        Ok((mutation, parsed.rejects))
+    }
+
+    /// The call that a line of this tenant makes.
+    fn call(&self, tenant: Tenant) -> MutationCall<'_> {
+        let context = self.directory.context(tenant, &self.caller, METHOD, "");
+        MutationCall { dry_run: self.options.dry_run, ..context.into() }
+    }
+
+    /// The name under which a line is remembered.
+    fn request(&self, tenant: &Tenant, content: u128) -> Option<IdempotencyKey> {
+        let key = format!("{tenant},{METHOD},{content:032x}");
+        let request_hash = xxh3_64(&content.to_be_bytes());
+        Some(IdempotencyKey { key, request_hash })
+    }
+
+    /// Imports a tenant.
+    ///
+    /// # Errors
+    /// Those of the store, which are not about the line: the import is to end.
+    pub async fn tenant_record(
+        &self,
+        tenant: Tenant,
+        imported: ImportedTenant,
+    ) -> Result<LineOutcome, Error> {
+        match self.try_tenant(tenant, imported).await {
+            Ok(is_new) => Ok(LineOutcome { is_new: Some(is_new), rejects: Vec::new() }),
+            Err(error) if is_of_store(&error) => Err(error),
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
+    }
+
+    /// Imports a hold on a key whose owner was purged.
+    ///
+    /// # Errors
+    /// Those of the store, which are not about the line: the import is to end.
+    pub async fn hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<LineOutcome, Error> {
+        match self.try_hold(tenant, raw).await {
+            Ok(outcome) => imported(Vec::new(), outcome),
+            Err(error) if is_of_store(&error) => Err(error),
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
+    }
+
+    async fn try_hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<Outcome, Error> {
+        let rules = self.directory.rules_to_change().await?;
+        let call = self.call(tenant.clone());
+        let now = call.context.now.time;
+        let known = self.directory.tenant_to_change(&call).await?;
+        let parser = line::Parser { rules, now, tenant: &tenant, policies: &known.policies };
+        let kind = MutationKind::ImportHold(parser.hold(raw)?);
+        let mutation = Mutation { rules, ..self.directory.mutation(call, kind, known)? };
+        self.directory.backend.mutations.mutate(mutation).await
+    }
+
+    async fn try_tenant(&self, tenant: Tenant, imported: ImportedTenant) -> Result<bool, Error> {
+        imported.policies.check()?;
+        let now = self.directory.now().time;
+        line::check_past(now, "tenant_record.create_time", imported.create_time)?;
+        line::check_past(now, "tenant_record.update_time", imported.update_time)?;
+        let is_new = self.directory.backend.tenants.tenant(&tenant).await?.is_none();
+        self.directory.change_tenant(self.call(tenant), TenantChange::Import(imported)).await?;
+        Ok(is_new)
+    }
+}
+
+/// The outcome of a line of which these identities were passed over before the store was asked.
+fn imported(mut rejects: Vec<LineReject>, outcome: Outcome) -> Result<LineOutcome, Error> {
+    let MutationReport::Imported(Imported { is_new, skipped }) = outcome.report else {
+        return Err(Error::Internal("an import without its report".into()));
+    };
+    rejects.extend(skipped.iter().map(|skipped| LineReject::of(skipped.error())));
+    rejects.sort_by_key(|reject| reject.identity);
+    Ok(LineOutcome { is_new: Some(is_new), rejects })
+}
+
+/// Whether an error is about the store rather than about the line.
+const fn is_of_store(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Overloaded
+            | Error::Unavailable(_)
+            | Error::Outdated(_)
+            | Error::OutcomeUnknown(_)
+            | Error::Internal(_)
+            | Error::ClockInDoubt
+            | Error::RulesChanging
+    )
+}

@@ -1,0 +1,88 @@
+//! What an export has of a user beside what answers show, from its line.
+
+use crate::error::{Error, Invalid};
+use crate::model::imported_user::OnConflict;
+use crate::model::merge_report::NotRestored;
+use crate::model::record::{Guarded, Hold, MergeSnapshot, UserInternals};
+use crate::model::unknown::Unknown;
+use crate::service::lookup::read::{parse, parse_user_id};
+use crate::service::transfer::import::line::Parser;
+use crate::service::transfer::import::raw::{RawHold, RawInternals, RawNotRestored, RawUndo};
+use polynym_identifier::{Guard, IdentityKey, RawIdentifier};
+
+/// The bytes of a skeleton: more than that of any handle.
+const SKELETON_BYTES: usize = 1_024;
+
+impl Parser<'_> {
+    pub fn internals(&self, raw: &RawInternals<'_>) -> Result<UserInternals, Error> {
+        let guards = raw.guarded_handles.iter().map(|handle| self.guarded(handle));
+        let holds = raw.holds.iter().map(|hold| self.hold(hold));
+        let merged = raw.merged.iter();
+        let merged = merged.map(|id| parse_user_id("internals.merged_user_ids", id));
+        let undo = raw.undo.as_ref().map(|undo| self.undo(undo).map(Box::new));
+        let not_restored = raw.not_restored.iter().map(|what| self.not_restored(what));
+        Ok(UserInternals {
+            disabled: raw.disabled,
+            guards: guards.filter_map(Result::transpose).collect::<Result<_, _>>()?,
+            holds: holds.collect::<Result<_, _>>()?,
+            merged: merged.collect::<Result<_, _>>()?,
+            undo: undo.transpose()?,
+            not_restored: not_restored.collect::<Result<_, _>>()?,
+            unknown: Unknown::default(),
+        })
+    }
+
+    /// The guard of a handle; none where its look-alikes are not kept apart any more.
+    fn guarded(&self, handle: &str) -> Result<Option<Guarded>, Error> {
+        let raw = RawIdentifier::Handle(handle);
+        let handle = parse(self.rules, "internals.guarded_handles", Some(raw))?;
+        Ok(handle.guard().map(|guard| Guarded { handle, guard }))
+    }
+
+    pub fn hold(&self, raw: &RawHold<'_>) -> Result<Hold, Error> {
+        let (field, tenant) = ("internals.holds", self.tenant.as_str());
+        let (key, guard) = match raw.held {
+            Ok(identifier) => {
+                (IdentityKey::new(tenant, &parse(self.rules, field, Some(identifier))?), false)
+            }
+            Err(skeleton) => {
+                let is_refused = |c: char| c.is_control() || c.is_whitespace();
+                if skeleton.is_empty()
+                    || skeleton.len() > SKELETON_BYTES
+                    || skeleton.contains(is_refused)
+                {
+                    return Err(Error::invalid(Invalid::Field, field, "is no skeleton"));
+                }
+                let guard = Guard::from_skeleton(skeleton.to_owned());
+                (IdentityKey::of_guard(tenant, &guard), true)
+            }
+        };
+        let rules_version = self.rules.version();
+        Ok(Hold { key, until: raw.until, guard, rules_version })
+    }
+
+    fn undo(&self, raw: &RawUndo<'_>) -> Result<MergeSnapshot, Error> {
+        let before = self.user(&raw.user, OnConflict::Reject)?;
+        let missing = || Error::invalid(Invalid::UserId, "internals.undo.user", "has no id");
+        let id = before.id.ok_or_else(missing)?;
+        let unmarked = raw.unmarked.iter();
+        let unmarked = unmarked.map(|raw| parse(self.rules, "internals.undo.unmarked", Some(*raw)));
+        Ok(MergeSnapshot {
+            until: raw.until,
+            before: before.user.record(id, self.tenant, self.now),
+            display_name: raw.display_name.clone(),
+            attributes: raw.attributes.clone(),
+            unmarked: unmarked.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn not_restored(&self, raw: &RawNotRestored<'_>) -> Result<NotRestored, Error> {
+        Ok(match raw {
+            RawNotRestored::Identity(raw) => {
+                NotRestored::Identity(parse(self.rules, "internals.not_restored", Some(*raw))?)
+            }
+            RawNotRestored::DisplayName => NotRestored::DisplayName,
+            RawNotRestored::Attribute(name) => NotRestored::Attribute((*name).to_owned()),
+        })
+    }
+}

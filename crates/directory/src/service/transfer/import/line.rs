@@ -1,0 +1,197 @@
+//! From a line of an import to a user: the checks that no store needs to be asked for.
+
+use std::collections::HashSet;
+
+use locality_uuid::LocalityId;
+
+use crate::error::{Error, Invalid};
+use crate::model::attribute;
+use crate::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
+use crate::model::new_user::{NewIdentity, field};
+use crate::model::policies::Policies;
+use crate::model::tenant::Tenant;
+use crate::model::timestamp::Timestamp;
+use crate::model::user::State;
+use crate::service::lookup::read::{parse, parse_user_id};
+use crate::service::mutate::write::{SKEW, check_text, is_shown};
+use crate::service::transfer::import::LineReject;
+use crate::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
+use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
+
+/// The bytes that the display of an identity may have, which is as it was typed.
+const DISPLAY_BYTES: usize = 4_096;
+
+/// The rules and the time by which lines are parsed.
+pub struct Parser<'a> {
+    pub rules: Rules,
+    pub now: Timestamp,
+    pub tenant: &'a Tenant,
+    pub policies: &'a Policies,
+}
+
+/// A line that was parsed.
+pub struct Parsed {
+    pub id: Option<LocalityId>,
+    pub user: ImportedUser,
+    /// The identities that are passed over since they are invalid.
+    pub rejects: Vec<LineReject>,
+}
+
+impl Parser<'_> {
+    /// The user of a line.
+    pub fn user(&self, raw: &RawUser<'_>, on_conflict: OnConflict) -> Result<Parsed, Error> {
+        let id = Some(raw.user_id).filter(|id| !id.is_empty());
+        let id = id.map(|id| parse_user_id("user.user_id", id)).transpose()?;
+        if id.is_some_and(|id| *id.as_bytes() == [0; 16]) {
+            return Err(Error::invalid(Invalid::UserId, "user.user_id", "is that of zeros"));
+        }
+        check_text("user.display_name", raw.display_name)?;
+        attribute::check(&raw.attributes, "user.attributes")?;
+        check_past(self.now, "user.create_time", raw.create_time)?;
+        check_past(self.now, "user.update_time", raw.update_time)?;
+        let state = self.state(&raw.state)?;
+        let (identities, rejects) = self.identities(raw, on_conflict)?;
+        if matches!(state, State::Merged { .. }) && !identities.is_empty() {
+            let message = "a merged user has no identities";
+            return Err(Error::invalid(Invalid::Field, "user.identities", message));
+        }
+
+        let internals = raw.internals.as_ref();
+        let internals = internals.map(|internals| self.internals(internals)).transpose()?;
+        let user = ImportedUser {
+            has_id: id.is_some(),
+            display_name: raw.display_name.to_owned(),
+            identities,
+            attributes: raw.attributes.clone(),
+            state,
+            create_time: raw.create_time,
+            update_time: raw.update_time,
+            internals,
+            on_conflict,
+        };
+
+        Ok(Parsed { id, user, rejects })
+    }
+
+    fn identities(
+        &self,
+        raw: &RawUser<'_>,
+        on_conflict: OnConflict,
+    ) -> Result<(Vec<ImportedIdentity>, Vec<LineReject>), Error> {
+        let (mut identities, mut rejects) = (Vec::new(), Vec::new());
+        let (mut seen, mut primaries) = (HashSet::new(), HashSet::new());
+        for (index, raw) in raw.identities.iter().enumerate() {
+            let parsed = self.identity(index, raw).and_then(|identity| {
+                check_unique(&identity, &seen, &primaries)?;
+                Ok(identity)
+            });
+            match parsed {
+                Ok(identity) => {
+                    seen.insert(identity.new.identifier.clone());
+                    if identity.new.primary {
+                        primaries.insert(identity.new.identifier.kind());
+                    }
+                    identities.push(identity);
+                }
+                Err(error) if on_conflict == OnConflict::SkipIdentity => {
+                    rejects.push(LineReject { identity: Some(index), error });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((identities, rejects))
+    }
+
+    fn identity(
+        &self,
+        index: usize,
+        raw: &Result<RawImportedIdentity<'_>, Error>,
+    ) -> Result<ImportedIdentity, Error> {
+        let field = field(index);
+        let RawImportedIdentity { raw, link_time } = raw.as_ref().map_err(same)?;
+        let identifier = parse(self.rules, &field, raw.identifier)?;
+        let other = |name| field.replace("identifier", name);
+        if let Some(verification) = &raw.verification {
+            check_text(&other("verified_by"), &verification.by)?;
+            check_past(self.now, &other("verify_time"), Some(verification.time))?;
+        }
+        check_past(self.now, &other("link_time"), *link_time)?;
+
+        let typed = if raw.display.is_empty() {
+            raw.identifier.as_ref().map_or("", RawIdentifier::typed)
+        } else {
+            raw.display
+        };
+        if identifier.kind() == Kind::Social {
+            check_text(&other("display"), raw.display)?;
+        }
+        if typed.len() > DISPLAY_BYTES {
+            let message = "has at most 4,096 bytes";
+            return Err(Error::invalid(Invalid::Field, other("display"), message));
+        }
+
+        let new = NewIdentity {
+            identifier,
+            display: typed.chars().filter(is_shown).collect(),
+            verification: raw.verification.clone(),
+            primary: raw.primary,
+            rules_version: self.rules.version(),
+        };
+        Ok(ImportedIdentity { index, new, link_time: *link_time })
+    }
+
+    fn state(&self, raw: &RawState<'_>) -> Result<State, Error> {
+        Ok(match *raw {
+            RawState::Active => State::Active,
+            RawState::Disabled => State::Disabled,
+            RawState::Deleted { delete_time, purge_time } => {
+                check_past(self.now, "user.delete_time", delete_time)?;
+                let delete_time = delete_time.unwrap_or(self.now);
+                let window = self.policies.restore_window;
+                let purge_time = purge_time.unwrap_or_else(|| self.now.plus(window));
+                State::Deleted { delete_time, purge_time }
+            }
+            RawState::Merged(into) => {
+                State::Merged { into: parse_user_id("user.merged_into", into)? }
+            }
+        })
+    }
+}
+
+/// Refuses times in the future. Clocks may differ a little.
+pub fn check_past(now: Timestamp, field: &str, time: Option<Timestamp>) -> Result<(), Error> {
+    match time {
+        Some(time) if time > now.plus(SKEW) => {
+            Err(Error::invalid(Invalid::Field, field, "lies in the future"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_unique(
+    identity: &ImportedIdentity,
+    seen: &HashSet<Identifier>,
+    primaries: &HashSet<Kind>,
+) -> Result<(), Error> {
+    let new = &identity.new;
+    if seen.contains(&new.identifier) {
+        let message = "the same identifier occurs before, in this or another spelling";
+        return Err(Error::invalid(Invalid::DuplicateIdentifier, field(identity.index), message));
+    }
+    if new.primary && primaries.contains(&new.identifier.kind()) {
+        let path = format!("user.identities[{}].primary", identity.index);
+        let message = "only one identity of a kind can be primary";
+        return Err(Error::invalid(Invalid::Field, path, message));
+    }
+    Ok(())
+}
+
+/// The error again. Those of messages are all of one kind.
+fn same(error: &Error) -> Error {
+    match error {
+        Error::Invalid { what, field, message } => {
+            Error::invalid(*what, field.clone(), message.clone())
+        }
+        other => Error::Internal(other.to_string().into()),
+    }
+}

@@ -1,0 +1,167 @@
+//! Watches: the events of a tenant as they are committed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+use prost::Message;
+use tokio::time::Instant;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::Directory;
+use super::context::RequestContext;
+use crate::error::{Error, Invalid};
+use crate::model::event::{Event, EventKind};
+use crate::model::tenant::Tenant;
+use crate::model::timestamp::Timestamp;
+use crate::search::sealed;
+use crate::service::lookup::read::parse_user_id;
+use crate::stores::{EventFeed, ResumeToken};
+
+/// The time for which a token can be used.
+const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The time without events after which a page without events is returned.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// The most users that are named.
+const USERS: usize = 1_000;
+/// The seed of the checksum of tokens.
+const SEED: u64 = 0x706f_6c79_6e79_6d03;
+
+/// The events to watch.
+#[derive(Clone, Debug)]
+pub struct WatchRequest<'r> {
+    /// The ids of the users; empty for all.
+    pub users: &'r [String],
+    /// The kinds of events; empty for all.
+    pub kinds: Vec<EventKind>,
+    /// The token to go on from, or nothing to begin now.
+    pub resume_token: &'r str,
+}
+
+/// A watch of a tenant.
+pub struct Watch {
+    feed: Arc<dyn EventFeed>,
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    users: BTreeSet<LocalityId>,
+    kinds: Vec<EventKind>,
+    /// A hash of the tenant, users and kinds, which a token must match.
+    query: u64,
+    position: ResumeToken,
+}
+
+/// A page of events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchPage {
+    /// Events, each with the token from which the next one follows.
+    pub events: Vec<(Event, String)>,
+    /// The token after all of them.
+    pub resume_token: String,
+}
+
+impl Directory {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::ResumeExpired`], [`Error::WatchUnsupported`],
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn watch(
+        self: &Arc<Self>,
+        context: &RequestContext<'_>,
+        request: WatchRequest<'_>,
+    ) -> Result<Watch, Error> {
+        let feed = self.backend.feed.clone();
+        if request.users.len() > USERS {
+            let rule = format!("has more than {USERS} users: leave it out, and choose from all");
+            return Err(Error::invalid(Invalid::Field, "user_ids", &rule));
+        }
+        let user = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
+        let users = request.users.iter().enumerate().map(user).collect::<Result<_, _>>()?;
+        let now = context.now.earliest();
+        let begin = self.policies(&context.tenant).await?.history_begins(now);
+        let tenant = context.tenant.clone();
+        let query = query_hash(&tenant, &users, &request.kinds);
+        let position = match request.resume_token {
+            "" => feed.position().await?,
+            token => decode(token, query, begin.max(now.minus(LIFETIME)))?,
+        };
+        let directory = self.clone();
+        Ok(Watch { feed, directory, tenant, users, kinds: request.kinds, query, position })
+    }
+}
+
+impl Watch {
+    /// The present token.
+    pub fn resume_token(&self) -> String {
+        self.token(self.position.clone(), self.directory.now().time)
+    }
+
+    /// The next events. Without any for [`HEARTBEAT`], a page without events.
+    ///
+    /// # Errors
+    /// [`Error::ResumeExpired`], [`Error::Unavailable`].
+    pub async fn next(&mut self) -> Result<WatchPage, Error> {
+        let deadline = Instant::now() + HEARTBEAT;
+        loop {
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let page = self.feed.events(&self.position, patience).await?;
+            self.position = page.resume_token;
+            let mut events = page.events;
+            events.retain(|(event, _)| self.is_wanted(event));
+            if !events.is_empty() || Instant::now() >= deadline {
+                let now = self.directory.now().time;
+                let with_token = |(event, position)| (event, self.token(position, now));
+                let events = events.into_iter().map(with_token).collect();
+                return Ok(WatchPage {
+                    events,
+                    resume_token: self.token(self.position.clone(), now),
+                });
+            }
+        }
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        event.tenant == self.tenant
+            && (self.users.is_empty() || self.users.contains(&event.user))
+            && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+    }
+
+    fn token(&self, position: ResumeToken, now: Timestamp) -> String {
+        let record = TokenRecord { query: self.query, issued: now.as_millis(), position };
+        sealed::seal(record.encode_to_vec(), SEED)
+    }
+}
+
+/// A hash of the tenant, users and kinds, which a token must match.
+fn query_hash(tenant: &Tenant, users: &BTreeSet<LocalityId>, kinds: &[EventKind]) -> u64 {
+    let mut hash = Xxh3::new();
+    users.iter().for_each(|user| hash.update(user.as_bytes()));
+    kinds.iter().for_each(|kind| hash.update(&[*kind as u8]));
+    hash.update(tenant.as_str().as_bytes());
+    hash.digest()
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TokenRecord {
+    #[prost(fixed64, tag = "1")]
+    query: u64,
+    #[prost(int64, tag = "2")]
+    issued: i64,
+    #[prost(bytes = "vec", tag = "3")]
+    position: Vec<u8>,
+}
+
+/// The position of a token that was issued at `earliest` or later.
+fn decode(token: &str, query: u64, earliest: Timestamp) -> Result<ResumeToken, Error> {
+    let fault = |rule: &str| Error::invalid(Invalid::ResumeToken, "resume_token", rule);
+    let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
+    let record = record.ok_or_else(|| fault("is none that Watch gave: begin without one"))?;
+    if record.query != query {
+        return Err(fault("is of another watch: tenant, user_ids and types must be the same"));
+    }
+    if Timestamp::from_millis(record.issued) < earliest {
+        return Err(Error::ResumeExpired);
+    }
+    Ok(record.position)
+}

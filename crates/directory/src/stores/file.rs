@@ -1,0 +1,15 @@
+//! A store that is one file.
+
+use std::fs::File;
+
+use crate::error::Error;
+
+/// A store that is one file.
+pub trait StoreFile: Send + Sync + 'static {
+    /// Copies the store as it is now to a file that opens as a store, and that is removed with its
+    /// last handle. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store cannot be read, or the copy not be written.
+    fn copy(&self) -> Result<File, Error>;
+}

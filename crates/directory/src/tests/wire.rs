@@ -1,0 +1,181 @@
+//! The wire form of users.
+
+use proptest::prelude::*;
+use prost::Message;
+
+use super::{any_identifier, any_user, user};
+use crate::encoded::encode::user_message;
+use crate::encoded::encoded_user::{EncodedUser, Found};
+use crate::model::policies::Policies;
+use crate::model::record::Record;
+use crate::model::tenant::Tenant;
+use crate::model::tenant_record::{Deletion, TenantRecord};
+use crate::model::timestamp::Timestamp;
+use crate::model::unknown::Unknown;
+use crate::model::user::User;
+use crate::mutation::size::size;
+use polynym_identifier::{IdentityKey, RULES_VERSION, Rules};
+use polynym_proto::v1;
+
+proptest! {
+    #[test]
+    fn what_was_encoded_is_decoded(user in any_user()) {
+        let wire = EncodedUser::of(&user);
+        let mut decoded = wire.decode().unwrap();
+        for identity in &mut decoded.identities {
+            prop_assert_eq!(identity.rules_version, Rules::UNNAMED);
+            identity.rules_version = RULES_VERSION;
+        }
+        prop_assert_eq!(decoded, user.clone());
+        prop_assert_eq!(wire.tenant(), user.tenant.as_str().as_bytes());
+        let message = v1::User::decode(wire.into_bytes()).unwrap();
+        prop_assert_eq!(message.etag.clone(), user.etag());
+        prop_assert_eq!(message, user_message(&user));
+    }
+
+    #[test]
+    fn no_user_is_larger_than_it_counts(user in any_user()) {
+        prop_assert!(EncodedUser::of(&user).as_bytes().len() <= size(&user));
+    }
+
+    /// Looking up without decoding and with decoding agree.
+    #[test]
+    fn an_identity_is_found_by_its_key(user in any_user(), other in any_identifier()) {
+        let wire = EncodedUser::of(&user);
+        let message = user_message(&user);
+        for (identity, wanted) in user.identities.iter().zip(message.identities) {
+            let found = Found::new(wire.clone(), &user.key(&identity.identifier)).unwrap();
+            prop_assert_eq!(v1::Identity::decode(found.identity).unwrap(), wanted);
+            let elsewhere = IdentityKey::new("elsewhere", &identity.identifier);
+            prop_assert_eq!(Found::new(wire.clone(), &elsewhere), None);
+        }
+        let found = Found::new(wire, &user.key(&other));
+        prop_assert_eq!(found.is_some(), user.identity(&other).is_some());
+    }
+
+    #[test]
+    fn bytes_that_are_no_user_are_refused_without_a_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..64),
+        cut in 0..200usize,
+    ) {
+        let key = IdentityKey::new("default", &super::identifier("handle:joe"));
+        let mut sound =
+            EncodedUser::of(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
+        sound.truncate(cut);
+        for bytes in [bytes, sound] {
+            let wire = EncodedUser::from_stored(bytes.into());
+            let _ = (wire.tenant().len(), wire.decode().is_ok());
+            let _ = Found::new(wire, &key);
+        }
+    }
+}
+
+/// Users whose values, one after the other, read like another identity.
+#[test]
+fn only_the_very_identity_is_found() {
+    let names = [
+        "social:a/b",
+        "social:a/b/c",
+        "social:ab/c",
+        "handle:a",
+        "email:a@b.cd",
+        "url:https://a/b",
+    ];
+    let user = user(&names);
+    let wire = EncodedUser::of(&user);
+    let none = [
+        "social:a/bc",
+        "handle:b",
+        "handle:ab",
+        "email:a@b.c",
+        "url:https://a/bc",
+        "phone:+14155552300",
+        "social:default/b",
+    ];
+    for name in names {
+        assert!(Found::new(wire.clone(), &user.key(&super::identifier(name))).is_some(), "{name}");
+    }
+    for name in none {
+        assert_eq!(Found::new(wire.clone(), &user.key(&super::identifier(name))), None, "{name}");
+    }
+}
+
+/// A field with a number that no program uses.
+const ADDED: &[u8] = b"\xc2\x3e\x04kept";
+
+fn count(bytes: &[u8]) -> usize {
+    bytes.windows(ADDED.len()).filter(|part| *part == ADDED).count()
+}
+
+/// A user with a field of a newer program, and one in each of its identities.
+fn with_added(user: &User) -> EncodedUser {
+    let mut message = user_message(user);
+    let identities = std::mem::take(&mut message.identities);
+    let mut bytes = message.encode_to_vec();
+    for identity in identities {
+        let inner = [&identity.encode_to_vec(), ADDED].concat();
+        prost::encoding::bytes::encode(5, &inner, &mut bytes);
+    }
+    EncodedUser::from_stored([&bytes, ADDED].concat().into())
+}
+
+#[test]
+fn fields_of_a_newer_program_stay_with_what_they_belong_to() {
+    let user = user(&["email:joe@example.com", "handle:joe"]);
+    let mut record = Record::decode(&with_added(&user), ADDED).unwrap();
+    let (whole, private) = record.encode();
+    assert_eq!((count(whole.as_bytes()), count(&private)), (3, 1));
+    let (identity, guarded) = record.take(0);
+    assert_eq!(count(record.encode().0.as_bytes()), 2);
+    let mut other =
+        Record::new(User { identities: Vec::new(), unknown: Unknown::default(), ..user.clone() });
+    other.give(identity, guarded);
+    assert_eq!(count(other.encode().0.as_bytes()), 1);
+    let message = v1::User::decode(whole.into_bytes()).unwrap();
+    assert_eq!(message, user_message(&user));
+}
+
+#[test]
+fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
+    let name = Tenant::DEFAULT;
+    let (policies, now) =
+        (Policies { keep_last: true, ..Policies::default() }, Timestamp::from_millis(1));
+    let deletion = Some(Deletion { time: now, with_users: true });
+    let unknown = Default::default();
+    let create_time = Timestamp::from_millis(-1);
+    let tenant = TenantRecord {
+        name,
+        policies,
+        create_time,
+        since: now,
+        update_time: now,
+        deletion,
+        unknown,
+    };
+    let mut bytes = tenant.encode();
+    prost::encoding::bytes::encode(2, &ADDED.to_vec(), &mut bytes);
+    bytes.extend(ADDED);
+    let mut read = TenantRecord::decode(&bytes).unwrap();
+    read.policies.keep_primary = true;
+    let again = TenantRecord::decode(&read.encode()).unwrap();
+    assert_eq!(again, read);
+    assert_eq!(again.deletion, deletion);
+    assert_eq!((again.create_time, again.since), (create_time, now));
+    assert_eq!((again.policies.keep_last, count(&again.encode())), (true, 2));
+    assert_ne!(again.etag(), TenantRecord { unknown: Default::default(), ..again.clone() }.etag());
+}
+
+/// A known field is never kept as one of a newer program.
+#[test]
+fn the_last_fields_are_those_of_the_messages() {
+    for (message, last) in [("User", 12), ("Identity", 6), ("Tenant", 7), ("Policies", 16)] {
+        let pool = prost_reflect::DescriptorPool::decode(polynym_proto::DESCRIPTORS).unwrap();
+        let message = pool.get_message_by_name(&format!("polynym.v1.{message}")).unwrap();
+        assert_eq!(
+            message.fields().map(|field| field.number()).max(),
+            Some(last),
+            "{}",
+            message.name()
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Reads of the journal on a snapshot.
+
+use locality_uuid::LocalityId;
+use redb::{AccessGuard, ReadableTable};
+
+use crate::error::Fault;
+use crate::lookup::snapshot::Snapshot;
+use crate::schema::event::StoredEvent;
+use crate::schema::user::StoredUser;
+use polynym_directory::encoded::event::decode_ended;
+use polynym_directory::encoded::tenant_event::decode_tenant_event;
+use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::model::tenant_event::TenantEvent;
+use polynym_directory::stores::History;
+use polynym_identifier::IdentityKey;
+use polynym_store_common::integrity::Past;
+
+/// The number of an event, and its row.
+type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
+
+impl Snapshot {
+    /// See [`Histories::history`](polynym_directory::stores::Histories::history). `place` is the
+    /// number of an event.
+    pub fn history(
+        &self,
+        tenant: &Tenant,
+        id: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Fault> {
+        let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
+        let stored = StoredUser::read(record.value())?;
+        if stored.tenant()? != tenant.as_str() {
+            return Ok(None);
+        }
+        let mut history = History { user: stored.basic(), events: Vec::new(), next: None };
+        let Some(journal) = &self.journal else { return Ok(Some(history)) };
+        let mut number = place.unwrap_or_else(|| stored.head().last);
+        while let Some(row) = journal.events.get(number)? {
+            if history.events.len() == limit {
+                history.next = Some(number);
+                break;
+            }
+            let event = StoredEvent::read(row.value())?;
+            if event.user != id {
+                return Err(Fault::damaged("an event of another user in a history"));
+            }
+            history.events.push(event.decode()?);
+            number = event.previous;
+        }
+        Ok(Some(history))
+    }
+
+    /// See [`Histories::tenant_history`](polynym_directory::stores::Histories::tenant_history).
+    pub fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Fault> {
+        let table = self.journal.as_ref().and_then(|journal| journal.tenant_events.as_ref());
+        let Some(table) = table else { return Ok(Vec::new()) };
+        let name = tenant.as_str();
+        let rows = table.range((name, 0)..(name, before.unwrap_or(u64::MAX)))?.rev();
+        let events = rows.take(limit).map(|row| {
+            let (key, row) = row?;
+            decode_tenant_event(key.value().1, row.value()).map_err(Fault::damaged)
+        });
+        events.collect()
+    }
+
+    /// Whether the store writes events.
+    pub const fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// The number of the next event.
+    pub fn next_event(&self) -> Result<u64, Fault> {
+        self.journal.as_ref().map_or(Ok(1), |journal| next_number(&journal.next_event))
+    }
+
+    /// The row of the event with this number.
+    pub fn event_row(&self, number: u64) -> Result<Option<Vec<u8>>, Fault> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        Ok(journal.events.get(number)?.map(|row| row.value().to_vec()))
+    }
+
+    /// The rows of events from a number on, with their numbers.
+    pub fn event_rows(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<EventRow, Fault>>, Fault> {
+        let rows = self.journal.as_ref().map(|journal| journal.events.range(from..)).transpose()?;
+        Ok(rows.into_iter().flatten().map(|row| {
+            let (number, row) = row?;
+            Ok((number.value(), row))
+        }))
+    }
+
+    /// A user with its history. None if the user does not exist, or the store has no journal.
+    pub fn past(&self, id: LocalityId) -> Result<Option<Past>, Fault> {
+        let Some(record) = self.users.get(id.as_bytes())?.filter(|_| self.journal.is_some()) else {
+            return Ok(None);
+        };
+        let user = self.decode(&StoredUser::read(record.value())?)?.user;
+        let history = self.history(&user.tenant, id, None, usize::MAX)?;
+        let tenant = self.tenant(&user.tenant)?;
+        Ok(history.map(|history| Past::new(user, history.events, tenant)))
+    }
+
+    /// All ended ownerships, by their keys.
+    pub fn all_ended(
+        self,
+    ) -> Result<impl Iterator<Item = Result<(IdentityKey, EndedOwnerships), Fault>>, Fault> {
+        let rows = self.journal.map(|journal| journal.ended.range::<&[u8]>(..)).transpose()?;
+        Ok(rows.into_iter().flatten().map(|row| {
+            let (stored, ended) = row?;
+            let text = String::from_utf8(stored.value().to_vec()).ok();
+            let key = text.and_then(IdentityKey::from_stored);
+            let key = key.ok_or_else(|| Fault::damaged("an ended ownership without a key"))?;
+            Ok((key, decode_ended(ended.value()).map_err(Fault::damaged)?))
+        }))
+    }
+
+    /// The ended ownerships of a key.
+    pub fn ended(&self, key: &IdentityKey) -> Result<EndedOwnerships, Fault> {
+        let Some(journal) = &self.journal else { return Ok(EndedOwnerships::default()) };
+        ended_of(&journal.ended, key)
+    }
+}
+
+/// The number of the next event.
+pub fn next_number(table: &impl ReadableTable<(), u64>) -> Result<u64, Fault> {
+    Ok(table.get(())?.map_or(1, |next| next.value()))
+}
+
+/// The ended ownerships of a key.
+pub fn ended_of(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: &IdentityKey,
+) -> Result<EndedOwnerships, Fault> {
+    let ended = table.get(key.as_str().as_bytes())?.map(|row| decode_ended(row.value()));
+    Ok(ended.transpose().map_err(Fault::damaged)?.unwrap_or_default())
+}

@@ -1,0 +1,203 @@
+//! Inboxes inside one write transaction: rows by user and position, the positions of each notice, and
+//! the times at which rows expire.
+
+use locality_uuid::LocalityId;
+use prost::Message;
+use redb::{ReadableTable, Table, TableError, WriteTransaction};
+
+use crate::error::Fault;
+use crate::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
+use polynym_directory::encoded::notice::{decode_content, encode_content};
+use polynym_directory::model::notice::Notice;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::stores::{InboxChange, InboxEntry, InboxLimits};
+
+/// A row of [`INBOX`].
+#[derive(Clone, PartialEq, Message)]
+pub struct EntryRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    pub notice: Vec<u8>,
+    #[prost(int64, tag = "2")]
+    pub send_time: i64,
+    #[prost(int64, optional, tag = "3")]
+    pub expire_time: Option<i64>,
+    /// None if the user deleted it.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub content: Option<Vec<u8>>,
+    #[prost(bool, tag = "5")]
+    pub read: bool,
+    /// When the row expires.
+    #[prost(int64, tag = "6")]
+    pub expiry: i64,
+}
+
+impl EntryRecord {
+    fn of(notice: &Notice, limits: InboxLimits) -> Self {
+        Self {
+            notice: notice.id.as_bytes().to_vec(),
+            send_time: notice.send_time.as_millis(),
+            expire_time: notice.expire_time.map(Timestamp::as_millis),
+            content: Some(encode_content(&notice.content)),
+            read: false,
+            expiry: limits.expires_at(notice).as_millis(),
+        }
+    }
+
+    fn id(&self) -> Result<LocalityId, Fault> {
+        let id: [u8; 16] = self.notice.as_slice().try_into().map_err(Fault::damaged)?;
+        Ok(id.into())
+    }
+
+    /// The entry at this position.
+    pub fn entry(self, position: u64, with_content: bool) -> Result<InboxEntry, Fault> {
+        let (id, read) = (self.id()?, self.read);
+        let content = self.content.map(|content| match with_content {
+            true => decode_content(&content).map_err(Fault::damaged),
+            false => Ok(Default::default()),
+        });
+        let notice = content.transpose()?.map(|content| Notice {
+            id,
+            send_time: Timestamp::from_millis(self.send_time),
+            expire_time: self.expire_time.map(Timestamp::from_millis),
+            content,
+        });
+        Ok(InboxEntry { position, read, notice })
+    }
+}
+
+/// The inboxes inside one write transaction.
+pub struct Inboxes<'t> {
+    rows: Table<'t, (&'static [u8; 16], u64), &'static [u8]>,
+    notices: Table<'t, (&'static [u8; 16], &'static [u8; 16]), u64>,
+    times: Table<'t, (i64, &'static [u8; 16], u64), ()>,
+}
+
+impl<'t> Inboxes<'t> {
+    pub fn open(transaction: &'t WriteTransaction) -> Result<Self, TableError> {
+        Ok(Self {
+            rows: transaction.open_table(INBOX)?,
+            notices: transaction.open_table(INBOX_NOTICES)?,
+            times: transaction.open_table(INBOX_TIMES)?,
+        })
+    }
+
+    /// Adds a notice to the inbox of a user, unless the inbox has or had it.
+    pub fn deliver(
+        &mut self,
+        user: LocalityId,
+        notice: &Notice,
+        limits: InboxLimits,
+    ) -> Result<(), Fault> {
+        let (owner, id) = (user.as_bytes(), notice.id.as_bytes());
+        if self.notices.get((owner, id))?.is_some() {
+            return Ok(());
+        }
+        let position = self.last(user)? + 1;
+        let record = EntryRecord::of(notice, limits);
+        self.rows.insert((owner, position), record.encode_to_vec().as_slice())?;
+        self.notices.insert((owner, id), position)?;
+        self.times.insert((record.expiry, owner, position), ())?;
+
+        while let Some(first) = self.first(user)?.filter(|first| first + limits.count <= position) {
+            self.remove(user, first)?;
+        }
+        Ok(())
+    }
+
+    /// The position of the latest notice, or 0.
+    fn last(&self, user: LocalityId) -> Result<u64, Fault> {
+        let last = self.rows.range(keys_of(&user))?.next_back().transpose()?;
+        Ok(last.map_or(0, |(key, _)| key.value().1))
+    }
+
+    fn first(&self, user: LocalityId) -> Result<Option<u64>, Fault> {
+        let first = self.rows.range(keys_of(&user))?.next().transpose()?;
+        Ok(first.map(|(key, _)| key.value().1))
+    }
+
+    fn remove(&mut self, user: LocalityId, position: u64) -> Result<(), Fault> {
+        let removed = self.rows.remove((user.as_bytes(), position))?;
+        let Some(row) = removed.map(|row| row.value().to_vec()) else { return Ok(()) };
+        // A damaged row must not prevent the removal of others.
+        let Ok(record) = EntryRecord::decode(&*row) else { return Ok(()) };
+        self.times.remove((record.expiry, user.as_bytes(), position))?;
+        if let Ok(id) = record.id() {
+            self.notices.remove((user.as_bytes(), id.as_bytes()))?;
+        }
+        Ok(())
+    }
+
+    /// Changes the inbox of a user.
+    pub fn change(&mut self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
+        match change {
+            InboxChange::Read(notices) => {
+                for notice in notices {
+                    self.edit(user, *notice, |record| record.read = true)?;
+                }
+                Ok(())
+            }
+            InboxChange::Delete(notice) => self.edit(user, *notice, |record| record.content = None),
+            InboxChange::ReadUpTo(time) => self.read_up_to(user, *time),
+        }
+    }
+
+    fn read_up_to(&mut self, user: LocalityId, time: Timestamp) -> Result<(), Fault> {
+        let mut read = Vec::new();
+        for row in self.rows.range(keys_of(&user))? {
+            let (key, record) = row?;
+            let record = EntryRecord::decode(record.value()).map_err(Fault::damaged)?;
+            if !record.read && record.send_time <= time.as_millis() {
+                read.push((key.value().1, EntryRecord { read: true, ..record }));
+            }
+        }
+        for (position, record) in read {
+            self.rows.insert((user.as_bytes(), position), record.encode_to_vec().as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Edits the entry of a notice, if the inbox has it.
+    fn edit(
+        &mut self,
+        user: LocalityId,
+        notice: LocalityId,
+        edit: impl FnOnce(&mut EntryRecord),
+    ) -> Result<(), Fault> {
+        let position = self.notices.get((user.as_bytes(), notice.as_bytes()))?;
+        let Some(position) = position.map(|position| position.value()) else { return Ok(()) };
+        let key = (user.as_bytes(), position);
+        let row = self.rows.get(key)?.map(|row| EntryRecord::decode(row.value()));
+        let Some(mut record) = row.transpose().map_err(Fault::damaged)? else { return Ok(()) };
+        edit(&mut record);
+        self.rows.insert(key, record.encode_to_vec().as_slice())?;
+        Ok(())
+    }
+
+    /// Removes the inbox of a user.
+    pub fn forget(&mut self, user: LocalityId) -> Result<(), Fault> {
+        while let Some(first) = self.first(user)? {
+            self.remove(user, first)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the notice that expires first if it has expired. Returns whether it had.
+    pub fn sweep(&mut self, now: Timestamp) -> Result<bool, Fault> {
+        let first = self.times.first()?.map(|(entry, _)| {
+            let (expiry, user, position) = entry.value();
+            (expiry, LocalityId::from(*user), position)
+        });
+        let expired = first.filter(|(expiry, ..)| *expiry <= now.as_millis());
+        let Some((expiry, user, position)) = expired else {
+            return Ok(false);
+        };
+        self.times.remove((expiry, user.as_bytes(), position))?;
+        self.remove(user, position)?;
+        Ok(true)
+    }
+}
+
+/// The keys of all rows of a user.
+pub fn keys_of(user: &LocalityId) -> std::ops::RangeInclusive<(&[u8; 16], u64)> {
+    (user.as_bytes(), 0)..=(user.as_bytes(), u64::MAX)
+}

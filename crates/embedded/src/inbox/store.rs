@@ -1,0 +1,162 @@
+//! The calls of an inbox store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+use prost::Message;
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::error::Fault;
+use crate::inbox::inboxes::{EntryRecord, Inboxes, keys_of};
+use crate::lookup::snapshot::{Snapshot, optional};
+use crate::requests::Requests;
+use crate::schema::tables::{INBOX, INBOX_NOTICES, USERS};
+use crate::schema::user::StoredUser;
+use crate::schema::versions::schema_version;
+use crate::store::Embedded;
+use crate::version::INBOXED;
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::stores::{self, Delivery, InboxChange, InboxPart};
+
+/// The most expired notices that are removed with each delivery.
+const MAX_SWEPT: usize = 4;
+
+#[async_trait]
+impl stores::Inboxes for Embedded {
+    async fn begin_notice(
+        &self,
+        request: &IdempotencyKey,
+        notice: LocalityId,
+        time: Timestamp,
+    ) -> Result<(LocalityId, bool), Error> {
+        let request = request.clone();
+        self.write_aside(move |transaction| {
+            let mut requests = Requests::open(transaction)?;
+            let is_expired = |sent: Timestamp| sent.plus(IdempotencyKey::LIFETIME) <= time;
+            Ok(match requests.subject(&request, is_expired)? {
+                Some(Ok(before)) => Ok((before, true)),
+                Some(Err(refused)) => Err(refused),
+                None => {
+                    requests.remember(&request, notice, time)?;
+                    Ok((notice, false))
+                }
+            })
+        })
+        .await?
+    }
+
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
+        self.write_aside(move |transaction| deliver(transaction, &delivery)).await?
+    }
+
+    async fn holders(
+        &self,
+        notice: LocalityId,
+        users: &[LocalityId],
+    ) -> Result<Vec<LocalityId>, Error> {
+        self.on_snapshot(|snapshot| {
+            let notices = optional(snapshot.transaction.open_table(INBOX_NOTICES))?;
+            let Some(notices) = notices else { return Ok(Err(Error::NoInboxes)) };
+            let mut holders = Vec::new();
+            for user in users {
+                if notices.get((user.as_bytes(), notice.as_bytes()))?.is_some() {
+                    holders.push(*user);
+                }
+            }
+            Ok(Ok(holders))
+        })?
+    }
+
+    async fn inboxes(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+    ) -> Result<Option<Vec<LocalityId>>, Error> {
+        self.on_snapshot(|snapshot| snapshot.inboxes(tenant, user))
+    }
+
+    async fn inbox(
+        &self,
+        user: LocalityId,
+        before: Option<u64>,
+        limit: usize,
+        with_content: bool,
+    ) -> Result<InboxPart, Error> {
+        self.on_snapshot(|snapshot| snapshot.inbox(user, before, limit, with_content))?
+    }
+
+    async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
+        self.write_aside(move |transaction| {
+            if schema_version(transaction)? < INBOXED {
+                return Ok(Err(Error::NoInboxes));
+            }
+            Inboxes::open(transaction)?.change(user, &change).map(Ok)
+        })
+        .await?
+    }
+}
+
+/// Delivers a notice to the users that exist. Returns for each whether it exists.
+fn deliver(
+    transaction: &WriteTransaction,
+    Delivery { notice, users, limits, clock_uncertain }: &Delivery,
+) -> Result<Result<Vec<bool>, Error>, Fault> {
+    if schema_version(transaction)? < INBOXED {
+        return Ok(Err(Error::NoInboxes));
+    }
+    let known = transaction.open_table(USERS)?;
+    let mut inboxes = Inboxes::open(transaction)?;
+    let mut delivered = Vec::with_capacity(users.len());
+    for user in users {
+        let exists = known.get(user.as_bytes())?.is_some();
+        if exists {
+            inboxes.deliver(*user, notice, *limits)?;
+        }
+        delivered.push(exists);
+    }
+    for _ in 0..MAX_SWEPT {
+        if *clock_uncertain || !inboxes.sweep(notice.send_time)? {
+            break;
+        }
+    }
+    Ok(Ok(delivered))
+}
+
+impl Snapshot {
+    /// See [`stores::Inboxes::inboxes`].
+    fn inboxes(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<Vec<LocalityId>>, Fault> {
+        let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
+        let stored = StoredUser::read(record.value())?;
+        if stored.tenant()? != tenant.as_str() {
+            return Ok(None);
+        }
+        Ok(Some([&[id], self.decode(&stored)?.merged()].concat()))
+    }
+
+    /// See [`stores::Inboxes::inbox`].
+    fn inbox(
+        &self,
+        user: LocalityId,
+        before: Option<u64>,
+        limit: usize,
+        with_content: bool,
+    ) -> Result<Result<InboxPart, Error>, Fault> {
+        let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
+            return Ok(Err(Error::NoInboxes));
+        };
+        let last = rows.range(keys_of(&user))?.next_back().transpose()?;
+        let last = last.map_or(0, |(key, _)| key.value().1);
+        let page = (user.as_bytes(), 0)..(user.as_bytes(), before.unwrap_or(u64::MAX));
+        let mut entries = Vec::new();
+        for row in rows.range(page)?.rev().take(limit) {
+            let (key, record) = row?;
+            let record = EntryRecord::decode(record.value()).map_err(Fault::damaged)?;
+            entries.push(record.entry(key.value().1, with_content)?);
+        }
+        Ok(Ok(InboxPart { last, entries }))
+    }
+}

@@ -1,0 +1,179 @@
+//! Lists on a snapshot: tenants, their keys and users, holds, and users whose expiry is due.
+
+use std::ops::Bound;
+
+use locality_uuid::LocalityId;
+
+use crate::error::Fault;
+use crate::lookup::snapshot::{Snapshot, item_result};
+use crate::schema::claim::decode_claim;
+use crate::schema::user::StoredUser;
+use polynym_directory::model::record::Hold;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::stores::ExpiredUser;
+use polynym_identifier::IdentityKey;
+
+/// A page of a scan.
+pub struct Scanned<T> {
+    /// The tenant's users in it.
+    pub users: Vec<T>,
+    /// The last user that was read, after which the next page starts. None at the end.
+    pub last: Option<LocalityId>,
+}
+
+impl Snapshot {
+    /// The tenants whose names start with `prefix` and come after `after`.
+    pub fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Fault> {
+        let mut found = Vec::new();
+        for entry in self.tenants.range(prefix.max(after)..)? {
+            let (name, tenant) = entry?;
+            if found.len() == limit || !name.value().starts_with(prefix) {
+                break;
+            }
+            if name.value() > after {
+                found.push(TenantRecord::decode(tenant.value()).map_err(Fault::damaged)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Keys of a tenant's claims.
+    pub fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Fault> {
+        let [first, end] = IdentityKey::range(tenant.as_str());
+        let mut keys = Vec::new();
+        for entry in self.identities.range(first.as_bytes()..end.as_bytes())?.take(limit) {
+            let text = String::from_utf8(entry?.0.value().to_vec()).map_err(Fault::damaged)?;
+            keys.extend(IdentityKey::from_stored(text));
+        }
+        Ok(keys)
+    }
+
+    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. Reads all claims
+    /// of the tenant.
+    pub fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Fault> {
+        let [first, end] = IdentityKey::range(tenant.as_str());
+        let start = match after {
+            Some(after) => Bound::Excluded(after.as_str().as_bytes()),
+            None => Bound::Included(first.as_bytes()),
+        };
+        let mut holds = Vec::new();
+        for entry in self.identities.range::<&[u8]>((start, Bound::Excluded(end.as_bytes())))? {
+            let (key, stored) = entry?;
+            let claim = decode_claim(stored.value())?;
+            if claim.owner.is_none() {
+                let text = String::from_utf8(key.value().to_vec()).map_err(Fault::damaged)?;
+                let key = IdentityKey::from_stored(text);
+                holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
+            }
+            if holds.len() >= limit {
+                break;
+            }
+        }
+        Ok(holds)
+    }
+
+    /// The next `count` users of `tenant` after `after`, each converted by `read`.
+    pub fn scan<T>(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        count: usize,
+        read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
+    ) -> Result<Scanned<T>, Fault> {
+        let Some(listed) = &self.tenant_users else {
+            return self.scan_all(tenant, after, count, read);
+        };
+        let (name, last) = (tenant.as_str(), [0xff; 16]);
+        let after = after.map(|id| *id.as_bytes());
+        let start = after
+            .as_ref()
+            .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
+        let mut scanned = Scanned { users: Vec::new(), last: None };
+
+        for (n, entry) in
+            listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate()
+        {
+            let entry = entry?.0;
+            let id = entry.value().1;
+            let record = self
+                .users
+                .get(id)?
+                .ok_or_else(|| Fault::damaged("a tenant lists a user who does not exist"))?;
+            scanned.users.push(read(self, &StoredUser::read(record.value())?)?);
+            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
+        }
+
+        Ok(scanned)
+    }
+
+    /// A scan in stores of older schemas, which do not list a tenant's users: reads `count` users of
+    /// all tenants.
+    fn scan_all<T>(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        count: usize,
+        read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
+    ) -> Result<Scanned<T>, Fault> {
+        let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
+        let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
+        let mut scanned = Scanned { users: Vec::new(), last: None };
+        for (n, entry) in self.users.range::<&[u8; 16]>(range)?.take(count).enumerate() {
+            let (id, record) = entry?;
+            let stored = StoredUser::read(record.value())?;
+            if stored.tenant()? == tenant.as_str() {
+                scanned.users.push(read(self, &stored)?);
+            }
+            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id.value()));
+        }
+        Ok(scanned)
+    }
+
+    /// Users whose expiry is due at `now`, in the order of their expiry and ids.
+    pub fn expired_users(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<ExpiredUser>, Fault> {
+        let mut found = Vec::new();
+        if after.is_some_and(|(time, _)| time > now) {
+            return Ok(found);
+        }
+        let after = after.map(|(time, id)| (time.as_millis(), *id.as_bytes()));
+        let start =
+            after.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
+        let end = (now.as_millis(), &[0xff; 16]);
+
+        for entry in
+            self.expiries.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit)
+        {
+            let entry = entry?.0;
+            let (millis, bytes) = entry.value();
+            let (time, id) = (Timestamp::from_millis(millis), LocalityId::from(*bytes));
+            found.push(ExpiredUser { time, id, tenant: item_result(self.tenant_of(id))? });
+        }
+
+        Ok(found)
+    }
+
+    fn tenant_of(&self, id: LocalityId) -> Result<Tenant, Fault> {
+        let user = self
+            .users
+            .get(id.as_bytes())?
+            .ok_or_else(|| Fault::damaged("an expiry of a user who does not exist"))?;
+        Tenant::parse(StoredUser::read(user.value())?.tenant()?).map_err(Fault::damaged)
+    }
+}

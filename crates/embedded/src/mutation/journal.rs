@@ -1,0 +1,44 @@
+//! The writes of a mutation that concern the journal.
+
+use locality_uuid::LocalityId;
+
+use crate::error::Fault;
+use crate::mutation::transaction::Tables;
+use crate::schema::user::JournalHead;
+use polynym_directory::model::event::Event;
+use polynym_directory::model::record::Record;
+use polynym_directory::mutation::Mutation;
+use polynym_directory::mutation::read_set::Write;
+
+impl Tables<'_> {
+    /// Adds the event of a user, if there is one, to the user's history.
+    pub fn add_event(
+        &mut self,
+        mutation: &Mutation,
+        id: LocalityId,
+        before: Option<&Record>,
+        event: Option<&Event>,
+    ) -> Result<JournalHead, Fault> {
+        let head = self.heads.get(&id).copied().unwrap_or_default();
+        match (&mut self.journal, event) {
+            (Some(journal), Some(event)) => journal.add(mutation, head, before, event),
+            _ => Ok(head),
+        }
+    }
+
+    /// Applies a write that concerns the journal alone.
+    pub fn write_journal(&mut self, mutation: &Mutation, write: &Write) -> Result<(), Fault> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        match write {
+            Write::EndOwnership(key, ownership) => journal.end(key, ownership),
+            Write::ForgetOwnership(key, user) => journal.forget(key, *user),
+            Write::ReplaceEvents(user, events) => {
+                journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
+            }
+            Write::AddTenantEvent(event, retention) => {
+                journal.add_tenant_event(event, *retention, mutation.clock_uncertain)
+            }
+            _ => Ok(()),
+        }
+    }
+}

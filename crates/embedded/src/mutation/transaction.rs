@@ -1,0 +1,405 @@
+//! The tables inside one write transaction, and the changes of a mutation to them. A mutation is
+//! decided before its first write, so that a rejected mutation leaves no trace in its group.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use locality_uuid::LocalityId;
+use redb::{ReadableTable, Table, WriteTransaction};
+
+use crate::error::Fault;
+use crate::history::journal::Journal;
+use crate::inbox::inboxes::Inboxes;
+use crate::lookup::snapshot::Caches;
+use crate::requests::Requests;
+use crate::schema::claim::{decode_claim, encode_claim, encode_claim_over};
+#[cfg(feature = "test-entity")]
+use crate::schema::tables::META;
+use crate::schema::tables::{EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TENANTS, USERS};
+use crate::schema::user::{JournalHead, StoredUser, encode_user, encode_user_over};
+use crate::schema::versions::schema_version;
+use crate::search::index::Attributes;
+use crate::version::{INBOXED, INDEXED, JOURNALED, LISTED};
+use polynym_directory::error::Error;
+use polynym_directory::model::claim::{Claim, ClaimWrite};
+use polynym_directory::model::policies::Policies;
+use polynym_directory::model::record::Record;
+use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
+use polynym_directory::mutation::{IdempotencyKey, Mutation};
+use polynym_directory::stores::InboxLimits;
+use polynym_identifier::IdentityKey;
+use polynym_store_common::attribute_names::KnownNames;
+use polynym_store_common::owner_hints::OwnerHints;
+
+/// The tables inside one write transaction.
+pub struct Tables<'t> {
+    hints: &'t Arc<OwnerHints>,
+    users: Table<'t, &'static [u8; 16], &'static [u8]>,
+    pub(super) identities: Table<'t, &'static [u8], &'static [u8]>,
+    pub(super) requests: Requests<'t>,
+    tenants: Table<'t, &'static str, &'static [u8]>,
+    /// None in stores of older schemas.
+    tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
+    /// None in stores of older schemas, which have attributes in the user.
+    attributes: Option<Attributes<'t>>,
+    /// None in stores of older schemas.
+    pub(super) journal: Option<Journal<'t>>,
+    /// None in stores of older schemas.
+    pub(super) inboxes: Option<Inboxes<'t>>,
+    /// The histories of the users that the current mutation has read.
+    pub(super) heads: HashMap<LocalityId, JournalHead>,
+    expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
+    pub(super) hold_times: Table<'t, (i64, &'static [u8]), ()>,
+    #[cfg(feature = "test-entity")]
+    counters: Table<'t, &'static str, u64>,
+}
+
+impl<'t> Tables<'t> {
+    pub fn open(transaction: &'t WriteTransaction, caches: &'t Caches) -> Result<Self, Fault> {
+        let schema = schema_version(transaction)?;
+        Ok(Self {
+            hints: &caches.hints,
+            users: transaction.open_table(USERS)?,
+            identities: transaction.open_table(IDENTITIES)?,
+            requests: Requests::open(transaction)?,
+            tenants: transaction.open_table(TENANTS)?,
+            tenant_users: match schema {
+                ..LISTED => None,
+                _ => Some(transaction.open_table(TENANT_USERS)?),
+            },
+            attributes: match schema {
+                ..INDEXED => None,
+                _ => Some(Attributes::open(transaction, &caches.names)?),
+            },
+            journal: match schema {
+                ..JOURNALED => None,
+                _ => Some(Journal::open(transaction)?),
+            },
+            inboxes: match schema {
+                ..INBOXED => None,
+                _ => Some(Inboxes::open(transaction)?),
+            },
+            heads: HashMap::new(),
+            expiries: transaction.open_table(EXPIRES_AT)?,
+            hold_times: transaction.open_table(HOLD_TIMES)?,
+            #[cfg(feature = "test-entity")]
+            counters: transaction.open_table(META)?,
+        })
+    }
+
+    /// Applies a mutation. The outer error is the store's and ends the transaction; the inner one is
+    /// the caller's.
+    pub fn mutate(&mut self, mutation: &Mutation) -> Result<Result<Outcome, Error>, Fault> {
+        let repeated = match self.repeated_subject(mutation)? {
+            Some(Ok(subject)) => Some(subject),
+            Some(Err(rejection)) => return Ok(Err(rejection)),
+            None => None,
+        };
+        self.heads.clear();
+        let mut read_set = ReadSet::default();
+        let mut needs = if repeated.is_some() { ReadRequest::default() } else { mutation.needs() };
+        let write_set = loop {
+            self.read(mutation, needs, &mut read_set)?;
+            let rules = || match repeated {
+                Some(subject) => mutation.decide_again(subject, &read_set),
+                None => mutation.decide(&read_set),
+            };
+            match decide(rules) {
+                Ok(Decision::Ready(write_set)) => break write_set,
+                Ok(Decision::NeedsReads(more)) => needs = more,
+                Err(rejection) => return Ok(Err(rejection)),
+            }
+        };
+        let names = match self.names_of(mutation, &write_set)? {
+            Ok(names) => names,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
+        self.write(mutation, &read_set, &write_set, names.as_deref())?;
+        let is_done = repeated.is_none() && !write_set.is_partial();
+        if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
+            let subject = IdempotencyKey::stored_subject(write_set.subject);
+            self.requests.remember(request, subject, mutation.time)?;
+        }
+
+        Ok(Ok(write_set.into_outcome()))
+    }
+
+    /// The subject of this request, if it took effect before.
+    fn repeated_subject(
+        &self,
+        mutation: &Mutation,
+    ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
+        let Some(request) = &mutation.request else { return Ok(None) };
+        let stored = self.requests.subject(request, |time| mutation.forgets(time))?;
+        Ok(stored.map(|stored| stored.map(IdempotencyKey::subject)))
+    }
+
+    /// The names of the attributes of the users to be stored, including new ones, which it adds. None
+    /// in stores of older schemas.
+    fn names_of(
+        &mut self,
+        mutation: &Mutation,
+        write_set: &WriteSet,
+    ) -> Result<Result<Option<Arc<KnownNames>>, Error>, Fault> {
+        let Some(attributes) = &mut self.attributes else { return Ok(Ok(None)) };
+        let users = write_set.writes.iter().filter_map(|write| match write {
+            Write::PutUser(record) => Some(&**record),
+            _ => None,
+        });
+        let names =
+            attributes.names.with_names_of(&mutation.tenant, mutation.tenant_since, users)?;
+        Ok(names.map(Some))
+    }
+
+    /// Reads what the decision needs into the read set.
+    fn read(
+        &mut self,
+        mutation: &Mutation,
+        needs: ReadRequest,
+        read_set: &mut ReadSet,
+    ) -> Result<(), Fault> {
+        for id in needs.users {
+            read_set.add_user(id, self.read_user(id)?);
+        }
+
+        for key in needs.claims {
+            let claim = self
+                .identities
+                .get(key.as_str().as_bytes())?
+                .map(|claim| decode_claim(claim.value()));
+            read_set.add_claim(key, claim.transpose()?);
+        }
+
+        for id in needs.histories {
+            let head = self.heads.get(&id).copied().unwrap_or_default();
+            let journal = self.journal.as_ref();
+            let events = journal.map(|journal| journal.history(head)).transpose()?;
+            read_set.add_history(id, events.unwrap_or_default());
+        }
+
+        if needs.tenant {
+            let tenant = self
+                .tenants
+                .get(mutation.tenant.as_str())?
+                .map(|tenant| TenantRecord::decode(tenant.value()));
+            read_set.set_tenant(tenant.transpose().map_err(Fault::damaged)?);
+        }
+
+        if needs.members {
+            read_set.set_members(self.has_members(mutation.tenant.as_str())?);
+        }
+        Ok(())
+    }
+
+    fn read_user(&mut self, id: LocalityId) -> Result<Option<Record>, Fault> {
+        let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
+        let stored = StoredUser::read(bytes.value())?;
+        self.heads.insert(id, stored.head());
+        let names = match &mut self.attributes {
+            Some(attributes) if stored.has_attributes() => attributes.names_for(&stored)?,
+            _ => Arc::default(),
+        };
+        stored.decode(&names).map(Some)
+    }
+
+    /// Whether a tenant has users. Stores of older schemas do not list them: it reads all users.
+    fn has_members(&self, name: &str) -> Result<bool, Fault> {
+        if let Some(tenant_users) = &self.tenant_users {
+            let mut members = tenant_users.range((name, &[0; 16])..=(name, &[0xff; 16]))?;
+            return Ok(members.next().transpose()?.is_some());
+        }
+
+        for entry in self.users.iter()? {
+            if StoredUser::read(entry?.1.value())?.tenant()? == name {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn write(
+        &mut self,
+        mutation: &Mutation,
+        read_set: &ReadSet,
+        write_set: &WriteSet,
+        names: Option<&KnownNames>,
+    ) -> Result<(), Fault> {
+        let tenant = mutation.tenant.as_str();
+        for write in &write_set.writes {
+            match write {
+                Write::PutUser(record) => {
+                    let before = read_set.user(record.id());
+                    let event = write_set.event(record.id());
+                    let head = self.add_event(mutation, record.id(), before, event)?;
+                    self.write_user(record, names, head)?;
+                    self.index_user(record, before, &mutation.policies)?;
+                }
+                Write::RemoveUser(id) => self.remove_user(mutation, *id, read_set)?,
+                Write::Claim(key, write) => {
+                    self.hints.learn_write(key, write);
+                    self.write_claim(key, write)?;
+                }
+                Write::EndOwnership(..)
+                | Write::ForgetOwnership(..)
+                | Write::ReplaceEvents(..)
+                | Write::AddTenantEvent(..) => self.write_journal(mutation, write)?,
+                Write::Notify(user, notice) => {
+                    if let Some(inboxes) = &mut self.inboxes {
+                        inboxes.deliver(*user, notice, InboxLimits::of(&mutation.policies))?;
+                    }
+                }
+                Write::PutTenant(record) => {
+                    self.tenants.insert(tenant, record.encode().as_slice())?;
+                }
+                Write::RemoveTenant => {
+                    self.tenants.remove(tenant)?;
+                    if let Some(attributes) = &mut self.attributes {
+                        attributes.names.remove(tenant)?;
+                    }
+                }
+                #[cfg(feature = "test-entity")]
+                Write::Count(name) => {
+                    let count = self.counters.get(name.as_str())?.map_or(0, |count| count.value());
+                    self.counters.insert(name.as_str(), count + 1)?;
+                }
+            }
+        }
+
+        Ok(())
+    }
+
+    /// Updates the indexes of a user: its tenant's users, its attributes and its expiry.
+    fn index_user(
+        &mut self,
+        record: &Record,
+        before: Option<&Record>,
+        policies: &Policies,
+    ) -> Result<(), Fault> {
+        self.list_user(record, before)?;
+        if let Some(attributes) = &mut self.attributes {
+            attributes.index(before, Some(record), policies)?;
+        }
+        self.schedule(record.id(), before.and_then(Record::expires_at), record.expires_at())
+    }
+
+    fn remove_user(
+        &mut self,
+        mutation: &Mutation,
+        id: LocalityId,
+        read_set: &ReadSet,
+    ) -> Result<(), Fault> {
+        self.users.remove(id.as_bytes())?;
+        if let Some(tenant_users) = &mut self.tenant_users {
+            tenant_users.remove((mutation.tenant.as_str(), id.as_bytes()))?;
+        }
+        let before = read_set.user(id);
+        if let Some(attributes) = &mut self.attributes {
+            attributes.index(before, None, &mutation.policies)?;
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.forget_user(id, self.heads.get(&id).copied().unwrap_or_default())?;
+        }
+        if let Some(inboxes) = &mut self.inboxes {
+            inboxes.forget(id)?;
+        }
+        self.schedule(id, before.and_then(Record::expires_at), None)
+    }
+
+    fn write_claim(&mut self, key: &IdentityKey, write: &ClaimWrite) -> Result<(), Fault> {
+        let key = key.as_str().as_bytes();
+        match write {
+            ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => self.put_claim(key, claim)?,
+            ClaimWrite::Delete => drop(self.identities.remove(key)?),
+        }
+        Ok(())
+    }
+
+    /// Replaces the user, keeping unknown fields.
+    fn write_user(
+        &mut self,
+        record: &Record,
+        names: Option<&KnownNames>,
+        head: JournalHead,
+    ) -> Result<(), Fault> {
+        let bytes = encode_user(record, names, head);
+        let before = self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
+        let extended =
+            before.and_then(|before| encode_user_over(record, names, head, before.value()));
+        if let Some(bytes) = extended {
+            self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a new user to those of its tenant.
+    fn list_user(&mut self, record: &Record, before: Option<&Record>) -> Result<(), Fault> {
+        match &mut self.tenant_users {
+            Some(tenant_users) if before.is_none() => {
+                tenant_users.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Replaces the claim, keeping unknown fields.
+    fn put_claim(&mut self, key: &[u8], claim: &Claim) -> Result<(), Fault> {
+        let before = self.identities.insert(key, encode_claim(claim).as_slice())?;
+        let extended = before.and_then(|before| encode_claim_over(claim, before.value()));
+        if let Some(bytes) = extended {
+            self.identities.insert(key, bytes.as_slice())?;
+        }
+        if let Some(until) = claim.hold {
+            self.hold_times.insert((until.as_millis(), key), ())?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the time at which a user's state expires.
+    fn schedule(
+        &mut self,
+        id: LocalityId,
+        before: Option<Timestamp>,
+        after: Option<Timestamp>,
+    ) -> Result<(), Fault> {
+        if before == after {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.expiries.remove((before.as_millis(), id.as_bytes()))?;
+        }
+        if let Some(after) = after {
+            self.expiries.insert((after.as_millis(), id.as_bytes()), ())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the number of the next event. Returns the names of attributes that may be cached once
+    /// the transaction is committed.
+    pub fn finish(mut self) -> Result<HashMap<String, Arc<KnownNames>>, Fault> {
+        self.journal.as_mut().map_or(Ok(()), Journal::finish)?;
+        Ok(self.attributes.map(|attributes| attributes.names.into_own()).unwrap_or_default())
+    }
+}
+
+/// Applies the rules. Nothing is written yet if they panic, so that only this mutation fails.
+fn decide(rules: impl FnOnce() -> Result<Decision, Error>) -> Result<Decision, Error> {
+    catch_unwind(AssertUnwindSafe(rules))
+        .unwrap_or_else(|_| Err(Error::Internal("the rules panicked".into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_panic_fail_their_own_mutation() {
+        assert!(matches!(decide(|| panic!("as asked")), Err(Error::Internal(_))));
+        assert!(matches!(decide(|| Err(Error::NotOwned)), Err(Error::NotOwned)));
+    }
+}

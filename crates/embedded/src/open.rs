@@ -1,0 +1,91 @@
+//! Opening the store: its snapshot, its clock, and the thread of its writer.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use tokio::sync::{Semaphore, watch};
+
+use crate::error::{DegradedState, Fault, OpenError, chain};
+use crate::file::opener::Opener;
+use crate::job::QUEUE_BYTES;
+use crate::last_seen::{self, LastSeen};
+use crate::lookup::snapshot::{Caches, Published, Snapshot};
+use crate::mutation::writer::{Shared, Writer};
+use crate::options::Options;
+use crate::schema::versions::versions;
+use crate::store::Embedded;
+use crate::version::VERSION;
+use polynym_directory::stores::StoredRules;
+use polynym_identifier::RULES_VERSION;
+use polynym_store_common::version_gauges::set_versions;
+
+impl Embedded {
+    /// Opens the store in `folder`, or creates it if `options` permit. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`OpenError`]. The content of the folder is then unchanged.
+    pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
+        Self::open_supporting(folder, options, RULES_VERSION)
+    }
+
+    /// Opens the store as a program that supports rules of normalisation up to `latest_rules`.
+    /// Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`OpenError`]. The content of the folder is then unchanged.
+    pub fn open_supporting(
+        folder: &Path,
+        options: Options,
+        latest_rules: u32,
+    ) -> Result<Self, OpenError> {
+        let mut opener = Opener::new(folder, options.cache_bytes).supporting(latest_rules);
+        let open = if options.create { opener.open_or_create() } else { opener.open_existing() }?;
+        let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
+        let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
+        set_versions(VERSION as f64, rules.version);
+        let damaged = |fault: Fault| opener.damaged(chain(&fault));
+        let caches = Caches::new(options.hint_bytes);
+        let hints = caches.hints.clone();
+        let snapshot = Snapshot::new(&open.database, &caches).map_err(damaged)?;
+        let published = Arc::new(Published::from_pointee(snapshot));
+        let stored_time = last_seen::read(&open.database).map_err(damaged)?;
+        let last_seen = Arc::new(LastSeen::new(stored_time, Instant::now()));
+        let degraded = Arc::new(DegradedState::empty());
+        let (committed, commits) = watch::channel(());
+        let shared = Shared {
+            published: published.clone(),
+            degraded: degraded.clone(),
+            last_seen: last_seen.clone(),
+            caches,
+            committed,
+        };
+        let writer = Writer::new(opener, open, shared, options.group_limit);
+        let (jobs, receiver) = mpsc::channel();
+        let (is_alive, alive) = watch::channel(());
+        let run = move || {
+            // Dropped in reverse order: nobody can send to a writer that is known to have ended.
+            let (_is_alive, receiver) = (is_alive, receiver);
+            writer.run(&receiver);
+        };
+        let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
+        let thread = thread.spawn(run).map_err(|error| OpenError::io(folder, error))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            published,
+            degraded,
+            last_seen,
+            jobs: Some(jobs),
+            queue: Arc::new(Semaphore::new(QUEUE_BYTES)),
+            writer: Some(thread),
+            commits,
+            alive,
+            rules,
+            hints,
+            batch_permits: Semaphore::new(
+                std::thread::available_parallelism().map_or(1, usize::from),
+            ),
+        })
+    }
+}

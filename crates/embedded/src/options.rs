@@ -1,0 +1,22 @@
+//! The settings of the embedded store.
+
+use polynym_store_common::owner_hints::HINT_BYTES;
+
+/// The settings of an `Embedded` store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Memory for pages of the database, in bytes. It is allocated on demand.
+    pub cache_bytes: usize,
+    /// Memory for owner hints, in bytes. It is allocated on demand.
+    pub hint_bytes: usize,
+    /// The most mutations that share one sync.
+    pub group_limit: usize,
+    /// Whether to create a store in a folder that is empty or does not exist.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_bytes: 1 << 30, hint_bytes: HINT_BYTES, group_limit: 1_024, create: true }
+    }
+}

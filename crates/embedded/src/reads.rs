@@ -1,0 +1,82 @@
+//! Reads on the published snapshot. After an error that concerns the whole file, the writer opens the
+//! file again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::error::{DegradedReason, Fault, chain};
+use crate::job::Job;
+use crate::lookup::snapshot::{Snapshot, YIELD_EVERY, item_result};
+use crate::store::Embedded;
+use polynym_directory::error::Error;
+use polynym_directory::stores::{ANSWER_BYTES, ItemResult};
+
+impl Embedded {
+    /// Looks up each of `wanted`, until the results exceed the size of an answer.
+    pub(super) async fn read<K, T>(
+        &self,
+        wanted: &[K],
+        look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
+        size: impl Fn(&T) -> usize,
+    ) -> Result<Vec<ItemResult<T>>, Error> {
+        let is_large = wanted.len() > YIELD_EVERY;
+        let _permit = if is_large { self.batch_permits.acquire().await.ok() } else { None };
+        let snapshot = self.published.load();
+        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
+        let (mut found, mut bytes) = (Vec::with_capacity(wanted.len()), 0);
+        for chunk in wanted.chunks(YIELD_EVERY) {
+            if !found.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for key in chunk {
+                let item = self.guarded(snapshot, || item_result(look_up(snapshot, key)))?;
+                bytes += item.as_ref().ok().and_then(Option::as_ref).map_or(0, &size);
+                found.push(item);
+                if bytes > ANSWER_BYTES {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads from the published snapshot.
+    pub(super) fn on_snapshot<T>(
+        &self,
+        read: impl FnOnce(&Snapshot) -> Result<T, Fault>,
+    ) -> Result<T, Error> {
+        let snapshot = self.published.load();
+        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
+        self.guarded(snapshot, || read(snapshot))
+    }
+
+    /// Runs a read, and withdraws the snapshot if an error concerns the whole file.
+    fn guarded<T>(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        read: impl FnOnce() -> Result<T, Fault>,
+    ) -> Result<T, Error> {
+        // The database panics on an invalid page that it trusts.
+        let outcome = catch_unwind(AssertUnwindSafe(read)).unwrap_or(Err(Fault::Panicked));
+        if let Err(fault) = &outcome
+            && let Some(reason) = fault.degraded_by_read()
+        {
+            self.withdraw(snapshot, reason, fault);
+        }
+        Ok(outcome?)
+    }
+
+    /// Withdraws a snapshot, and has the writer recover. Of several failed reads only the first does
+    /// so.
+    fn withdraw(&self, snapshot: &Arc<Snapshot>, reason: DegradedReason, fault: &Fault) {
+        let published = self.published.compare_and_swap(snapshot, None);
+        if published.as_ref().is_some_and(|published| Arc::ptr_eq(published, snapshot)) {
+            let _ = self.send(Job::Unreadable(reason, chain(fault)));
+        }
+    }
+
+    /// The error of a read while no snapshot is published.
+    pub(super) fn closed(&self) -> Fault {
+        self.degraded.load().as_deref().map_or(Fault::Closed, |reason| Fault::Degraded(*reason))
+    }
+}

@@ -1,0 +1,51 @@
+//! The versions that a store's file has.
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
+
+use crate::error::Fault;
+use crate::schema::tables::{META, META_MOVING, META_RULES, META_SCHEMA};
+use crate::version::{OLDEST, VERSION};
+use polynym_directory::stores::StoredRules;
+use polynym_identifier::Rules;
+
+/// The versions of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    pub schema: u64,
+    pub rules: StoredRules,
+}
+
+impl Versions {
+    pub fn are_supported(self, rules: u32) -> bool {
+        (OLDEST..=VERSION).contains(&self.schema) && self.latest_rules() <= rules
+    }
+
+    /// The latest rules by which identities were normalised.
+    pub fn latest_rules(self) -> u32 {
+        self.rules.next.unwrap_or(self.rules.version)
+    }
+}
+
+/// The versions of the store in a database. None if the database is not a store.
+pub fn versions(database: &Database) -> Result<Option<Versions>, redb::Error> {
+    match database.begin_read()?.open_table(META) {
+        Ok(meta) => {
+            let version = |name| -> Result<Option<u32>, redb::Error> {
+                Ok(meta.get(name)?.map(|rules| rules.value().try_into().unwrap_or(u32::MAX)))
+            };
+            let rules = StoredRules {
+                version: version(META_RULES)?.unwrap_or(Rules::UNNAMED),
+                next: version(META_MOVING)?,
+            };
+            Ok(meta.get(META_SCHEMA)?.map(|schema| Versions { schema: schema.value(), rules }))
+        }
+        Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The schema version of the store.
+pub fn schema_version(transaction: &WriteTransaction) -> Result<u64, Fault> {
+    let schema = transaction.open_table(META)?.get(META_SCHEMA)?.map(|schema| schema.value());
+    schema.ok_or_else(|| Fault::damaged("a store without a version"))
+}

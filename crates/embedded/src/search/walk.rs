@@ -1,0 +1,241 @@
+//! Searches on a snapshot: walks along a range of the index of attributes or of the claims.
+
+use std::ops::Bound;
+
+use locality_uuid::LocalityId;
+
+use crate::error::Fault;
+use crate::lookup::snapshot::{Snapshot, YIELD_EVERY};
+use crate::schema::claim::resolves_to;
+use crate::schema::index_key;
+use crate::schema::user::StoredUser;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::model::user::User;
+use polynym_directory::search::{Field, Lead, Position, Range, Scalar, SearchedUser};
+use polynym_directory::stores::View;
+use polynym_identifier::{Identifier, IdentityKey, Kind};
+use polynym_store_common::searched::fixed_attribute_id;
+
+/// Greater than or equal to all ids, and greater than all values of a field.
+const LAST_ID: [u8; 16] = [0xff; 16];
+const LAST_VALUE: u8 = 0xff;
+
+/// The range of keys that a search reads.
+pub struct Walk {
+    source: Source,
+    start: Bound<Vec<u8>>,
+    end: Bound<Vec<u8>>,
+}
+
+enum Source {
+    Index,
+    Claims,
+}
+
+/// The key of an entry, and its user.
+type Entry = (Vec<u8>, Option<LocalityId>);
+
+/// A step of a walk.
+#[derive(Default)]
+pub struct Step {
+    /// The matching users.
+    pub users: Vec<SearchedUser>,
+    /// The entries that were read: fewer than [`YIELD_EVERY`] only at the end.
+    pub entries: usize,
+}
+
+impl Snapshot {
+    /// The walk of a search. None if nobody can match, and for searches that need no walk: all users
+    /// are scanned, and identifiers looked up.
+    pub fn walk(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+    ) -> Result<Option<Walk>, Fault> {
+        Ok(match lead {
+            Lead::All | Lead::Identity(_) => None,
+            Lead::Equals { field, value } => {
+                let Some(mut prefix) = self.prefix(tenant, field)? else { return Ok(None) };
+                index_key::write_scalar(value.into(), &mut prefix);
+                let start = after.map(|after| after_user(&prefix, after.id));
+                Some(Walk {
+                    source: Source::Index,
+                    start: start.unwrap_or_else(|| Bound::Included(prefix.clone())),
+                    end: Bound::Included(concat(&prefix, &LAST_ID)),
+                })
+            }
+            Lead::Range { field, range } => {
+                let Some(prefix) = self.prefix(tenant, field)? else { return Ok(None) };
+                Some(range_walk(&prefix, range, after)).filter(Walk::has_entries)
+            }
+            Lead::IdentityPrefix { kind, prefix } => {
+                Some(claims_walk(tenant, *kind, prefix, after))
+            }
+        })
+    }
+
+    /// The start of a field's keys. None if no user of the tenant has it.
+    fn prefix(&self, tenant: &Tenant, field: &Field) -> Result<Option<Vec<u8>>, Fault> {
+        let id = match fixed_attribute_id(field) {
+            Ok(id) => Some(id),
+            Err(name) => self.attribute_id(tenant.as_str(), name)?,
+        };
+        Ok(id.map(|id| index_key::prefix(tenant.as_str(), id)))
+    }
+
+    /// Reads [`YIELD_EVERY`] entries of a walk. A user with several entries is found at its least one
+    /// only.
+    pub fn step(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        walk: &mut Walk,
+        view: View,
+    ) -> Result<Step, Fault> {
+        let mut step = Step::default();
+        for (key, owner) in self.entries(walk, YIELD_EVERY)? {
+            step.entries += 1;
+            walk.start = Bound::Excluded(key.clone());
+            let user = owner.map(|owner| self.full_user(owner)).transpose()?.flatten();
+            let Some(user) = user else { continue };
+            let least = lead.position(&user).map(|least| walk.key_end(tenant, lead, &least));
+            if least.is_some_and(|least| key.ends_with(&least)) {
+                step.users.push(SearchedUser::of(user, view));
+            }
+        }
+        Ok(step)
+    }
+
+    /// The number of entries of a walk, at most `limit`.
+    pub fn count(&self, walk: &Walk, limit: usize) -> Result<usize, Fault> {
+        Ok(self.entries(walk, limit)?.len())
+    }
+
+    /// The next entries of a walk: their keys and users.
+    fn entries(&self, walk: &Walk, count: usize) -> Result<Vec<Entry>, Fault> {
+        let range = (slice(&walk.start), slice(&walk.end));
+        let mut entries = Vec::new();
+        if !walk.has_entries() {
+            return Ok(entries);
+        }
+        match (&walk.source, &self.attributes) {
+            (Source::Index, None) => {}
+            (Source::Index, Some(index)) => {
+                for entry in index.range::<&[u8]>(range)?.take(count) {
+                    let key = entry?.0.value().to_vec();
+                    let user = index_key::user(&key);
+                    entries.push((key, user));
+                }
+            }
+            (Source::Claims, _) => {
+                for entry in self.identities.range::<&[u8]>(range)?.take(count) {
+                    let (key, claim) = entry?;
+                    entries.push((key.value().to_vec(), resolves_to(claim.value())?));
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The owners of identifiers, in the order of their ids.
+    pub fn owners(&self, tenant: &Tenant, of: &[Identifier]) -> Result<Vec<User>, Fault> {
+        let mut owners = Vec::new();
+        for identifier in of {
+            let key = IdentityKey::new(tenant.as_str(), identifier);
+            let claim = self.identities.get(key.as_str().as_bytes())?;
+            owners.extend(claim.map(|claim| resolves_to(claim.value())).transpose()?.flatten());
+        }
+        owners.sort_unstable();
+        owners.dedup();
+        let users = owners.into_iter().map(|owner| self.full_user(owner));
+        users.filter_map(Result::transpose).collect()
+    }
+
+    /// A user with its attributes.
+    fn full_user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
+        let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
+        Ok(Some(self.decode(&StoredUser::read(bytes.value())?)?.user))
+    }
+}
+
+impl Walk {
+    /// The end of the key of a user at this position.
+    fn key_end(&self, tenant: &Tenant, lead: &Lead, position: &Position) -> Vec<u8> {
+        let mut end = Vec::new();
+        match (&self.source, lead, &position.value) {
+            (Source::Claims, Lead::IdentityPrefix { kind, .. }, Some(Scalar::String(value))) => {
+                return claim_key(tenant, *kind, value);
+            }
+            (_, _, Some(value)) => index_key::write_scalar(value.into(), &mut end),
+            (_, _, None) => {}
+        }
+        end.extend(position.id.as_bytes());
+        end
+    }
+
+    /// Whether the range may have entries.
+    fn has_entries(&self) -> bool {
+        let key = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
+            Bound::Unbounded => None,
+        };
+        match (key(&self.start), key(&self.end)) {
+            (Some(start), Some(end)) => start <= end,
+            _ => true,
+        }
+    }
+}
+
+fn range_walk(prefix: &[u8], range: &Range, after: Option<&Position>) -> Walk {
+    let key = |value: &Scalar| {
+        let mut key = prefix.to_vec();
+        index_key::write_scalar(value.into(), &mut key);
+        key
+    };
+    let lower = match &range.lower {
+        Bound::Included(value) => Bound::Included(key(value)),
+        Bound::Excluded(value) => Bound::Excluded(concat(&key(value), &LAST_ID)),
+        Bound::Unbounded => Bound::Included(prefix.to_vec()),
+    };
+    let position = after.and_then(|after| Some((after.value.as_ref()?, after.id)));
+    Walk {
+        source: Source::Index,
+        start: position.map_or(lower, |(value, id)| after_user(&key(value), id)),
+        end: match &range.upper {
+            Bound::Included(value) => Bound::Included(concat(&key(value), &LAST_ID)),
+            Bound::Excluded(value) => Bound::Excluded(key(value)),
+            Bound::Unbounded => Bound::Excluded(concat(prefix, &[LAST_VALUE])),
+        },
+    }
+}
+
+fn claims_walk(tenant: &Tenant, kind: Kind, prefix: &str, after: Option<&Position>) -> Walk {
+    let start = claim_key(tenant, kind, prefix);
+    let after = after.and_then(|after| match &after.value {
+        Some(Scalar::String(value)) => Some(Bound::Excluded(claim_key(tenant, kind, value))),
+        _ => None,
+    });
+    Walk {
+        source: Source::Claims,
+        end: Bound::Excluded(concat(&start, &[LAST_VALUE])),
+        start: after.unwrap_or(Bound::Included(start)),
+    }
+}
+
+fn claim_key(tenant: &Tenant, kind: Kind, canonical: &str) -> Vec<u8> {
+    let identifier = Identifier::from_canonical(kind, canonical.to_owned());
+    IdentityKey::new(tenant.as_str(), &identifier).as_str().as_bytes().to_vec()
+}
+
+fn slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+fn after_user(key: &[u8], id: LocalityId) -> Bound<Vec<u8>> {
+    Bound::Excluded(concat(key, id.as_bytes()))
+}
+
+fn concat(key: &[u8], end: &[u8]) -> Vec<u8> {
+    [key, end].concat()
+}

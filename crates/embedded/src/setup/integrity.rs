@@ -1,0 +1,278 @@
+//! The store as `store verify` checks and repairs it: a folder that no server has open.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::future::ready;
+use futures_util::stream::{self, BoxStream};
+use locality_uuid::LocalityId;
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+
+use crate::error::{Fault, OpenError};
+use crate::file::opener::{Open, Opener};
+use crate::lookup::snapshot::{Caches, Snapshot, item_result};
+use crate::schema::claim::{decode_claim, encode_claim};
+use crate::schema::tables::{ATTRIBUTES, HOLD_TIMES, IDENTITIES, USERS};
+use crate::schema::user::{StoredUser, decode_without_attributes};
+use crate::setup::index_check::IndexCheck;
+use polynym_directory::error::Error;
+use polynym_directory::model::claim::{Claim, ClaimWrite};
+use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_identifier::{IdentityKey, RULES_VERSION};
+use polynym_store_common::integrity::{
+    Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence, UserClaims,
+    UserRow, plan_repair,
+};
+
+/// Memory for the database's pages, in bytes.
+pub const CACHE_BYTES: usize = 256 << 20;
+
+/// A store in a folder that no server has open, to be verified.
+pub struct IntegritySession {
+    open: Open,
+    caches: Caches,
+}
+
+impl IntegritySession {
+    /// Opens the store in `folder`, which must exist, and checks the integrity of its file. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        Self::open_supporting(folder, RULES_VERSION)
+    }
+
+    /// Opens the store as a program that supports rules of normalisation up to `rules`. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_supporting(folder: &Path, rules: u32) -> Result<Self, OpenError> {
+        let mut opener = Opener::new(folder, CACHE_BYTES).supporting(rules);
+        let mut open = opener.open_existing()?;
+        // The database panics on an invalid page that it trusts.
+        let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));
+        match checked {
+            Ok(Ok(_)) => Ok(Self { open, caches: Caches::new(0) }),
+            Ok(Err(error)) => Err(opener.damaged(error)),
+            Err(_) => Err(opener.damaged("its structure is invalid")),
+        }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&ReadTransaction) -> Result<T, Fault>) -> Result<T, Error> {
+        let transaction = self.open.database.begin_read().map_err(Fault::from)?;
+        Ok(read(&transaction)?)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, Fault> {
+        Snapshot::new(&self.open.database, &self.caches)
+    }
+
+    /// Adds missing entries of the index, and deletes stray ones.
+    fn write_index(&self, faults: &[IndexFault]) -> Result<(), Fault> {
+        let Some(mut check) = IndexCheck::new(self.snapshot()?)? else { return Ok(()) };
+        let mut transaction = self.open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        {
+            let mut index = transaction.open_table(ATTRIBUTES)?;
+            for fault in faults {
+                match fault {
+                    IndexFault::Stray(_, entry) => drop(index.remove(entry.as_slice())?),
+                    IndexFault::Missing(user) => {
+                        for entry in check.missing(*user)? {
+                            index.insert(entry.as_slice(), ())?;
+                        }
+                    }
+                }
+            }
+        }
+        self.open.commit(transaction)
+    }
+
+    /// Repairs candidates in one transaction.
+    fn write(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Fault> {
+        let mut transaction = self.open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        let mut repaired = Vec::with_capacity(candidates.len());
+        {
+            let users = transaction.open_table(USERS)?;
+            let mut claims = transaction.open_table(IDENTITIES)?;
+            let mut hold_times = transaction.open_table(HOLD_TIMES)?;
+            for candidate in candidates {
+                let state = read_state(&users, &claims, candidate)?;
+                let write = plan_repair(candidate, &state, Timestamp::now());
+                repaired.push(write.is_some());
+                let key = candidate.key.as_str().as_bytes();
+                match write {
+                    None => {}
+                    Some(ClaimWrite::Delete) => drop(claims.remove(key)?),
+                    Some(ClaimWrite::Insert(claim) | ClaimWrite::Update(claim)) => {
+                        claims.insert(key, encode_claim(&claim).as_slice())?;
+                        if let Some(until) = claim.hold {
+                            hold_times.insert((until.as_millis(), key), ())?;
+                        }
+                    }
+                }
+            }
+        }
+        self.open.commit(transaction)?;
+
+        Ok(repaired)
+    }
+}
+
+#[async_trait]
+impl CheckableStore for IntegritySession {
+    async fn counts(&self) -> Result<(u64, u64), Error> {
+        self.read(|transaction| {
+            Ok((transaction.open_table(USERS)?.len()?, transaction.open_table(IDENTITIES)?.len()?))
+        })
+    }
+
+    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
+        let rows = self.snapshot().and_then(|snapshot| {
+            let rows = snapshot.users.range::<&[u8; 16]>(..)?;
+            Ok(rows.map(move |row| {
+                let (id, record) = row.map_err(Fault::from)?;
+                Ok(user_row(&snapshot, LocalityId::from(*id.value()), record.value())?)
+            }))
+        });
+        rows_or_failure(rows.map_err(Error::from))
+    }
+
+    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
+        let rows =
+            self.read(|transaction| Ok(transaction.open_table(IDENTITIES)?.range::<&[u8]>(..)?));
+        rows_or_failure(rows.map(|rows| {
+            rows.map(|row| {
+                let (key, claim) = row.map_err(Fault::from)?;
+                let text = String::from_utf8_lossy(key.value()).into_owned();
+                let key = IdentityKey::from_stored(text.clone())
+                    .filter(|own| own.as_str().as_bytes() == key.value());
+                Ok(match (key, decode_claim(claim.value())) {
+                    (Some(key), Ok(claim)) => ClaimRow::Claim(key, claim),
+                    _ => ClaimRow::Unreadable(text),
+                })
+            })
+        }))
+    }
+
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error> {
+        self.read(|transaction| {
+            let claims = transaction.open_table(IDENTITIES)?;
+            keys.iter().map(|key| claim_presence(&claims, key)).collect()
+        })
+    }
+
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error> {
+        self.read(|transaction| {
+            let users = transaction.open_table(USERS)?;
+            ids.iter().map(|id| user_presence(&users, Some(*id))).collect()
+        })
+    }
+
+    async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error> {
+        self.read(|transaction| {
+            read_state(
+                &transaction.open_table(USERS)?,
+                &transaction.open_table(IDENTITIES)?,
+                candidate,
+            )
+        })
+    }
+
+    async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
+        Ok(self.write(candidates)?)
+    }
+
+    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
+        let check = self.snapshot().and_then(IndexCheck::new).map_err(Error::from);
+        let faults = |check: Option<IndexCheck>| check.into_iter().flatten();
+        rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+    }
+
+    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
+        Ok(self.snapshot()?.past(user)?)
+    }
+
+    async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        let snapshot = self.snapshot()?;
+        Ok(keys.iter().map(|key| snapshot.ended(key)).collect::<Result<_, _>>()?)
+    }
+
+    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
+        let rows = self.snapshot().and_then(Snapshot::all_ended).map_err(Error::from);
+        rows_or_failure(rows.map(|rows| rows.map(|row| Ok(row?))))
+    }
+
+    async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error> {
+        Ok(self.write_index(faults)?)
+    }
+}
+
+fn rows_or_failure<T: Send + 'static>(
+    rows: Result<impl Iterator<Item = Result<T, Error>> + Send + 'static, Error>,
+) -> BoxStream<'static, Result<T, Error>> {
+    match rows {
+        Ok(rows) => stream::iter(rows).boxed(),
+        Err(error) => stream::once(ready(Err(error))).boxed(),
+    }
+}
+
+fn read_state(
+    users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    candidate: &Candidate,
+) -> Result<CandidateState, Fault> {
+    let claim = claim_presence(claims, &candidate.key)?;
+    let owner = match &claim {
+        Presence::Present(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
+        Presence::Absent | Presence::Unreadable => None,
+    };
+    Ok(CandidateState {
+        claim,
+        user: user_presence(users, candidate.user)?,
+        owner: user_presence(users, owner)?,
+    })
+}
+
+fn claim_presence(
+    claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: &IdentityKey,
+) -> Result<Presence<Claim>, Fault> {
+    let claim = claims.get(key.as_str().as_bytes())?;
+    Ok(claim.map_or(Presence::Absent, |claim| {
+        decode_claim(claim.value()).map_or(Presence::Unreadable, Presence::Present)
+    }))
+}
+
+fn user_presence(
+    users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    id: Option<LocalityId>,
+) -> Result<Presence<UserClaims>, Fault> {
+    let Some(id) = id else { return Ok(Presence::Absent) };
+    let record = users.get(id.as_bytes())?;
+    Ok(record.map_or(Presence::Absent, |record| {
+        user_claims(id, record.value()).map_or(Presence::Unreadable, Presence::Present)
+    }))
+}
+
+fn user_row(snapshot: &Snapshot, id: LocalityId, record: &[u8]) -> Result<UserRow, Fault> {
+    let Ok(claims) = user_claims(id, record) else {
+        return Ok(UserRow::Unreadable(id.to_string()));
+    };
+    let is_named = item_result(snapshot.names_for(&StoredUser::read(record)?))?.is_ok();
+    Ok(if is_named { UserRow::UserClaims(claims) } else { UserRow::Unnamed(claims) })
+}
+
+/// The claims that a user's record lists. Fails if the record has another id.
+fn user_claims(id: LocalityId, record: &[u8]) -> Result<UserClaims, Fault> {
+    let record = decode_without_attributes(record)?;
+    if record.id() == id {
+        Ok(UserClaims::of(&record))
+    } else {
+        Err(Fault::damaged("a user stored under another id"))
+    }
+}

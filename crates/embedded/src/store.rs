@@ -1,0 +1,302 @@
+//! The store, and its calls as a [`Backend`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use crate::error::{DegradedState, Fault};
+use crate::job::Job;
+use crate::last_seen::LastSeen;
+use crate::lookup::export::SnapshotExport;
+use crate::lookup::snapshot::{Published, Snapshot, YIELD_EVERY};
+use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
+use polynym_directory::error::Error;
+use polynym_directory::model::claim::Claim;
+use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::model::record::{Hold, Record};
+use polynym_directory::model::shortening::{Shortened, Shortening};
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::model::tenant_event::TenantEvent;
+use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::mutation::Mutation;
+use polynym_directory::mutation::read_set::Outcome;
+use polynym_directory::search::{Lead, Position, SearchedUser};
+use polynym_directory::stores::{
+    Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
+    Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
+};
+use polynym_identifier::IdentityKey;
+use polynym_store_common::owner_hints::OwnerHints;
+
+/// The time after which the writer counts as stuck: far longer than a sound disk needs for a group.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A store in a folder of this machine. Dropping it finishes the pending mutations and closes the
+/// folder.
+pub struct Embedded {
+    pub(super) folder: PathBuf,
+    pub(super) published: Arc<Published>,
+    pub(super) degraded: Arc<DegradedState>,
+    pub(super) last_seen: Arc<LastSeen>,
+    pub(super) jobs: Option<Sender<Job>>,
+    /// The free bytes of the queue of mutations.
+    pub(super) queue: Arc<Semaphore>,
+    pub(super) writer: Option<JoinHandle<()>>,
+    /// Notified of each commit.
+    pub(super) commits: watch::Receiver<()>,
+    /// Closed once the writer has ended.
+    pub(super) alive: watch::Receiver<()>,
+    /// The rules do not change while the store is open.
+    pub(super) rules: StoredRules,
+    pub(super) hints: Arc<OwnerHints>,
+    /// Permits of large batches: too many at once would delay single look-ups.
+    pub(super) batch_permits: Semaphore,
+}
+
+impl Embedded {
+    /// The capabilities of the store.
+    pub fn backend(self: &Arc<Self>) -> Backend {
+        Backend { file: Some(self.clone()), ..Backend::new(self.clone(), self.clone()) }
+    }
+
+    /// The owner hints.
+    pub fn hints(&self) -> Arc<OwnerHints> {
+        self.hints.clone()
+    }
+
+    /// Returns once the writer has ended, which before the store is closed is a bug. The store rejects
+    /// mutations from then on.
+    pub async fn writer_ended(&self) {
+        let mut alive = self.alive.clone();
+        while alive.changed().await.is_ok() {}
+    }
+
+    pub(super) fn send(&self, job: Job) -> Result<(), Fault> {
+        self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or(Fault::Closed)
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+#[async_trait]
+impl LookUps for Embedded {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        _: Consistency,
+        view: View,
+        _: Duration,
+    ) -> Result<Resolved, Error> {
+        let size = |found: &Found| found.user.as_bytes().len();
+        let found = self.read(keys, |snapshot, key| snapshot.resolve(key, view), size).await?;
+        let reads = found.len() + found.iter().flatten().flatten().count();
+        Ok(Resolved { found, reads: reads as u32 })
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        let size = |user: &EncodedUser| user.as_bytes().len();
+        self.read(ids, |snapshot, id| snapshot.get(tenant, *id, view), size).await
+    }
+}
+
+#[async_trait]
+impl Reads for Embedded {
+    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.rules)
+    }
+
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.get(tenant, ids, view).await
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        let claims = self.read(keys, |snapshot, key| snapshot.claim(key), |_| 0).await?;
+        claims.into_iter().map(|claim| Ok(claim?)).collect()
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        let (answer, checked) = oneshot::channel();
+        self.send(Job::Check(answer))?;
+        match tokio::time::timeout(CHECK_TIMEOUT, checked).await {
+            Ok(Ok(checked)) => Ok(checked?),
+            Ok(Err(_)) => Err(Fault::Closed.into()),
+            Err(_) => Err(Fault::Stuck.into()),
+        }
+    }
+}
+
+#[async_trait]
+impl Mutations for Embedded {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.queue(mutation).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.queue_all(mutations).await
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        let (time, is_to_be_kept) = self.last_seen.look(wall, Instant::now());
+        if is_to_be_kept {
+            // A failed write is in the log already.
+            let _ = self.send(Job::KeepTime);
+        }
+        Some(time)
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.on_snapshot(|snapshot| snapshot.counter(name))
+    }
+}
+
+#[async_trait]
+impl Tenants for Embedded {
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        self.on_snapshot(|snapshot| snapshot.tenant(name))
+    }
+
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        self.on_snapshot(|snapshot| snapshot.tenants(prefix, after, limit))
+    }
+
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        self.on_snapshot(|snapshot| snapshot.keys(tenant, limit))
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        self.on_snapshot(|snapshot| snapshot.ownerless_holds(tenant, after, limit))
+    }
+
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let names = self.on_snapshot(|snapshot| snapshot.all_names(tenant.as_str()))?;
+        Ok(names.page(after, limit))
+    }
+}
+
+#[async_trait]
+impl Search for Embedded {
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        self.find(tenant, lead, after, limit, view).await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.count_entries(tenant, lead, limit)
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let (mut users, mut after) = (Vec::new(), after);
+        loop {
+            let scanned = self.on_snapshot(|snapshot| {
+                snapshot.scan(tenant, after, YIELD_EVERY, Snapshot::decode)
+            })?;
+            users.extend(scanned.users);
+            after = scanned.last;
+            if after.is_none() || users.len() >= limit {
+                users.truncate(limit);
+                return Ok(users);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
+        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
+        Ok(Some(Box::new(SnapshotExport(snapshot))))
+    }
+}
+
+#[async_trait]
+impl Histories for Embedded {
+    async fn history(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Error> {
+        self.on_snapshot(|snapshot| snapshot.history(tenant, user, place, limit))
+    }
+
+    async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Error> {
+        self.on_snapshot(|snapshot| snapshot.tenant_history(tenant, before, limit))
+    }
+
+    async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        self.on_snapshot(|snapshot| keys.iter().map(|key| snapshot.ended(key)).collect())
+    }
+
+    async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        place: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error> {
+        self.shorten(tenant, by, place).await
+    }
+
+    async fn expired_users(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<ExpiredUser>, Error> {
+        self.on_snapshot(|snapshot| snapshot.expired_users(now, after, limit))
+    }
+}

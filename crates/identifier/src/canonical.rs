@@ -1,0 +1,175 @@
+//! Identifiers in canonical form.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::kind::Kind;
+use super::lookalike::Guard;
+use super::raw::{MAX_INPUT_BYTES, RawIdentifier};
+use super::rejection::{BrokenRule, Rejection, Rule};
+use super::trace::{Change, Trace};
+use super::{email, handle, phone, social, url};
+
+/// An identifier in its canonical form.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identifier {
+    kind: Kind,
+    canonical: String,
+}
+
+impl Identifier {
+    /// Parses typed text into its canonical form.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    ///
+    /// ```
+    /// use crate::{Identifier, RawIdentifier};
+    ///
+    /// let joe = Identifier::parse(RawIdentifier::Email("Joe.Smith@Exämple.COM"))?;
+    /// assert_eq!(joe.canonical(), "joe.smith@xn--exmple-cua.com");
+    /// # Ok::<(), crate::Rejection>(())
+    /// ```
+    pub fn parse(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
+        let quick = match raw {
+            RawIdentifier::Email(typed) => email::quick(typed),
+            RawIdentifier::Handle(typed) => handle::quick(typed),
+            _ => None,
+        };
+        match quick {
+            Some(canonical) => Ok(Identifier::from_canonical(raw.kind(), canonical)),
+            None => Identifier::of(raw, canonical_form(raw, &mut ())),
+        }
+    }
+
+    /// Parses by the first version of the rules, for older stores.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    pub fn parse_first(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
+        Identifier::of(raw, first_form(raw, &mut ()))
+    }
+
+    /// Wraps a stored canonical form without checks. For typed text use [`Identifier::parse`].
+    pub const fn from_canonical(kind: Kind, canonical: String) -> Self {
+        Identifier { kind, canonical }
+    }
+
+    /// Parses like [`Identifier::parse`], and reports the changes of each rule.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    ///
+    /// ```
+    /// use crate::{Identifier, RawIdentifier};
+    ///
+    /// let run = Identifier::normalize(RawIdentifier::Url("http://X.y/%7ejoe/"))?;
+    /// let rules: Vec<_> = run.changes.iter().map(|change| change.rule).collect();
+    /// assert_eq!(rules, ["whatwg", "https", "escapes", "trailing-slashes"]);
+    /// # Ok::<(), crate::Rejection>(())
+    /// ```
+    pub fn normalize(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
+        let mut changes = Vec::new();
+        let identifier = Identifier::of(raw, canonical_form(raw, &mut changes))?;
+        Ok(Normalization { guard: identifier.guard(), identifier, changes })
+    }
+
+    /// The same by the first version of the rules.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    pub fn normalize_first(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
+        let mut changes = Vec::new();
+        let identifier = Identifier::of(raw, first_form(raw, &mut changes))?;
+        Ok(Normalization { guard: identifier.guard(), identifier, changes })
+    }
+
+    fn of(
+        raw: RawIdentifier<'_>,
+        canonical: Result<String, BrokenRule>,
+    ) -> Result<Self, Rejection> {
+        let kind = raw.kind();
+        canonical.map(|canonical| Identifier { kind, canonical }).map_err(|broken| broken.of(kind))
+    }
+
+    /// The kind.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The canonical form, without the kind.
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
+    /// Wraps a stored provider and subject without checks.
+    pub fn of_account(provider: &str, subject: &str) -> Self {
+        Identifier::from_canonical(Kind::Social, format!("{}/{subject}", social::encode(provider)))
+    }
+
+    /// Provider and subject of a social identifier.
+    pub fn social_parts(&self) -> Option<(Cow<'_, str>, &str)> {
+        let (provider, subject) = self.encoded_social_parts()?;
+        Some((social::decode(provider), subject))
+    }
+
+    /// The same, with an issuer's URL percent-encoded.
+    pub fn encoded_social_parts(&self) -> Option<(&str, &str)> {
+        match self.kind {
+            Kind::Social => self.canonical.split_once('/'),
+            _ => None,
+        }
+    }
+
+    /// The guard against look-alikes that this identifier reserves; none for ASCII handles and
+    /// other kinds.
+    pub fn guard(&self) -> Option<Guard> {
+        match self.kind {
+            Kind::Handle => Guard::of_handle(&self.canonical),
+            _ => None,
+        }
+    }
+}
+
+/// Shows only the kind: values are personal data.
+impl fmt::Debug for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identifier({}, …)", self.kind)
+    }
+}
+
+/// An identifier and the changes that led to it.
+#[derive(Clone, Debug)]
+pub struct Normalization {
+    /// The identifier in its canonical form.
+    pub identifier: Identifier,
+    /// Its guard against look-alikes.
+    pub guard: Option<Guard>,
+    /// The changes, in the order of the rules. A rule without a change is absent.
+    pub changes: Vec<Change>,
+}
+
+fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    check_length(raw)?;
+    match raw {
+        RawIdentifier::Email(typed) => email::canonical(typed, trace),
+        RawIdentifier::Handle(typed) => handle::canonical(typed, trace),
+        RawIdentifier::Phone { number, region } => phone::canonical(number, region, trace),
+        RawIdentifier::Social { provider, subject } => social::canonical(provider, subject, trace),
+        RawIdentifier::Url(typed) => url::canonical(typed, trace),
+    }
+}
+
+fn first_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    check_length(raw)?;
+    match raw {
+        RawIdentifier::Email(typed) => email::first(typed, trace),
+        RawIdentifier::Social { provider, subject } => social::first(provider, subject, trace),
+        RawIdentifier::Url(typed) => url::first(typed, trace),
+        RawIdentifier::Handle(_) | RawIdentifier::Phone { .. } => canonical_form(raw, trace),
+    }
+}
+
+fn check_length(raw: RawIdentifier<'_>) -> Result<(), BrokenRule> {
+    if raw.len() > MAX_INPUT_BYTES { Err(Rule::TooLong.into()) } else { Ok(()) }
+}

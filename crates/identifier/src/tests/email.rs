@@ -1,0 +1,150 @@
+//! Tests of email addresses.
+
+use super::{broken, check_any, form};
+use crate::rejection::Rule;
+use crate::{Identifier, RawIdentifier};
+
+fn email(typed: &str) -> String {
+    form(RawIdentifier::Email(typed))
+}
+
+fn fault(typed: &str) -> (Rule, Option<usize>) {
+    broken(RawIdentifier::Email(typed))
+}
+
+#[test]
+fn canonical_forms_are_as_expected() {
+    let cases = [
+        ("Joe.Smith@Exämple.COM", "joe.smith@xn--exmple-cua.com"),
+        ("joe@example.com", "joe@example.com"),
+        ("JOE+Tag@Example.Com", "joe+tag@example.com"),
+        ("j.o.e@gmail.com", "j.o.e@gmail.com"),
+        ("root@localhost", "root@localhost"),
+        ("joe@1.2.3d", "joe@1.2.3d"),
+        ("joe@42.example", "joe@42.example"),
+        ("joe@x.0xg", "joe@x.0xg"),
+        ("!#$%&'*+-/=?^_`{|}~@x.y", "!#$%&'*+-/=?^_`{|}~@x.y"),
+        ("joe@XN--EXMPLE-CUA.com", "joe@xn--exmple-cua.com"),
+        ("joe@faß.de", "joe@xn--fa-hia.de"),
+        ("joe@例え。テスト", "joe@xn--r8jz45g.xn--zckzah"),
+        ("ΑΣ@x.y", "ας@x.y"),
+        ("Jose\u{301}@x.y", "jos\u{e9}@x.y"),
+        ("\u{212a}elvin@x.y", "kelvin@x.y"),
+        ("用户@example.com", "用户@example.com"),
+        ("🤖@x.y", "🤖@x.y"),
+    ];
+    for (typed, canonical) in cases {
+        assert_eq!(email(typed), canonical);
+        check_any(RawIdentifier::Email(typed));
+    }
+}
+
+#[test]
+fn rejections_have_a_rule_and_a_position() {
+    let cases = [
+        ("", Rule::EmailAtMissing, None),
+        ("joe", Rule::EmailAtMissing, None),
+        ("joe@a@b", Rule::EmailAtRepeated, Some(5)),
+        ("\"joe smith\"@x.y", Rule::EmailQuoted, Some(0)),
+        ("\"a@b\"@x.y", Rule::EmailQuoted, Some(0)),
+        ("joe(work)@x.y", Rule::EmailComment, Some(3)),
+        ("joe@(work)x.y", Rule::EmailComment, Some(4)),
+        ("joe@[127.0.0.1]", Rule::EmailLiteral, Some(4)),
+        ("jé@[IPv6:::1]", Rule::EmailLiteral, Some(3)),
+        ("joe@127.0.0.1", Rule::EmailLiteral, Some(4)),
+        ("é@0x7f.1", Rule::EmailLiteral, Some(2)),
+        ("joe@0X7F", Rule::EmailLiteral, Some(4)),
+        ("joe@x.0x", Rule::EmailLiteral, Some(4)),
+        ("joe@example.42", Rule::EmailLiteral, Some(4)),
+        ("joe@example。４２", Rule::EmailLiteral, Some(4)),
+        ("@x.y", Rule::EmailLocalLength, Some(0)),
+        (".joe@x.y", Rule::EmailDot, Some(0)),
+        ("joe.@x.y", Rule::EmailDot, Some(3)),
+        ("j..e@x.y", Rule::EmailDot, Some(2)),
+        ("jo e@x.y", Rule::EmailCharacter, Some(2)),
+        ("<joe@x.y>", Rule::EmailCharacter, Some(0)),
+        ("é\u{3000}@x.y", Rule::EmailCharacter, Some(1)),
+        ("\u{85}@x.y", Rule::EmailCharacter, Some(0)),
+        ("a\u{37e}b@x.y", Rule::EmailCharacter, None),
+        ("\u{feff}joe@x.y", Rule::EmailInvisible, Some(0)),
+        ("jo\u{202e}e@x.y", Rule::EmailInvisible, Some(2)),
+        ("jo\u{200d}e@x.y", Rule::EmailInvisible, Some(2)),
+        ("joe\u{e0041}@x.y", Rule::EmailInvisible, Some(3)),
+        ("\u{3164}@x.y", Rule::EmailInvisible, Some(0)),
+        ("joe\u{e000}@x.y", Rule::EmailUnassigned, Some(3)),
+        ("joe\u{ffff}@x.y", Rule::EmailUnassigned, Some(3)),
+        ("\u{301}@x.y", Rule::EmailMark, Some(0)),
+        ("\u{301}joe@x.y", Rule::EmailMark, Some(0)),
+        ("joe@", Rule::EmailDomain, Some(4)),
+        ("joe@x..y", Rule::EmailDomain, Some(4)),
+        ("joe@x.y.", Rule::EmailDomain, Some(4)),
+        ("joe@-x.y", Rule::EmailDomain, Some(4)),
+        ("joe@x_y.z", Rule::EmailDomain, Some(4)),
+        ("joe@ab--cd.com", Rule::EmailDomain, Some(4)),
+        ("joe@xn--a.com", Rule::EmailDomain, Some(4)),
+        (" joe@x.y", Rule::EmailCharacter, Some(0)),
+        ("joe@x.y ", Rule::EmailDomain, Some(4)),
+    ];
+    for (typed, rule, position) in cases {
+        assert_eq!(fault(typed), (rule, position), "{typed}");
+    }
+}
+
+#[test]
+fn lengths_are_of_the_canonical_form() {
+    let local = "a".repeat(64);
+    assert_eq!(email(&format!("{local}@x.y")), format!("{local}@x.y"));
+    assert_eq!(fault(&format!("{local}a@x.y")), (Rule::EmailLocalLength, None));
+    // 33 letters that take two bytes each.
+    let two_bytes = "é".repeat(33);
+    assert_eq!(fault(&format!("{two_bytes}@x.y")), (Rule::EmailLocalLength, None));
+    let label = "b".repeat(63);
+    let domain = format!("{label}.{label}.{}", "c".repeat(61));
+    let longest = format!("{local}@{domain}");
+    assert_eq!(longest.len(), 254);
+    assert_eq!(email(&longest), longest);
+    assert_eq!(fault(&format!("{longest}c")), (Rule::EmailLength, None));
+    assert_eq!(fault(&format!("joe@{label}b.com")), (Rule::EmailDomain, Some(4)));
+    assert_eq!(fault(&"@".repeat(4097)), (Rule::TooLong, None));
+}
+
+/// Domains that the cases reject for code points that were assigned after their version.
+const ASSIGNED_SINCE: [&str; 3] =
+    ["xn--5cb172r175fug38a.xn--mlj", "xn--9-i0j5967eg3qz.ss", "xn--t92s.xn--znb.xn--5-y88f"];
+
+/// Unicode's own cases for UTS 46 (IdnaTestV2), as the domain of an address.
+#[test]
+fn domains_pass_idna_test_v2() {
+    let cases = include_str!("data/idna_test_v2.tsv");
+    let mut seen = (0, 0);
+    for line in cases.lines().filter(|line| !line.starts_with('#')) {
+        let (source, expected) = line.split_once('\t').unwrap();
+        let source = unescape(source);
+        let typed = format!("a@{source}");
+        if expected.is_empty() {
+            seen.0 += 1;
+            if let Ok(accepted) = Identifier::parse(RawIdentifier::Email(&typed)) {
+                let domain = &accepted.canonical()[2..];
+                assert!(ASSIGNED_SINCE.contains(&domain), "{source}");
+            }
+        } else if expected.len() <= 252 {
+            seen.1 += 1;
+            assert_eq!(email(&typed), format!("a@{expected}"), "{source}");
+        }
+        check_any(RawIdentifier::Email(&typed));
+    }
+    assert!(seen.0 > 5000 && seen.1 > 500, "{seen:?}");
+}
+
+/// The `\uXXXX` of IdnaTestV2.
+fn unescape(text: &str) -> String {
+    let mut pieces = text.split("\\u");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at(4);
+        let code = u32::from_str_radix(digits, 16).unwrap();
+        plain.push(char::from_u32(code).unwrap());
+        plain.push_str(rest);
+    }
+    plain
+}

@@ -1,0 +1,168 @@
+//! Tests of phone numbers.
+
+use phonenumber::Metadata;
+use phonenumber::metadata::{DATABASE, Descriptor};
+
+use super::{broken, check_any, form};
+use crate::rejection::Rule;
+use crate::{Identifier, RawIdentifier};
+
+fn raw<'a>(number: &'a str, region: &'a str) -> RawIdentifier<'a> {
+    RawIdentifier::Phone { number, region }
+}
+
+fn phone(number: &str, region: &str) -> String {
+    form(raw(number, region))
+}
+
+#[test]
+fn canonical_forms_are_as_expected() {
+    let cases = [
+        ("(415) 555-2300", "US", "+14155552300"),
+        ("+1 415 555 2300", "", "+14155552300"),
+        ("+1 415 555 2300", "DE", "+14155552300"),
+        ("415.555.2300", "us", "+14155552300"),
+        ("1-415-555-2300", "US", "+14155552300"),
+        ("＋１ ４１５ ５５５ ２３００", "", "+14155552300"),
+        ("+١٤١٥٥٥٥٢٣٠٠", "", "+14155552300"),
+        ("\u{202a}+1 415 555 2300\u{202c}", "", "+14155552300"),
+        ("011 44 20 7946 0958", "US", "+442079460958"),
+        ("+44 (0)20 7946 0958", "", "+442079460958"),
+        ("(+44) 20 7946 0958", "", "+442079460958"),
+        ("020 7946 0958", "GB", "+442079460958"),
+        ("44 20 7946 0958", "GB", "+442079460958"),
+        ("02 3661 8300", "IT", "+390236618300"),
+        ("+39 02 3661 8300", "", "+390236618300"),
+        ("8 (800) 123-45-67", "RU", "+78001234567"),
+        ("+78001234567", "", "+78001234567"),
+        ("011 15-2345-6789", "AR", "+5491123456789"),
+        ("0 21 2121-1234", "BR", "+552121211234"),
+        ("030/23456789", "DE", "+493023456789"),
+        ("011 49 1512 3456789", "US", "+4915123456789"),
+        ("03-331 6005", "NZ", "+6433316005"),
+        ("00 64 3 331 6005", "NZ", "+6433316005"),
+        ("+800 1234 5678", "", "+80012345678"),
+        ("+979 123 456 789", "", "+979123456789"),
+    ];
+    for (number, region, canonical) in cases {
+        assert_eq!(phone(number, region), canonical, "{number} in {region}");
+        check_any(raw(number, region));
+    }
+}
+
+#[test]
+fn rejections_have_a_rule_and_a_position() {
+    let cases = [
+        ("", "", Rule::PhoneRegionMissing, None),
+        ("(415) 555-2300", "", Rule::PhoneRegionMissing, None),
+        ("(415) 555-2300", "ZZ", Rule::PhoneRegion, None),
+        ("(415) 555-2300", "USA", Rule::PhoneRegion, None),
+        ("(415) 555-2300", "001", Rule::PhoneRegion, None),
+        ("+", "", Rule::PhoneNumber, None),
+        ("", "US", Rule::PhoneNumber, None),
+        ("+1 800 FLOWERS", "", Rule::PhoneLetter, Some(7)),
+        ("tel:+14155552300", "", Rule::PhoneLetter, Some(0)),
+        ("+1 415 555 2300 x12", "", Rule::PhoneExtension, Some(16)),
+        ("+1 415 555 2300 ext. 12", "", Rule::PhoneExtension, Some(16)),
+        ("+1 415 555 2300#12", "", Rule::PhoneExtension, Some(15)),
+        ("+1 415 555 2300;ext=12", "", Rule::PhoneExtension, Some(15)),
+        ("+1 415 555 2300,,12", "", Rule::PhoneExtension, Some(15)),
+        ("*31#4155552300", "US", Rule::PhoneCharacter, Some(0)),
+        ("+1 415 555_2300", "", Rule::PhoneCharacter, Some(10)),
+        ("1+4155552300", "US", Rule::PhonePlus, Some(1)),
+        ("++14155552300", "", Rule::PhonePlus, Some(1)),
+        ("+1 415 555 230", "", Rule::PhoneNumber, None),
+        ("+1 415 555 23000", "", Rule::PhoneNumber, None),
+        ("+1 115 555 2300", "", Rule::PhoneNumber, None),
+        ("+39 023661830000", "", Rule::PhoneNumber, None),
+        ("+972 33142764978", "", Rule::PhoneNumber, None),
+        ("+44 791234567", "", Rule::PhoneNumber, None),
+        ("+999 123456789", "", Rule::PhoneNumber, None),
+        ("911", "US", Rule::PhoneNumber, None),
+    ];
+    for (number, region, rule, position) in cases {
+        assert_eq!(broken(raw(number, region)), (rule, position), "{number} in {region}");
+    }
+    assert_eq!(broken(raw(&"1".repeat(4000), "US")), (Rule::PhoneNumber, None));
+}
+
+/// libphonenumber's example numbers of every type in every region, in each way to dial them.
+#[test]
+fn examples_of_libphonenumber() {
+    let mut seen = 0;
+    for metadata in DATABASE.iter() {
+        for national in examples(metadata) {
+            check_example(metadata, national);
+            seen += 1;
+        }
+    }
+    assert!(seen > 800, "{seen}");
+}
+
+fn check_example(metadata: &Metadata, national: &str) {
+    let e164 = format!("+{}{national}", metadata.country_code());
+    assert_eq!(phone(&e164, ""), e164);
+    check_any(raw(&e164, ""));
+    if metadata.id() == "001" {
+        return;
+    }
+    assert_eq!(phone(national, metadata.id()), e164);
+    let abroad = if metadata.country_code() == 1 { "GB" } else { "US" };
+    let prefix = if abroad == "US" { "011" } else { "00" };
+    assert_eq!(phone(&format!("{prefix}{}", &e164[1..]), abroad), e164);
+    // Colombia's mobile numbers are dialled without the prefix: 03 selects a carrier.
+    let Some(prefix) = metadata.national_prefix() else {
+        return;
+    };
+    if !(metadata.id() == "CO" && national.starts_with('3')) {
+        assert_eq!(phone(&format!("{prefix}{national}"), metadata.id()), e164);
+    }
+}
+
+fn examples(metadata: &Metadata) -> Vec<&str> {
+    let of = metadata.descriptors();
+    let types = [
+        of.fixed_line(),
+        of.mobile(),
+        of.toll_free(),
+        of.premium_rate(),
+        of.shared_cost(),
+        of.personal_number(),
+        of.voip(),
+        of.pager(),
+        of.uan(),
+        of.voicemail(),
+    ];
+    types.into_iter().flatten().filter_map(Descriptor::example).collect()
+}
+
+/// Every region has a plan or is rejected; every pattern compiles.
+#[test]
+fn every_region_has_a_plan_or_is_rejected() {
+    let mut regions = 0;
+    for first in 'A'..='Z' {
+        for second in 'A'..='Z' {
+            let region = format!("{first}{second}");
+            let rule = broken(raw("20", &region)).0;
+            regions += usize::from(rule == Rule::PhoneNumber);
+        }
+    }
+    let named = DATABASE.iter().filter(|m| m.id() != "001").count();
+    assert_eq!(regions, named);
+}
+
+/// A number with an extra digit is a different number or invalid: patterns must match to the end.
+#[test]
+fn a_pattern_must_match_to_the_end() {
+    let mut refused = 0;
+    for metadata in DATABASE.iter() {
+        for national in examples(metadata) {
+            let longer = format!("+{}{national}0", metadata.country_code());
+            match Identifier::parse(raw(&longer, "")) {
+                Ok(other) => assert!(other.canonical().ends_with(&longer[longer.len() - 6..])),
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 700, "{refused}");
+}

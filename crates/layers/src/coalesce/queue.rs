@@ -1,0 +1,412 @@
+//! The look-ups that wait for a call of the store below, and the calls in flight.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep};
+
+use super::batch::{Answered, Batch, Group, LookUp, call};
+use super::options::Options;
+use super::stalled_retry::{StalledRetry, UsualLatency};
+use polynym_directory::error::Error;
+use polynym_directory::stores::LookUps;
+
+/// The most stalled calls of one group that others need not wait for. Each of them uses resources of
+/// the store below.
+const MAX_STALLED_CALLS: usize = 8;
+/// Flush at 16 waiting look-ups, even if more are in flight.
+const FLUSH_THRESHOLD: usize = 16;
+/// The most times that the look-ups of a failed call are halved to find the one that fails. If all
+/// fail, halving does not help.
+const MAX_HALVINGS: usize = 16;
+const GIVEN_UP: &str = "a look-up was given up";
+
+pub struct Queue<G: Group> {
+    inner: Arc<dyn LookUps>,
+    retry: Option<StalledRetry>,
+    usual: UsualLatency,
+    options: Options,
+    /// The queues of groups with calls in flight.
+    queues: Mutex<HashMap<G, GroupQueue<G>>>,
+    /// Whether look-ups have overlapped since one last ran alone from beginning to end.
+    is_shared: AtomicBool,
+}
+
+impl<G: Group> Queue<G> {
+    pub fn new(inner: Arc<dyn LookUps>, options: Options) -> Self {
+        let (retry, usual, queues) = Default::default();
+        Self { inner, retry, usual, options, queues, is_shared: AtomicBool::new(true) }
+    }
+
+    /// Sets the retry of stalled calls.
+    pub fn with_retry(mut self, retry: StalledRetry) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// Looks `keys` up in a call that may be shared with others of the group.
+    pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
+        if let Some(in_flight) = self.begin_alone(group) {
+            return in_flight.call_alone(keys).await;
+        }
+        let (look_up, outcome) = LookUp::new(keys);
+        self.send(group, look_up);
+        // Fails if the runtime of the call has shut down.
+        outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
+    }
+
+    /// Begins the call of a look-up if none is in flight and others are unlikely to join: its caller
+    /// makes the call itself, which saves a task. If only one call may be in flight, later look-ups
+    /// would wait for it.
+    fn begin_alone(self: &Arc<Self>, group: &G) -> Option<InFlight<G>> {
+        if self.is_shared.load(Ordering::Relaxed) || self.options.calls < 2 {
+            return None;
+        }
+        let mut queues = self.queues();
+        if queues.contains_key(group) {
+            self.is_shared.store(true, Ordering::Relaxed);
+            return None;
+        }
+        let state = queues.entry(group.clone()).or_default().begin_call(1);
+        Some(InFlight { queue: self.clone(), group: group.clone(), state, is_stalled: false })
+    }
+
+    /// Adds a look-up to the next call.
+    pub fn send(self: &Arc<Self>, group: &G, look_up: LookUp<G>) {
+        if self.join(group, look_up) {
+            InFlight::open(self.clone(), group.clone());
+        }
+    }
+
+    /// Queues a look-up. Returns whether the caller must open one more call.
+    fn join(&self, group: &G, look_up: LookUp<G>) -> bool {
+        let mut queues = self.queues();
+        if !queues.contains_key(group) {
+            queues.insert(group.clone(), GroupQueue::default());
+        }
+        queues.get_mut(group).is_some_and(|queue| {
+            queue.push(look_up);
+            queue.opens(self.options.calls)
+        })
+    }
+
+    /// Marks a call as stalled, so that later look-ups do not wait for it, unless too many calls are
+    /// stalled. Returns the state of the call.
+    fn mark_stalled(self: &Arc<Self>, group: &G, state: CallState) -> CallState {
+        let mut queues = self.queues();
+        let queue = queues.get_mut(group).filter(|queue| queue.stalled < MAX_STALLED_CALLS);
+        let Some(queue) = queue else { return state };
+        queue.leave(state);
+        queue.stalled += 1;
+        let opens = queue.opens(self.options.calls);
+        drop(queues);
+        if opens {
+            InFlight::open(self.clone(), group.clone());
+        }
+
+        CallState::Stalled
+    }
+
+    /// The retry of stalled calls. None if calls usually take so long that calls with a short timeout
+    /// would often fail.
+    fn usable_retry(&self) -> Option<&StalledRetry> {
+        let least = self.options.stall_timeout;
+        self.retry.as_ref().filter(|_| self.usual.stall_timeout(least) <= 2 * least)
+    }
+
+    fn queues(&self) -> MutexGuard<'_, HashMap<G, GroupQueue<G>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The look-ups of one group.
+struct GroupQueue<G: Group> {
+    /// Whether a call is open: it takes all look-ups that arrive before it is sent.
+    is_open: bool,
+    /// The calls in flight.
+    calls: usize,
+    /// The look-ups of these calls.
+    sent: usize,
+    /// The stalled calls, which are not among `calls`.
+    stalled: usize,
+    waiting: VecDeque<LookUp<G>>,
+    /// The number of waiting look-ups at which those of callers who left are removed.
+    tidy_at: usize,
+}
+
+impl<G: Group> Default for GroupQueue<G> {
+    fn default() -> Self {
+        Self { is_open: false, calls: 0, sent: 0, stalled: 0, waiting: VecDeque::new(), tidy_at: 0 }
+    }
+}
+
+impl<G: Group> GroupQueue<G> {
+    /// Adds a look-up. Removes those of callers who left, which would pile up while the store below
+    /// hangs.
+    fn push(&mut self, look_up: LookUp<G>) {
+        if self.waiting.len() >= self.tidy_at {
+            self.waiting.retain(|waiting| !waiting.is_void());
+            self.tidy_at = 2 * self.waiting.len() + 64;
+        }
+        self.waiting.push_back(look_up);
+    }
+
+    /// Opens one more call if it is worth its price: as many look-ups wait as are in flight, or
+    /// [`FLUSH_THRESHOLD`]. Returns whether it did.
+    fn opens(&mut self, max_calls: usize) -> bool {
+        let waiting = self.waiting.len();
+        let opens = waiting > 0
+            && waiting >= self.sent.min(FLUSH_THRESHOLD)
+            && !self.is_open
+            && self.calls < max_calls.max(1);
+        self.is_open |= opens;
+        opens
+    }
+
+    /// The look-ups for the next call: the oldest ones, with at most `max_keys` keys together unless
+    /// the first one alone has more.
+    fn take(&mut self, max_keys: usize) -> Vec<LookUp<G>> {
+        let mut taken = Vec::with_capacity(self.waiting.len().min(max_keys));
+        let mut keys = 0;
+        while let Some(next) = self.waiting.pop_front() {
+            if next.is_void() {
+                continue;
+            }
+            keys += next.size();
+            if keys > max_keys && !taken.is_empty() {
+                self.waiting.push_front(next);
+                break;
+            }
+            taken.push(next);
+        }
+
+        taken
+    }
+
+    /// Removes a call in this state.
+    const fn leave(&mut self, state: CallState) {
+        match state {
+            CallState::Open => self.is_open = false,
+            CallState::Sent(look_ups) => {
+                self.calls -= 1;
+                self.sent -= look_ups;
+            }
+            CallState::Stalled => self.stalled -= 1,
+            CallState::Over => {}
+        }
+    }
+
+    /// Adds a call with this number of look-ups. Returns its state.
+    const fn begin_call(&mut self, look_ups: usize) -> CallState {
+        if look_ups == 0 {
+            return CallState::Over;
+        }
+        self.calls += 1;
+        self.sent += look_ups;
+        CallState::Sent(look_ups)
+    }
+
+    const fn is_idle(&self) -> bool {
+        !self.is_open && self.calls == 0 && self.stalled == 0
+    }
+}
+
+/// One call of a group.
+struct InFlight<G: Group> {
+    queue: Arc<Queue<G>>,
+    group: G,
+    state: CallState,
+    /// Whether the call has exceeded its stall timeout.
+    is_stalled: bool,
+}
+
+#[derive(Clone, Copy)]
+enum CallState {
+    /// About to be sent.
+    Open,
+    /// In flight, with this number of look-ups.
+    Sent(usize),
+    /// In flight, and marked as stalled.
+    Stalled,
+    Over,
+}
+
+impl<G: Group> InFlight<G> {
+    /// Sends the waiting look-ups, in another task. The call must be counted as open. The queues must
+    /// not be locked: a runtime that shuts down drops the task immediately.
+    fn open(queue: Arc<Queue<G>>, group: G) {
+        tokio::spawn(Self { queue, group, state: CallState::Open, is_stalled: false }.run());
+    }
+
+    /// Makes the call of a single look-up. It needs no timer: nobody waits for it.
+    async fn call_alone(self, keys: &[G::Key]) -> Answered<G::Found> {
+        let outcome = call(&self.group, &*self.queue.inner, keys).await;
+        if let Some(next) = self.reopen() {
+            tokio::spawn(next.run());
+        }
+        outcome
+    }
+
+    async fn run(mut self) {
+        while let Some(mut batch) = self.next() {
+            let outcome = self.call_for_batch(&mut batch).await;
+            // Before the answers: the last caller may close the store, which this call must not keep
+            // open.
+            let next = self.reopen();
+            batch.answer(outcome);
+            let Some(next) = next else { return };
+            self = next;
+            // Yields to the answered callers: their next look-ups join the call.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Makes the call of a batch, and further calls for callers whom it leaves over. Answers all but
+    /// the last callers, whose outcome it returns.
+    async fn call_for_batch(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
+        let (mut left, mut halvings) = (Vec::new(), 0);
+        loop {
+            let outcome = self.call_or_retry(batch).await;
+            if self.is_stalled
+                && matches!(outcome, Err(Error::Unavailable(_)))
+                && self.queue.retry.is_some()
+            {
+                let (queue, group) = (self.queue.clone(), self.group.clone());
+                let batch = std::mem::replace(batch, Batch::new(Vec::new()));
+                tokio::spawn(async move {
+                    if let Some(retry) = &queue.retry {
+                        retry.retry_batch(&group, batch).await;
+                    }
+                });
+            }
+            let retries = batch.split_retries(&outcome, halvings < MAX_HALVINGS);
+            halvings += usize::from(outcome.is_err() && !retries.is_empty());
+            left.extend(retries);
+            let Some(next) = left.pop() else { return outcome };
+            std::mem::replace(batch, next).answer(outcome);
+        }
+    }
+
+    /// Makes a call. If it stalls, marks it and also retries each of its look-ups by itself.
+    async fn call_or_retry(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
+        let (queue, group, keys, since) = (&self.queue, &self.group, batch.keys(), Instant::now());
+        let retry = queue.usable_retry();
+        let store = retry.map_or(&*queue.inner, |retry| &*retry.store);
+        let mut shared_call = pin!(call(group, store, &keys));
+        let stall_timeout = queue.usual.stall_timeout(queue.options.stall_timeout);
+        let mut timer = pin!(sleep(stall_timeout));
+        let mut retries = FuturesUnordered::new();
+        self.is_stalled = false;
+
+        loop {
+            tokio::select! {
+                outcome = &mut shared_call => {
+                    queue.usual.learn(since.elapsed(), &outcome);
+                    return outcome;
+                }
+                () = &mut timer => {
+                    self.state = queue.mark_stalled(group, self.state);
+                    timer.as_mut().reset(Instant::now() + stall_timeout);
+                    if let (Some(retry), false, true) = (retry, self.is_stalled, batch.is_shared()) {
+                        retries.extend(batch.waiting().into_iter().map(|(n, keys)| async move {
+                            (n, retry.retry_until_answered(group, &keys).await)
+                        }));
+                    }
+                    self.is_stalled = true;
+                }
+                Some((n, answers)) = retries.next() => {
+                    batch.answer_one(n, answers);
+                    if batch.is_over() {
+                        return Err(Error::Unavailable(GIVEN_UP.into()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The batch of the next call, unless all callers have left. Opens another call for look-ups that
+    /// do not fit if that is worth its price.
+    fn next(&mut self) -> Option<Batch<G>> {
+        let Options { calls, keys, .. } = self.queue.options;
+        let mut queues = self.queue.queues();
+        let queue = queues.get_mut(&self.group)?;
+        let look_ups = queue.take(keys);
+        queue.leave(self.state);
+        self.state = queue.begin_call(look_ups.len());
+        let opens = queue.opens(calls);
+        remove_idle(&mut queues, &self.group);
+        drop(queues);
+        if opens {
+            Self::open(self.queue.clone(), self.group.clone());
+        }
+
+        (!look_ups.is_empty()).then(|| Batch::new(look_ups))
+    }
+
+    /// Ends the call. Returns it, open again, if one more call is worth its price.
+    fn reopen(mut self) -> Option<Self> {
+        let mut queues = self.queue.queues();
+        let queue = queues.get_mut(&self.group)?;
+        queue.leave(self.state);
+        let was_alone = matches!(self.state, CallState::Sent(1));
+        self.state =
+            if queue.opens(self.queue.options.calls) { CallState::Open } else { CallState::Over };
+        if was_alone && queue.is_idle() {
+            self.queue.is_shared.store(false, Ordering::Relaxed);
+        }
+
+        remove_idle(&mut queues, &self.group);
+        drop(queues);
+        matches!(self.state, CallState::Open).then_some(self)
+    }
+}
+
+/// A runtime that shuts down drops calls in flight. Waiting look-ups fail unless another call of their
+/// group is left.
+impl<G: Group> Drop for InFlight<G> {
+    fn drop(&mut self) {
+        let mut queues = self.queue.queues();
+        if let Some(queue) = queues.get_mut(&self.group) {
+            queue.leave(self.state);
+        }
+        let abandoned = remove_idle(&mut queues, &self.group);
+        drop(queues);
+        drop(abandoned);
+    }
+}
+
+/// Removes the queue of a group without calls.
+fn remove_idle<G: Group>(
+    queues: &mut HashMap<G, GroupQueue<G>>,
+    group: &G,
+) -> Option<GroupQueue<G>> {
+    if queues.get(group).is_some_and(GroupQueue::is_idle) { queues.remove(group) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locality_uuid::LocalityId;
+    use polynym_directory::{Tenant, View};
+
+    #[test]
+    fn look_ups_of_callers_who_left_do_not_pile_up() {
+        let id: LocalityId = "00000001-0001-b000-0001-000000000000".parse().unwrap();
+        let mut queue: GroupQueue<(Tenant, View)> = GroupQueue::default();
+        let mut staying = Vec::new();
+        for n in 0..100_000 {
+            let (look_up, outcome) = LookUp::new(&[id]);
+            queue.push(look_up);
+            if n % 500 == 0 {
+                staying.push(outcome);
+            }
+            assert!(queue.waiting.len() <= 2 * staying.len() + 65, "{} wait", queue.waiting.len());
+        }
+        assert_eq!(queue.take(1_000).len(), staying.len());
+        assert!(queue.waiting.is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! The store on MongoDB, a replica set or a sharded cluster: users by id and claims by key, in two
+//! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is
+//! one transaction.
+
+mod client;
+mod database;
+mod feed;
+mod history;
+mod inbox;
+mod lookup;
+mod mutation;
+mod presence;
+mod schema;
+mod search;
+mod setup;
+mod store;
+mod usage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+pub use client::error::OpenError;
+pub use client::options::Options;
+pub use client::pool::CONNECTIONS as POOL_CONNECTIONS;
+pub use client::reachability::PARTLY_UNREACHABLE;
+pub use client::supported::Supported;
+pub use database::operations::Mongo;
+pub use presence::heartbeat::Beat;
+pub use presence::servers::Reading;
+pub use setup::init::{InitOptions, init};
+pub use setup::integrity::IntegritySession;
+pub use setup::status::{Advice, CollectionStatus, ShardStatus, Status, status};
+pub use setup::upgrade::{upgrade, upgrade_to};
+
+use crate::client::connect;
+use crate::database::collections::Collections;
+use crate::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
+use crate::presence::heartbeat::{Closing, Heartbeat};
+use crate::schema::versions::{VersionGuard, Versions};
+use crate::setup::inspect::check_complete;
+use polynym_directory::error::Error;
+use polynym_directory::search::Lead;
+use polynym_directory::stores::{Backend, LookUps};
+use polynym_layers::lookup_cache::LookupCache;
+use polynym_store_common::owner_hints::OwnerHints;
+
+/// The time limit of a look-up that can be repeated elsewhere.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
+
+impl Mongo {
+    /// Opens the store in the database that `uri` names, such as
+    /// `mongodb://127.0.0.1:27017/polynym`.
+    ///
+    /// # Errors
+    /// [`OpenError`], with advice.
+    pub async fn open(uri: &str, options: Options) -> Result<Self, OpenError> {
+        Self::open_supporting(uri, options, Supported::PRESENT).await
+    }
+
+    /// Opens the store as a program that supports these versions.
+    ///
+    /// # Errors
+    /// [`OpenError`], with advice.
+    pub async fn open_supporting(
+        uri: &str,
+        options: Options,
+        supported: Supported,
+    ) -> Result<Self, OpenError> {
+        let database = connect::connect(uri).await?;
+        let versions = connect::or_disconnect(&database, async {
+            let versions = Versions::supported_in(&database, supported).await?;
+            check_complete(&database, versions).await?;
+            Ok(versions)
+        })
+        .await?;
+        database.client().warm_connection_pool().await;
+        let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
+        let version_guard = VersionGuard::new(supported, versions);
+        let collections = Collections {
+            hints: OwnerHints::new(options.hint_bytes),
+            cache: (options.cache_bytes > 0).then(|| LookupCache::new(options.cache_bytes)),
+            ..Collections::new(database.clone(), options.timeout, is_routed, version_guard)
+        };
+        let heartbeat =
+            Heartbeat::start(uri, collections.sessions.clone(), collections.version_guard.clone());
+        let heartbeat = connect::or_disconnect(&database, heartbeat).await?;
+        heartbeat.first_reading().await;
+
+        Ok(Self {
+            heartbeat: Arc::new(heartbeat),
+            collections: Arc::new(collections),
+            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            walks: Arc::new(Semaphore::new(MAX_SCANS)),
+        })
+    }
+
+    /// Waits until all operations have ended, at most for the time limit of one, even if their
+    /// callers have left. Then ends the sessions on the servers and closes the connections.
+    pub async fn close(&self) {
+        let all = self.in_flight.acquire_many(MAX_IN_FLIGHT as u32);
+        let closing = match timeout(self.collections.timeout, all).await {
+            Ok(_) => Closing::Idle,
+            Err(_) => Closing::Busy,
+        };
+        self.heartbeat.stop(closing).await;
+        connect::disconnect(&self.collections.database).await;
+    }
+
+    /// The capabilities of the store.
+    pub fn backend(self: &Arc<Self>) -> Backend {
+        Backend::new(self.clone(), self.feed())
+    }
+
+    /// The hints of keys' owners.
+    pub fn hints(&self) -> &Arc<OwnerHints> {
+        &self.collections.hints
+    }
+
+    /// The cache to which this store reports its writes, if it has one. The store itself does not
+    /// read from it.
+    pub fn cache(&self) -> Option<&Arc<LookupCache>> {
+        self.collections.cache.as_ref()
+    }
+
+    /// The results of the latest heartbeat.
+    pub fn beat(&self) -> Beat {
+        self.heartbeat.latest()
+    }
+
+    /// On a cluster, the store with a time limit of half a second.
+    pub fn with_short_timeout(&self) -> Option<Arc<dyn LookUps>> {
+        let collections = Collections {
+            timeout: SHORT_TIMEOUT.min(self.collections.timeout),
+            ..(*self.collections).clone()
+        };
+        self.collections.is_routed.then(|| {
+            Arc::new(Self { collections: Arc::new(collections), ..self.clone() })
+                as Arc<dyn LookUps>
+        })
+    }
+
+    /// Rejects a search for which a store of an older schema lacks a complete index.
+    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
+        let has_index = self.collections.version_guard.versions()?.is_searchable();
+        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
+    }
+}

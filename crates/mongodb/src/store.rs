@@ -1,0 +1,267 @@
+//! The calls of a store, each as an operation that continues if its caller leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+use tokio::task::JoinError;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::client::error::Fault;
+use crate::database::commit::MIN_COMMIT_WAIT;
+use crate::database::operations::{Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::lookup::export::Snapshot;
+use crate::mutation::commit_gate::CommitGate;
+use polynym_directory::encoded::encoded_user::EncodedUser;
+use polynym_directory::error::Error;
+use polynym_directory::model::claim::Claim;
+use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::model::record::{Hold, Record};
+use polynym_directory::model::shortening::{Shortened, Shortening};
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::model::tenant_event::TenantEvent;
+use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::mutation::Mutation;
+use polynym_directory::mutation::read_set::Outcome;
+use polynym_directory::search::{Lead, Position, SearchedUser};
+use polynym_directory::stores::{
+    Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps, Mutations,
+    Reads, Resolved, Search, StoredRules, Tenants, View,
+};
+use polynym_identifier::IdentityKey;
+
+#[async_trait]
+impl LookUps for Mongo {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+        _: Duration,
+    ) -> Result<Resolved, Error> {
+        let keys = keys.to_vec();
+        self.run_here(
+            |collections| async move { collections.resolve(&keys, consistency, view).await },
+        )
+        .await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.run(|collections| async move { collections.get(&tenant, &ids, view).await }).await
+    }
+}
+
+#[async_trait]
+impl Reads for Mongo {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.collections.version_guard.rules(&self.collections.database, consistency).await?)
+    }
+
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.run(|collections| async move { collections.get_snapshot(&tenant, &ids, view).await })
+            .await
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        let keys = keys.to_vec();
+        self.run(|collections| async move { collections.claims(&keys).await }).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        let check = self.run(|collections| async move { collections.check().await });
+        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::TimedOut.into()))
+    }
+}
+
+#[async_trait]
+impl Mutations for Mongo {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        let deadline = Instant::now() + self.collections.timeout;
+        let gate = Arc::new(CommitGate::new(deadline));
+        let (collections, entry) = (self.collections.clone(), gate.clone());
+        let mut task = self
+            .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
+        let ended = match timeout_at(deadline, &mut task).await {
+            Ok(ended) => ended,
+            Err(_) if gate.close() => return Err(Fault::TimedOut.into()),
+            Err(_) => {
+                let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
+                settled.map_err(|_| Error::from(Fault::CommitUnanswered))?
+            }
+        };
+
+        ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.all(mutations).await
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.heartbeat.time(wall)
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        let name = name.to_owned();
+        self.run(|collections| async move { collections.counter(&name).await }).await
+    }
+}
+
+#[async_trait]
+impl Tenants for Mongo {
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        let name = name.clone();
+        self.run(|collections| async move { collections.tenant(&name).await }).await
+    }
+
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        let (prefix, after) = (prefix.to_owned(), after.to_owned());
+        self.run(|own| async move { own.tenants(&prefix, &after, limit).await }).await
+    }
+
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        let tenant = tenant.clone();
+        self.run(|collections| async move { collections.keys(&tenant, limit).await }).await
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        let (tenant, after) = (tenant.clone(), after.cloned());
+        self.run(|own| async move { own.ownerless_holds(&tenant, after, limit).await }).await
+    }
+
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let (tenant, after) = (tenant.clone(), after.to_owned());
+        let names =
+            self.run(|collections| async move { collections.all_names(tenant.as_str()).await });
+        Ok(names.await?.page(&after, limit))
+    }
+}
+
+#[async_trait]
+impl Search for Mongo {
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead, after) = (tenant.clone(), lead.clone(), after.cloned());
+        self.run(|collections| async move {
+            collections.search(&tenant, &lead, after.as_ref(), limit, view).await
+        })
+        .await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead) = (tenant.clone(), lead.clone());
+        self.run(|collections| async move { collections.probe(&tenant, &lead, limit).await }).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let turn = self.walks.clone().acquire_owned().await;
+        let (collections, tenant) = (self.collections.clone(), tenant.clone());
+        let walk = self.spawn(SCAN_TIMEOUT, async move {
+            let users = collections.scan(&tenant, after, limit).await;
+            drop(turn);
+            users
+        })?;
+        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+    }
+
+    async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
+        Ok(Snapshot::take(self).await?.map(|snapshot| Box::new(snapshot) as _))
+    }
+}
+
+#[async_trait]
+impl Histories for Mongo {
+    async fn history(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Error> {
+        let tenant = tenant.clone();
+        self.run(|own| async move { own.history(&tenant, user, place, limit).await }).await
+    }
+
+    async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Error> {
+        let tenant = tenant.clone();
+        self.run(|own| async move { own.tenant_history(&tenant, before, limit).await }).await
+    }
+
+    async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        let keys = keys.to_vec();
+        self.run(|own| async move { own.ended_ownerships(&keys).await }).await
+    }
+
+    async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        place: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error> {
+        let turn = self.walks.clone().acquire_owned().await;
+        let (collections, tenant) = (self.collections.clone(), tenant.clone());
+        let walk = self.spawn(SCAN_TIMEOUT, async move {
+            let part = collections.shorten_history(&tenant, by, place).await;
+            drop(turn);
+            part
+        })?;
+        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+    }
+
+    async fn expired_users(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<ExpiredUser>, Error> {
+        self.run(|own| async move { own.expired_users(now, after, limit).await }).await
+    }
+}

@@ -1,0 +1,154 @@
+//! The interface of a store that can be verified.
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use locality_uuid::LocalityId;
+
+use super::histories::Past;
+use polynym_directory::error::Error;
+use polynym_directory::model::claim::Claim;
+use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::model::record::Record;
+use polynym_identifier::IdentityKey;
+
+/// A store that can be verified. Walks need not read one snapshot, and the store may be in use: each
+/// suspicion is checked again by [`CheckableStore::state`].
+#[async_trait]
+pub trait CheckableStore: Sync {
+    /// The approximate numbers of users and claims.
+    async fn counts(&self) -> Result<(u64, u64), Error>;
+
+    /// All users, ascending by id.
+    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>>;
+
+    /// All claims, ascending by key.
+    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>>;
+
+    /// The claims on these keys, in their order.
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error>;
+
+    /// The users with these ids, in their order.
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error>;
+
+    /// The state of a candidate in one snapshot.
+    async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error>;
+
+    /// Reads each candidate's state and writes the repair that
+    /// [`plan_repair`](super::diagnosis::plan_repair) chooses, in one transaction. Returns for each
+    /// candidate whether it was repaired.
+    async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
+
+    /// The check of the index of searches, for a store that maintains the index itself: an item for
+    /// each checked user and entry, with the fault if there is one. Such a store is not in use
+    /// meanwhile.
+    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
+        stream::empty().boxed()
+    }
+
+    /// A user with its history. None if the user is gone, or has no history.
+    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error>;
+
+    /// The ended ownerships of keys, in their order.
+    async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error>;
+
+    /// All ended ownerships, by their keys.
+    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>>;
+
+    /// Repairs faults of the index. Every fault can be repaired.
+    async fn repair_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A fault of the index of searches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexFault {
+    /// The index lacks entries of this user.
+    Missing(LocalityId),
+    /// An entry whose user, if it names one, does not have the value.
+    Stray(Option<LocalityId>, Vec<u8>),
+}
+
+/// A user of a walk.
+#[derive(Clone, Debug)]
+pub enum UserRow {
+    /// The claims of a user.
+    UserClaims(UserClaims),
+    /// The claims of a user with an unnamed attribute.
+    Unnamed(UserClaims),
+    /// The id, as text, of a record that is not a user.
+    Unreadable(String),
+}
+
+/// A claim of a walk.
+#[derive(Clone, Debug)]
+pub enum ClaimRow {
+    /// The claim on a key.
+    Claim(IdentityKey, Claim),
+    /// The key, as text, of a record that is not a claim.
+    Unreadable(String),
+}
+
+/// The claims that a user must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserClaims {
+    /// The user.
+    pub id: LocalityId,
+    /// The claims by their keys.
+    pub claims: Vec<(IdentityKey, Claim)>,
+}
+
+impl UserClaims {
+    /// The claims that a record lists.
+    pub fn of(record: &Record) -> Self {
+        Self { id: record.id(), claims: record.claims() }
+    }
+
+    /// The claim that the user must have on `key`.
+    pub fn claim(&self, key: &IdentityKey) -> Option<&Claim> {
+        self.claims.iter().find(|(own, _)| own == key).map(|(_, claim)| claim)
+    }
+}
+
+/// The result of looking for a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence<T> {
+    /// No record.
+    Absent,
+    /// A record that cannot be read.
+    Unreadable,
+    /// The record.
+    Present(T),
+}
+
+/// The walk that found a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The user lists the key.
+    Listed,
+    /// The claim on the key names the user.
+    Claimed,
+}
+
+/// A key and a user that may be inconsistent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The walk that found it.
+    pub side: Side,
+    /// The key.
+    pub key: IdentityKey,
+    /// The user. None if the claim has no owner.
+    pub user: Option<LocalityId>,
+}
+
+/// A key's claim and its possible owners in one snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandidateState {
+    /// The claim on the key.
+    pub claim: Presence<Claim>,
+    /// The candidate's user.
+    pub user: Presence<UserClaims>,
+    /// The owner of the claim, if that is another user.
+    pub owner: Presence<UserClaims>,
+}

@@ -1,0 +1,229 @@
+//! The findings of a verification.
+
+use std::fmt;
+
+use locality_uuid::LocalityId;
+
+use super::checkable::IndexFault;
+use polynym_identifier::IdentityKey;
+
+/// The kinds of inconsistency between users, claims, what searches read, and histories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Inconsistency {
+    /// A user lists a key that has no claim.
+    Unclaimed,
+    /// A user lists a key whose claim names another user, who does not list it.
+    Misclaimed,
+    /// A user lists a key whose claim names that user, but with other data.
+    Differs,
+    /// Two users list the same key.
+    Shared,
+    /// A user lists a key whose claim, or whose claim's user, cannot be read.
+    Unclear,
+    /// A claim names a user who does not exist.
+    Ownerless,
+    /// A claim names a user who does not list its key.
+    Unlisted,
+    /// A claim without an owner or a hold.
+    Unowned,
+    /// A user has an attribute without a name.
+    Unnamed,
+    /// The index of searches lacks values of a user.
+    Unindexed,
+    /// An entry of the index of searches has a value that its user does not have.
+    StrayEntry,
+    /// The events of a user's history do not end in the user's state.
+    History,
+    /// An ended ownership and the history of its user contradict each other.
+    Ownership,
+    /// A record among the users is not a user.
+    UnreadableUser,
+    /// A record among the claims is not a claim.
+    UnreadableClaim,
+}
+
+/// The state of a fault after a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairState {
+    /// It can be repaired, but no repair was requested.
+    Pending,
+    /// It was repaired.
+    Done,
+    /// It cannot be repaired from the store's data.
+    Impossible,
+}
+
+/// One inconsistency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind of inconsistency.
+    pub fault: Inconsistency,
+    /// The user that the finding is about.
+    pub user: Option<LocalityId>,
+    /// A second user that the finding is about.
+    pub other: Option<LocalityId>,
+    /// The key that it is about.
+    pub key: Option<IdentityKey>,
+    /// As text: the id of an unreadable record, if neither user nor key identifies it; or an entry of
+    /// the index.
+    pub document: Option<String>,
+    /// The state of the fault.
+    pub repair: RepairState,
+}
+
+/// The summary of a verification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Users that were read.
+    pub users: u64,
+    /// Claims that were read.
+    pub claims: u64,
+    /// Findings.
+    pub findings: u64,
+    /// Findings that were repaired.
+    pub repaired: u64,
+    /// Findings that `--mend` would repair.
+    pub repairable: u64,
+}
+
+impl Inconsistency {
+    /// All kinds.
+    pub const ALL: [Self; 15] = [
+        Self::Unclaimed,
+        Self::Misclaimed,
+        Self::Differs,
+        Self::Shared,
+        Self::Unclear,
+        Self::Ownerless,
+        Self::Unlisted,
+        Self::Unowned,
+        Self::Unnamed,
+        Self::Unindexed,
+        Self::StrayEntry,
+        Self::History,
+        Self::Ownership,
+        Self::UnreadableUser,
+        Self::UnreadableClaim,
+    ];
+
+    /// Whether the user's record decides the repair.
+    pub const fn is_repairable(self) -> bool {
+        match self {
+            Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
+            Self::Ownerless | Self::Unlisted | Self::Unowned => true,
+            Self::Unindexed | Self::StrayEntry => true,
+            Self::Shared | Self::Unclear | Self::Unnamed => false,
+            Self::History | Self::Ownership => false,
+            Self::UnreadableUser | Self::UnreadableClaim => false,
+        }
+    }
+
+    /// A word for programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unclaimed => "unclaimed",
+            Self::Misclaimed => "misclaimed",
+            Self::Differs => "differs",
+            Self::Shared => "shared",
+            Self::Unclear => "unclear",
+            Self::Ownerless => "ownerless",
+            Self::Unlisted => "unlisted",
+            Self::Unowned => "unowned",
+            Self::Unnamed => "unnamed",
+            Self::Unindexed => "unindexed",
+            Self::StrayEntry => "stray_entry",
+            Self::History => "history",
+            Self::Ownership => "ownership",
+            Self::UnreadableUser => "unreadable_user",
+            Self::UnreadableClaim => "unreadable_claim",
+        }
+    }
+
+    /// The repair of a fault, or the reason why it has none.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Unclaimed => "the claim is created",
+            Self::Misclaimed => "the claim is given to the user who lists the key",
+            Self::Differs => "the claim is rewritten",
+            Self::Ownerless | Self::Unlisted | Self::Unowned => "the claim is deleted",
+            Self::Unnamed => "restore a backup that has the name",
+            Self::Unindexed => "the missing entries are added",
+            Self::StrayEntry => "the entry is deleted",
+            Self::History | Self::Ownership => "the true history is unknown",
+            Self::Shared => "unlink it from one of the two users",
+            Self::Unclear => "repair the unreadable records first",
+            Self::UnreadableUser | Self::UnreadableClaim => {
+                "this program did not write it: it is left unchanged"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Inconsistency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unclaimed => "an identity that a user lists has no claim",
+            Self::Misclaimed => {
+                "the claim on an identity that a user lists names a user who does not list it"
+            }
+            Self::Differs => "the claim on an identity has other data than its user",
+            Self::Shared => "two users list the same identity",
+            Self::Unclear => {
+                "an identity that a user lists has a claim, or a claim's user, that cannot be read"
+            }
+            Self::Ownerless => "a claim names a user who does not exist",
+            Self::Unlisted => "a claim names a user who does not list its key",
+            Self::Unowned => "a claim has no owner",
+            Self::Unnamed => "an attribute of a user has no name",
+            Self::Unindexed => "the index of searches lacks values that a user has",
+            Self::StrayEntry => {
+                "an entry of the index of searches has a value that its user does not have"
+            }
+            Self::History => "the events of a user's history do not end in the user's state",
+            Self::Ownership => {
+                "an ended ownership of an identity and the history of its user differ"
+            }
+            Self::UnreadableUser => "a record among the users is not a user",
+            Self::UnreadableClaim => "a record among the claims is not a claim",
+        })
+    }
+}
+
+impl Finding {
+    /// A fault of a user, which cannot be repaired.
+    pub(super) const fn of_user(fault: Inconsistency, user: LocalityId) -> Self {
+        let repair = RepairState::Impossible;
+        Self { fault, user: Some(user), other: None, key: None, document: None, repair }
+    }
+
+    /// A fault of an ended ownership, which cannot be repaired.
+    pub(super) const fn of_ownership(key: IdentityKey, user: Option<LocalityId>) -> Self {
+        let (fault, repair) = (Inconsistency::Ownership, RepairState::Impossible);
+        Self { fault, user, other: None, key: Some(key), document: None, repair }
+    }
+
+    /// A fault of the index.
+    pub(super) fn of_index(fault: &IndexFault, repair: RepairState) -> Self {
+        let (fault, user, document) = match fault {
+            IndexFault::Missing(user) => (Inconsistency::Unindexed, Some(*user), None),
+            IndexFault::Stray(user, entry) => {
+                (Inconsistency::StrayEntry, *user, Some(entry.escape_ascii().to_string()))
+            }
+        };
+        Self { fault, user, other: None, key: None, document, repair }
+    }
+}
+
+impl Summary {
+    /// Counts a finding.
+    pub(super) fn add(&mut self, finding: &Finding) {
+        self.findings += 1;
+        self.repaired += u64::from(finding.repair == RepairState::Done);
+        self.repairable += u64::from(finding.repair == RepairState::Pending);
+    }
+
+    /// Whether no unrepaired inconsistency is left.
+    pub const fn is_clean(&self) -> bool {
+        self.findings == self.repaired
+    }
+}

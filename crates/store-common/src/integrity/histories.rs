@@ -1,0 +1,142 @@
+//! The check of users against their histories, and of ended ownerships against both.
+
+use std::slice;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+use tokio::time::sleep;
+
+use super::checkable::CheckableStore;
+use super::finding::{Finding, Inconsistency};
+use polynym_directory::error::Error;
+use polynym_directory::model::event::Event;
+use polynym_directory::model::ownership::{EndedOwnerships, Ownership};
+use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::model::user::User;
+use polynym_directory::replay::check_history;
+use polynym_identifier::IdentityKey;
+
+/// The pauses between repeated reads: a shard may not show a commit yet.
+const REREAD_DELAYS: [Duration; 5] = [
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+    Duration::from_millis(800),
+];
+
+/// A user with its history.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// The user.
+    user: User,
+    /// Its events in the same snapshot, the newest first.
+    events: Vec<Event>,
+    /// The earliest time of the tenant's history.
+    begin: Timestamp,
+}
+
+impl Past {
+    /// A user of a tenant, with its events.
+    pub fn new(user: User, events: Vec<Event>, tenant: Option<TenantRecord>) -> Self {
+        let policies = tenant.map(|tenant| tenant.policies).unwrap_or_default();
+        Self { user, events, begin: policies.history_begins(Timestamp::now()) }
+    }
+
+    /// The fault of the history itself.
+    fn fault(&self) -> Option<Finding> {
+        let outcome = check_history(&self.user, &self.events);
+        outcome.is_err().then(|| Finding::of_user(Inconsistency::History, self.user.id))
+    }
+
+    /// The keys of the identities that the user lost, with the times, within the tenant's history.
+    fn lost(&self) -> Vec<(IdentityKey, Timestamp)> {
+        let events = self.events.iter().filter(|event| event.time >= self.begin);
+        events.flat_map(|event| event.lost_keys().map(|key| (key, event.time))).collect()
+    }
+
+    /// Whether the history has the end of an ownership, or does not reach back to it.
+    fn fits(&self, key: &IdentityKey, ownership: &Ownership) -> bool {
+        let reaches = self.events.last().is_some_and(|first| {
+            first.sequence == 1 && first.time <= ownership.end || first.time < ownership.end
+        });
+        let ends_ownership =
+            |event: &Event| event.time == ownership.end && event.lost_keys().any(|own| own == *key);
+        !reaches || ownership.end < self.begin || self.events.iter().any(ends_ownership)
+    }
+}
+
+/// Whether the ended ownerships of a key include one of this user that ended at `time`. A full list
+/// may have dropped it: clocks differ, so any end in the list may be later than a dropped one.
+fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool {
+    let is_full = ended.0.len() == EndedOwnerships::MOST;
+    ended
+        .0
+        .iter()
+        .any(|one| one.user == Some(user) && one.end == time || is_full && time <= one.end)
+}
+
+/// The faults of a user's history, and the lost identities that have no ended ownership.
+pub(super) async fn history_faults<A: CheckableStore>(
+    store: &A,
+    user: LocalityId,
+) -> Result<Vec<Finding>, Error> {
+    let past = match store.past(user).await {
+        Err(Error::Internal(_)) => return Ok(vec![Finding::of_user(Inconsistency::History, user)]),
+        past => past?,
+    };
+    let Some(past) = past else { return Ok(Vec::new()) };
+    let (keys, times): (Vec<_>, Vec<_>) = past.lost().into_iter().unzip();
+    let ended = store.ended_at(&keys).await?;
+    let mut faults: Vec<_> = past.fault().into_iter().collect();
+    for ((key, time), ended) in keys.into_iter().zip(times).zip(ended) {
+        let is_there = async || -> Result<bool, Error> {
+            let ended = store.ended_at(slice::from_ref(&key)).await?;
+            Ok(ended.iter().any(|ended| has_ended(ended, user, time)))
+        };
+        if !has_ended(&ended, user, time) && !holds_soon(is_there).await? {
+            faults.push(Finding::of_ownership(key, Some(user)));
+        }
+    }
+    Ok(faults)
+}
+
+/// The faults of the ended ownerships of a key.
+pub(super) async fn ended_faults<A: CheckableStore>(
+    store: &A,
+    key: IdentityKey,
+    ended: EndedOwnerships,
+) -> Result<Vec<Finding>, Error> {
+    let mut faults = Vec::new();
+    for ownership in &ended.0 {
+        let Some(user) = ownership.user else { continue };
+        let fits = async || -> Result<bool, Error> {
+            let past = match store.past(user).await {
+                Err(Error::Internal(_)) => return Ok(true),
+                past => past?,
+            };
+            if past.is_some_and(|past| past.fits(&key, ownership)) {
+                return Ok(true);
+            }
+            let again = store.ended_at(slice::from_ref(&key)).await?;
+            Ok(!again.iter().any(|again| again.0.contains(ownership)))
+        };
+        if !holds_soon(fits).await? {
+            faults.push(Finding::of_ownership(key.clone(), Some(user)));
+        }
+    }
+    Ok(faults)
+}
+
+/// Repeats a check until it succeeds, for a limited time: shards of a store in use may show a commit
+/// at different times.
+async fn holds_soon(holds: impl AsyncFn() -> Result<bool, Error>) -> Result<bool, Error> {
+    for pause in REREAD_DELAYS {
+        if holds().await? {
+            return Ok(true);
+        }
+        sleep(pause).await;
+    }
+    holds().await
+}

@@ -1,0 +1,397 @@
+//! The passes of a verification, in bounded memory: users with their claims, claims with their users,
+//! the index of searches, and histories. The store may be in use, so every suspicion is checked again
+//! in one snapshot before it is reported.
+//!
+//! Unclaimed keys are repaired last, by passes of their own: a later user may list the same key.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use locality_uuid::LocalityId;
+
+use super::checkable::{
+    Candidate, CandidateState, CheckableStore, ClaimRow, Presence, Side, UserClaims, UserRow,
+};
+use super::diagnosis::diagnose;
+use super::duplicate_filter::{DuplicateFilter, Hashes};
+use super::finding::{Finding, Inconsistency, RepairState, Summary};
+use super::histories::{ended_faults, history_faults};
+use polynym_directory::error::Error;
+use polynym_directory::model::claim::Claim;
+use polynym_directory::model::timestamp::Timestamp;
+use polynym_identifier::IdentityKey;
+
+/// The rows of a walk that are checked together.
+const BATCH_ROWS: usize = 500;
+/// The most concurrent checks.
+const MAX_CONCURRENT_CHECKS: usize = 16;
+
+/// An observer of a verification's progress.
+pub trait Observer {
+    /// Reports the progress of a walk: the rows done, of about this total.
+    fn at(&mut self, walk: &'static str, done: u64, of: u64);
+
+    /// Reports a fault.
+    fn found(&mut self, finding: &Finding);
+}
+
+/// Walks a store and reports every fault to `observer`, after repairing it if `mend` is set.
+///
+/// # Errors
+/// The store's, such as [`Error::Unavailable`], where it cannot be read or written.
+pub async fn verify<A: CheckableStore>(
+    store: &A,
+    mend: bool,
+    observer: &mut dyn Observer,
+) -> Result<Summary, Error> {
+    let (hashes, unclaimed, contested, reported) = Default::default();
+    let totals = store.counts().await?;
+    let summary = Summary::default();
+    let mut run =
+        Run { store, mend, observer, totals, hashes, unclaimed, contested, reported, summary };
+    run.walk_users().await?;
+    run.walk_unclaimed().await?;
+    run.walk_claims().await?;
+    run.walk_index().await?;
+    run.walk_histories().await?;
+    run.walk_ended().await?;
+    Ok(run.summary)
+}
+
+struct Run<'r, A> {
+    store: &'r A,
+    mend: bool,
+    observer: &'r mut dyn Observer,
+    /// The approximate numbers of users and claims.
+    totals: (u64, u64),
+    hashes: Hashes,
+    /// Keys that a user lists without a claim.
+    unclaimed: DuplicateFilter,
+    /// The unclaimed keys that two users list, with both users.
+    contested: HashMap<u64, [LocalityId; 2]>,
+    /// Keys whose fault was already reported by the walk of users.
+    reported: HashSet<u64>,
+    summary: Summary,
+}
+
+/// A confirmed candidate and its fault.
+struct Case {
+    candidate: Candidate,
+    fault: Inconsistency,
+    other: Option<LocalityId>,
+}
+
+impl<A: CheckableStore> Run<'_, A> {
+    async fn walk_users(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.users().try_chunks(BATCH_ROWS);
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            self.summary.users += batch.len() as u64;
+            let users = self.readable(batch);
+            let (differing, absent) = self.suspicions(&users).await?;
+            let (later, now): (Vec<_>, Vec<_>) =
+                self.confirm(differing).await?.into_iter().partition(Case::is_unclaimed);
+            for candidate in absent.into_iter().chain(later.into_iter().map(|case| case.candidate))
+            {
+                self.unclaimed.add(self.hashes.of(&candidate.key));
+            }
+            self.repair(now).await?;
+            self.observer.at("users", self.summary.users, self.totals.0);
+        }
+
+        Ok(())
+    }
+
+    /// The users of a batch. Reports records that are not users.
+    fn readable(&mut self, batch: Vec<UserRow>) -> Vec<UserClaims> {
+        let mut users = Vec::with_capacity(batch.len());
+        for row in batch {
+            match row {
+                UserRow::UserClaims(user) => users.push(user),
+                UserRow::Unnamed(user) => {
+                    self.report(&Finding::of_user(Inconsistency::Unnamed, user.id));
+                    users.push(user);
+                }
+                UserRow::Unreadable(id) => self.report_document(Inconsistency::UnreadableUser, id),
+            }
+        }
+        users
+    }
+
+    /// The candidates of users: those whose claim differs, and those without a claim.
+    async fn suspicions(
+        &self,
+        users: &[UserClaims],
+    ) -> Result<(Vec<Candidate>, Vec<Candidate>), Error> {
+        let expected: Vec<_> = users
+            .iter()
+            .flat_map(|user| user.claims.iter().map(move |claim| (user.id, claim)))
+            .collect();
+        let keys: Vec<_> = expected.iter().map(|(_, (key, _))| key.clone()).collect();
+        let found = self.store.claims_at(&keys).await?;
+        let (mut differing, mut absent) = (Vec::new(), Vec::new());
+        for ((user, (key, claim)), found) in expected.into_iter().zip(found) {
+            let candidate = || Candidate { side: Side::Listed, key: key.clone(), user: Some(user) };
+            match found {
+                Presence::Present(found) if found == *claim => {}
+                Presence::Absent => absent.push(candidate()),
+                _ => differing.push(candidate()),
+            }
+        }
+
+        Ok((differing, absent))
+    }
+
+    /// Repairs unclaimed keys, now that all users that list them are known.
+    async fn walk_unclaimed(&mut self) -> Result<(), Error> {
+        let unclaimed = std::mem::take(&mut self.unclaimed);
+        if unclaimed.is_empty() {
+            return Ok(());
+        }
+
+        self.contested = self.listed_twice(&unclaimed.into_repeated()).await?;
+        let store = self.store;
+        let mut batches = store.users().try_chunks(BATCH_ROWS);
+        let mut done = 0;
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            done += batch.len() as u64;
+            let users: Vec<_> = batch.into_iter().filter_map(UserRow::into_claims).collect();
+            let (differing, absent) = self.suspicions(&users).await?;
+            let mut cases = self.confirm([differing, absent].concat()).await?;
+            cases.retain(Case::is_unclaimed);
+            for case in &mut cases {
+                self.mark_contested(case);
+            }
+            self.repair(cases).await?;
+            self.observer.at("unclaimed", done, self.totals.0);
+        }
+
+        Ok(())
+    }
+
+    /// The keys with these hashes that two users list.
+    async fn listed_twice(
+        &mut self,
+        repeated: &HashSet<u64>,
+    ) -> Result<HashMap<u64, [LocalityId; 2]>, Error> {
+        let (mut first, mut twice) = (HashMap::new(), HashMap::new());
+        if repeated.is_empty() {
+            return Ok(twice);
+        }
+
+        let store = self.store;
+        let mut rows = store.users();
+        while let Some(row) = rows.try_next().await? {
+            let Some(user) = row.into_claims() else { continue };
+            for (key, _) in &user.claims {
+                let hash = self.hashes.of(key);
+                if repeated.contains(&hash) {
+                    let other = *first.entry(hash).or_insert(user.id);
+                    if other != user.id {
+                        twice.insert(hash, [other, user.id]);
+                    }
+                }
+            }
+        }
+
+        Ok(twice)
+    }
+
+    fn mark_contested(&self, case: &mut Case) {
+        if let Some(users) = self.contested.get(&self.hashes.of(&case.candidate.key)) {
+            case.fault = Inconsistency::Shared;
+            case.other = users.iter().copied().find(|user| Some(*user) != case.candidate.user);
+        }
+    }
+
+    async fn walk_claims(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.claims().try_chunks(BATCH_ROWS);
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            self.summary.claims += batch.len() as u64;
+            let mut claims = Vec::with_capacity(batch.len());
+            for row in batch {
+                match row {
+                    ClaimRow::Claim(key, claim) => claims.push((key, claim)),
+                    ClaimRow::Unreadable(key) => {
+                        self.report_document(Inconsistency::UnreadableClaim, key)
+                    }
+                }
+            }
+            let mut candidates = self.unlisted(claims).await?;
+            candidates.retain(|candidate| !self.reported.contains(&self.hashes.of(&candidate.key)));
+            let cases = self.confirm(candidates).await?;
+            self.repair(cases).await?;
+            self.observer.at("claims", self.summary.claims, self.totals.1);
+        }
+
+        Ok(())
+    }
+
+    async fn walk_index(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.index_faults().try_chunks(BATCH_ROWS);
+        let repair = if self.mend { RepairState::Done } else { RepairState::Pending };
+        let mut done = 0;
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            done += batch.len() as u64;
+            let faults: Vec<_> = batch.into_iter().flatten().collect();
+            if self.mend && !faults.is_empty() {
+                store.repair_index(&faults).await?;
+            }
+            for fault in &faults {
+                self.report(&Finding::of_index(fault, repair));
+            }
+            self.observer.at("index", done, self.totals.0);
+        }
+
+        Ok(())
+    }
+
+    async fn walk_histories(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.users().try_chunks(BATCH_ROWS);
+        let mut done = 0;
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            done += batch.len() as u64;
+            let users = batch.into_iter().filter_map(|row| match row {
+                UserRow::UserClaims(user) => Some(user.id),
+                UserRow::Unnamed(_) | UserRow::Unreadable(_) => None,
+            });
+            let faults = stream::iter(users).map(|user| history_faults(store, user));
+            let faults: Vec<_> = faults.buffered(MAX_CONCURRENT_CHECKS).try_collect().await?;
+            faults.iter().flatten().for_each(|finding| self.report(finding));
+            self.observer.at("histories", done, self.totals.0);
+        }
+
+        Ok(())
+    }
+
+    async fn walk_ended(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.ended().try_chunks(BATCH_ROWS);
+        let mut done = 0;
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            done += batch.len() as u64;
+            let faults = stream::iter(batch).map(|(key, ended)| ended_faults(store, key, ended));
+            let faults: Vec<_> = faults.buffered(MAX_CONCURRENT_CHECKS).try_collect().await?;
+            faults.iter().flatten().for_each(|finding| self.report(finding));
+            self.observer.at("ended ownerships", done, done);
+        }
+
+        Ok(())
+    }
+
+    /// The candidates of claims: those whose owner seems not to list the key.
+    async fn unlisted(&self, claims: Vec<(IdentityKey, Claim)>) -> Result<Vec<Candidate>, Error> {
+        let mut ids: Vec<LocalityId> = claims.iter().filter_map(|(_, claim)| claim.owner).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let users = self.store.users_at(&ids).await?;
+        let lists = |id: LocalityId, key: &IdentityKey| {
+            let user = ids.binary_search(&id).ok().map(|n| &users[n]);
+            matches!(user, Some(Presence::Present(user)) if user.claim(key).is_some())
+        };
+        let candidate = |(key, claim): (IdentityKey, Claim)| match claim.owner {
+            Some(id) if lists(id, &key) => None,
+            user => Some(Candidate { side: Side::Claimed, key, user }),
+        };
+
+        Ok(claims.into_iter().filter_map(candidate).collect())
+    }
+
+    /// The faults of the candidates, each checked in one snapshot.
+    async fn confirm(&self, candidates: Vec<Candidate>) -> Result<Vec<Case>, Error> {
+        let check = |candidate: Candidate| async {
+            let state = self.store.state(&candidate).await?;
+            Ok::<_, Error>(Case::of(candidate, &state))
+        };
+        let cases: Vec<Option<Case>> = stream::iter(candidates)
+            .map(check)
+            .buffered(MAX_CONCURRENT_CHECKS)
+            .try_collect()
+            .await?;
+        Ok(cases.into_iter().flatten().collect())
+    }
+
+    /// Reports all cases, after repairing them if that is requested and possible.
+    async fn repair(&mut self, cases: Vec<Case>) -> Result<(), Error> {
+        let (repairable, others): (Vec<_>, Vec<_>) =
+            cases.into_iter().partition(|case| case.fault.is_repairable());
+        others.into_iter().for_each(|case| self.record(case, RepairState::Impossible));
+        if !self.mend {
+            repairable.into_iter().for_each(|case| self.record(case, RepairState::Pending));
+            return Ok(());
+        }
+
+        let candidates: Vec<_> = repairable.iter().map(|case| case.candidate.clone()).collect();
+        let repaired = self.store.repair(&candidates).await?;
+        let mut again = Vec::new();
+        for (case, repaired) in repairable.into_iter().zip(repaired) {
+            if repaired {
+                self.record(case, RepairState::Done);
+            } else {
+                again.push(case.candidate);
+            }
+        }
+
+        // A fault that the repair did not find is gone, or has become another one.
+        for case in self.confirm(again).await? {
+            self.record(case, RepairState::Impossible);
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, case: Case, repair: RepairState) {
+        let Case { candidate: Candidate { key, user, side }, fault, other } = case;
+        if side == Side::Listed && repair != RepairState::Done {
+            self.reported.insert(self.hashes.of(&key));
+        }
+        self.report(&Finding { fault, user, other, key: Some(key), document: None, repair });
+    }
+
+    /// Reports an unreadable record, as a user if it has the id of one.
+    fn report_document(&mut self, fault: Inconsistency, id: String) {
+        let user = (fault == Inconsistency::UnreadableUser).then(|| id.parse().ok()).flatten();
+        let document = user.is_none().then_some(id);
+        self.report(&Finding {
+            fault,
+            user,
+            other: None,
+            key: None,
+            document,
+            repair: RepairState::Impossible,
+        });
+    }
+
+    fn report(&mut self, finding: &Finding) {
+        self.summary.add(finding);
+        self.observer.found(finding);
+    }
+}
+
+impl Case {
+    fn of(candidate: Candidate, state: &CandidateState) -> Option<Self> {
+        let fault = diagnose(&candidate, state, Timestamp::now())?;
+        let owner = match &state.claim {
+            Presence::Present(claim) => claim.owner,
+            Presence::Absent | Presence::Unreadable => None,
+        };
+        let other = owner.filter(|owner| Some(*owner) != candidate.user);
+        Some(Self { candidate, fault, other })
+    }
+
+    /// Whether the key must be repaired after all walks of users.
+    const fn is_unclaimed(&self) -> bool {
+        matches!(self.fault, Inconsistency::Unclaimed | Inconsistency::Misclaimed)
+    }
+}
+
+impl UserRow {
+    fn into_claims(self) -> Option<UserClaims> {
+        match self {
+            Self::UserClaims(user) | Self::Unnamed(user) => Some(user),
+            Self::Unreadable(_) => None,
+        }
+    }
+}

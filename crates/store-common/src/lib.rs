@@ -1,0 +1,8 @@
+//! What the stores share: integrity checks, ids of attributes, hints of owners, found users, and the
+//! gauges of the stored versions.
+
+pub mod attribute_names;
+pub mod integrity;
+pub mod owner_hints;
+pub mod searched;
+pub mod version_gauges;

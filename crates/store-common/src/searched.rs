@@ -1,0 +1,58 @@
+//! The elements of a user that both stores index: the values of the fields by which users are
+//! searched, each with the id of its field.
+
+use super::attribute_names::{AttributeId, KnownNames};
+use polynym_directory::model::policies::Policies;
+use polynym_directory::model::user::User;
+use polynym_directory::search::{Field, ScalarRef, fixed_elements, scalars};
+
+const DISPLAY_NAME: AttributeId = u32::MAX;
+const CREATE_TIME: AttributeId = u32::MAX - 1;
+const STATE: AttributeId = u32::MAX - 2;
+
+/// The id of a field other than an attribute. Otherwise the name of the attribute.
+pub fn fixed_attribute_id(field: &Field) -> Result<AttributeId, &str> {
+    match field {
+        Field::Attribute(name) => Err(name),
+        Field::DisplayName => Ok(DISPLAY_NAME),
+        Field::CreateTime => Ok(CREATE_TIME),
+        Field::State => Ok(STATE),
+    }
+}
+
+/// The indexed attributes of a tenant.
+#[derive(Clone, Copy)]
+pub struct IndexedAttributes<'a> {
+    /// The names of its attributes.
+    pub names: &'a KnownNames,
+    /// The policies, which say which attributes are indexed.
+    pub policies: &'a Policies,
+}
+
+impl IndexedAttributes<'_> {
+    /// The id of an indexed attribute.
+    pub fn id(&self, name: &str) -> Option<AttributeId> {
+        self.names.id(name).filter(|_| self.policies.indexes(name))
+    }
+}
+
+/// The elements of a user. `id_of` returns the id of an attribute's name.
+pub fn elements<'a>(
+    user: &'a User,
+    id_of: impl Fn(&str) -> Option<AttributeId>,
+) -> Vec<(AttributeId, ScalarRef<'a>)> {
+    let mut elements: Vec<_> = field_elements(user).collect();
+    for (name, value) in &user.attributes {
+        if let Some(id) = id_of(name) {
+            elements.extend(scalars(value).map(|scalar| (id, scalar)));
+        }
+    }
+
+    elements
+}
+
+/// The elements of a user other than attributes.
+pub fn field_elements(user: &User) -> impl Iterator<Item = (AttributeId, ScalarRef<'_>)> {
+    fixed_elements(user)
+        .filter_map(|(field, scalar)| Some((fixed_attribute_id(&field).ok()?, scalar)))
+}

@@ -1,0 +1,179 @@
+//! Counts calls by method, code and caller, and measures their time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use http::{HeaderMap, Response};
+use metrics::{Histogram, Label, counter, histogram};
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+use tracing::Span;
+
+use super::trace::CallTrace;
+use crate::routes::Target;
+use polynym_access::{Call, Metric};
+
+/// The counter of calls.
+pub const CALLS: (&str, &str) = ("polynym_calls_total", "Calls, by method, code and caller");
+/// The histogram of the time that calls take.
+pub const SECONDS: (&str, &str) = (
+    "polynym_call_seconds",
+    "Time from a call's headers to its response, by method; for streams until they are open",
+);
+/// The counter of rejected calls.
+pub const REJECTED: (&str, &str) = (
+    "polynym_rejected_total",
+    "Calls rejected by a limit, a missing right or an outage; the cause is the error's reason",
+);
+/// The name of unknown callers. It is not a valid name of a caller.
+const UNKNOWN_CALLER: &str = "-";
+
+/// One call in this many is logged, if calls are sampled.
+const SAMPLE_INTERVAL: u64 = 100;
+
+/// The calls that are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogCalls {
+    /// None.
+    #[default]
+    None,
+    /// One in a hundred.
+    Sampled,
+    /// All.
+    All,
+}
+
+impl LogCalls {
+    fn should_log(self) -> bool {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        match self {
+            Self::None => false,
+            Self::Sampled => COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE_INTERVAL),
+            Self::All => true,
+        }
+    }
+}
+
+/// One call. It is counted once: as cancelled if its client leaves.
+pub struct CallCount {
+    method: &'static str,
+    index: usize,
+    started: Instant,
+    call: Option<Arc<Call>>,
+    trace: CallTrace,
+    log: LogCalls,
+    is_open: bool,
+}
+
+impl CallCount {
+    pub fn begin(target: impl Target, headers: &HeaderMap, log: LogCalls) -> Self {
+        let (method, index) = (target.name(), target.index());
+        let trace = CallTrace::begin(method, headers);
+        Self { method, index, started: Instant::now(), call: None, trace, log, is_open: true }
+    }
+
+    /// The span in which log lines name the call's trace.
+    pub fn log_span(&self) -> Span {
+        self.trace.log_span()
+    }
+
+    /// Sets the call, once its caller is known.
+    pub fn set_call(&mut self, call: Option<Arc<Call>>) {
+        self.call = call;
+    }
+
+    /// Ends the call with the status of its response.
+    pub fn end_with_response<B>(&mut self, response: &Response<B>) {
+        match Status::from_header_map(response.headers()) {
+            Some(status) => self.end(&status),
+            None => self.count(Code::Ok),
+        }
+    }
+
+    /// Ends the call with this status.
+    pub fn end(&mut self, status: &Status) {
+        if is_rejection(status.code())
+            && let Some(info) = status.get_details_error_info()
+        {
+            counter!(REJECTED.0, "cause" => info.reason).increment(1);
+        }
+        self.count(status.code());
+    }
+
+    fn count(&mut self, code: Code) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        latency_histogram(self.index, self.method).record(self.started.elapsed().as_secs_f64());
+        let (call, method) = (self.call.as_deref(), self.method);
+        let name = call.map_or(UNKNOWN_CALLER, |call| &call.name);
+        let register = || {
+            let labels = [("method", method), ("code", code_name(code)), ("caller", name)]
+                .map(|(label, value)| Label::new(label, value.to_owned()));
+            counter!(CALLS.0, labels.to_vec())
+        };
+        if self.log.should_log() {
+            let (code, ms) = (code_name(code), self.started.elapsed().as_secs_f64() * 1e3);
+            self.log_span().in_scope(|| tracing::info!(caller = name, method, code, ms, "call"));
+        }
+        self.trace.end(code, name);
+        match call {
+            Some(call) => {
+                call.state.counters.get(self.index, code as usize, register).increment(1);
+                call.count(Metric::Call { method, code: code_name(code) }, 1);
+            }
+            None => register().increment(1),
+        }
+    }
+}
+
+impl Drop for CallCount {
+    fn drop(&mut self) {
+        self.count(Code::Cancelled);
+    }
+}
+
+/// Whether this code rejects a call rather than answers it.
+const fn is_rejection(code: Code) -> bool {
+    use Code::{
+        DeadlineExceeded, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable,
+    };
+    matches!(
+        code,
+        DeadlineExceeded | PermissionDenied | ResourceExhausted | Unauthenticated | Unavailable
+    )
+}
+
+/// The latency histogram of a method.
+fn latency_histogram(index: usize, method: &'static str) -> &'static Histogram {
+    static ALL: [OnceLock<Histogram>; MAX_METHODS] = [const { OnceLock::new() }; MAX_METHODS];
+    let register = || histogram!(SECONDS.0, "method" => method);
+    ALL[index.min(MAX_METHODS - 1)].get_or_init(register)
+}
+
+/// The maximum number of methods that are counted separately.
+const MAX_METHODS: usize = 64;
+
+/// The name of a code in the specification (gRPC, "Status codes").
+const fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN_CALLER",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

@@ -1,0 +1,231 @@
+//! Handles every call: checks its request, takes a permit, enforces the deadline and recovers from
+//! panics.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tracing::Instrument;
+
+use super::count::{CallCount, LogCalls};
+use super::permits::CallPermits;
+use super::request_body::RequestBody;
+use super::response_body::ResponseBody;
+use super::{request_body, request_check};
+use crate::connection::peer::Peer;
+use crate::connection::preface::PrefaceCheck;
+use crate::connection::unauthenticated::UnauthenticatedConnections;
+use crate::memory_budget::{ConnectionBudget, GlobalBudget, OpenStream, Reservation};
+use crate::options::Options;
+use crate::routes::{PermitKind, Refusal, Routes, Target};
+use crate::{protocol, rich_status};
+use polynym_access::{ActiveCount, Call};
+
+/// The counter of panics.
+pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicked");
+/// The gauge of connections.
+pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections of the API");
+
+/// The interval at which the caller of an open stream is authorized again.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+pub struct CallHandler<R> {
+    routes: R,
+    permits: CallPermits,
+    max_connections: usize,
+    timeout: Duration,
+    log_calls: LogCalls,
+    pub global_budget: Arc<GlobalBudget>,
+    /// Counts the connections of other protocols.
+    pub preface_check: PrefaceCheck,
+    /// The open connections.
+    pub connections: ActiveCount,
+    /// The connections without a valid call so far.
+    pub unauthenticated: Arc<UnauthenticatedConnections>,
+}
+
+impl<R: Routes> CallHandler<R> {
+    pub fn new(routes: R, options: Options) -> Self {
+        let Options { max_connections, max_calls, .. } = options;
+        let max_unauthenticated =
+            if routes.needs_credentials() { max_connections / 4 } else { usize::MAX };
+        Self {
+            routes,
+            permits: CallPermits::new(max_calls),
+            max_connections,
+            timeout: options.call_timeout,
+            log_calls: options.log_calls,
+            global_budget: Arc::default(),
+            preface_check: PrefaceCheck::default(),
+            connections: ActiveCount::default(),
+            unauthenticated: UnauthenticatedConnections::new(max_unauthenticated),
+        }
+    }
+
+    /// Assigns a connection to the caller of its client's certificate, within the caller's share.
+    pub fn count_certified(&self, peer: &Peer) {
+        if !peer.names().is_empty()
+            && let Some(caller) = self.routes.certified_caller(peer.names())
+        {
+            let _ = peer.assign_to(&caller, self.max_connections);
+        }
+    }
+
+    /// Answers a call. Refusing one is cheap.
+    pub async fn call(
+        self: &Arc<Self>,
+        budget: &Arc<ConnectionBudget>,
+        peer: &Arc<Peer>,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
+        let target = R::Target::from_path(request.uri().path());
+        let timeout = match request_check::validate(&request) {
+            Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
+            Err(refusal) => {
+                return ResponseBody::call(refusal.into(), Reservation::for_call(budget));
+            }
+        };
+        let mut count = CallCount::begin(target, request.headers(), self.log_calls);
+        let call = match self.admit(target, peer, &mut request, &mut count) {
+            Ok(call) => call,
+            Err(refusal) => {
+                count.end(&refusal);
+                let reservation = Reservation::for_call(budget);
+                let discard = request_body::discard(request.into_body());
+                if refusal.code() == Code::Unauthenticated {
+                    tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));
+                } else {
+                    discard.await;
+                }
+                return ResponseBody::call(refusal.into_http(), reservation);
+            }
+        };
+        if target.is_stream() {
+            return self.open_stream(budget, peer, timeout, request, count).await;
+        }
+
+        let mut reservation = Reservation::for_call(budget);
+        let answer = async {
+            let request =
+                request_body::read_message(request, target.max_message_bytes(), &mut reservation)
+                    .await?;
+            // Takes a permit once the message has arrived: slow senders cannot starve others.
+            let _permit = match target.permit_kind() {
+                Some(_) if !budget.has_room() => return Err(protocol::answers_unread()),
+                Some(kind) => Some(self.permits.take(kind, call.as_deref().map(Call::caller))?),
+                None => None,
+            };
+            Ok(self.routes.call(target, request).await)
+        };
+        let span = count.log_span();
+        let response = self.with_deadline(target, timeout, answer).instrument(span).await;
+        count.end_with_response(&response);
+
+        ResponseBody::call(response, reservation)
+    }
+
+    /// Checks a call by its headers: its credential and role, then its caller's limits.
+    fn admit(
+        &self,
+        target: R::Target,
+        peer: &Peer,
+        request: &mut Request<Incoming>,
+        count: &mut CallCount,
+    ) -> Result<Option<Arc<Call>>, Status> {
+        let authorized = self.routes.authorize(request, peer.names());
+        let call = authorized.map_err(|Refusal { call, status }| {
+            count.set_call(call);
+            status
+        })?;
+        count.set_call(call.clone());
+        let Some(call) = call else { return Ok(None) };
+        peer.assign_to(&call, self.max_connections)?;
+        if let Some(kind) = target.permit_kind() {
+            self.permits.check(kind, &call)?;
+        }
+        call.admit_call().map_err(protocol::rate_limited)?;
+        Ok(Some(call))
+    }
+
+    /// Opens a stream. It ends once its caller leaves or loses the right to it, and takes no
+    /// permit.
+    async fn open_stream(
+        self: &Arc<Self>,
+        budget: &Arc<ConnectionBudget>,
+        peer: &Arc<Peer>,
+        timeout: Duration,
+        request: Request<Incoming>,
+        mut count: CallCount,
+    ) -> Response<ResponseBody> {
+        let target = R::Target::from_path(request.uri().path());
+        let revocation = Box::pin(self.clone().revocation(peer.clone(), &request));
+        let Some(stream) = OpenStream::new(budget) else {
+            let refusal = protocol::too_many_streams();
+            count.end(&refusal);
+            return ResponseBody::call(refusal.into_http(), Reservation::for_call(budget));
+        };
+
+        let answer = async {
+            let request = request.map(|body| RequestBody::streaming(body, self.timeout));
+            Ok(self.routes.call(target, request).await)
+        };
+        let span = count.log_span();
+        let response = self.with_deadline(target, timeout, answer).instrument(span).await;
+        count.end_with_response(&response);
+        ResponseBody::stream(response, stream, revocation)
+    }
+
+    /// Returns the status of the refusal once the caller of a stream may no longer open it.
+    fn revocation(
+        self: Arc<Self>,
+        peer: Arc<Peer>,
+        request: &Request<Incoming>,
+    ) -> impl Future<Output = Status> + Send + use<R> {
+        let mut headers_only = Request::new(());
+        *headers_only.uri_mut() = request.uri().clone();
+        *headers_only.headers_mut() = request.headers().clone();
+        async move {
+            loop {
+                tokio::time::sleep(RECHECK_INTERVAL).await;
+                if let Err(refusal) = self.routes.authorize(&mut headers_only, peer.names()) {
+                    return refusal.status;
+                }
+            }
+        }
+    }
+
+    /// Returns the answer, or a status if it is late or panics.
+    async fn with_deadline(
+        &self,
+        target: R::Target,
+        timeout: Duration,
+        answer: impl Future<Output = Result<Response<Body>, Status>>,
+    ) -> Response<Body> {
+        match tokio::time::timeout(timeout, AssertUnwindSafe(answer).catch_unwind()).await {
+            Ok(Ok(Ok(response))) => protocol::with_details(response),
+            Ok(Ok(Err(status))) => status.into_http(),
+            Ok(Err(_)) => panicked(),
+            Err(_) => {
+                protocol::deadline(target.permit_kind() == Some(PermitKind::Mutation)).into_http()
+            }
+        }
+    }
+
+    /// Sets the gauges of connections and permits.
+    pub fn set_gauges(&self) {
+        metrics::gauge!(CONNECTIONS.0).set(self.connections.get() as f64);
+        self.permits.set_gauges();
+    }
+}
+
+/// The process's panic hook logs the details; callers get none.
+fn panicked() -> Response<Body> {
+    metrics::counter!(PANICS.0).increment(1);
+    tracing::error!("a handler panicked");
+    rich_status::internal().into_http()
+}

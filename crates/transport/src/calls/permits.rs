@@ -1,0 +1,102 @@
+//! Permits for calls in flight: a pool for look-ups and one for mutations, so that a hanging disk
+//! or shard stops one kind alone. A call without a permit is refused.
+
+use std::sync::Arc;
+
+use tonic::Status;
+
+use crate::protocol;
+use crate::routes::PermitKind;
+use polynym_access::{ActiveCount, Caller, CallerState};
+
+/// The gauge of calls in flight.
+pub const CALLS_IN_FLIGHT: (&str, &str) =
+    ("polynym_calls_under_way", "Calls that have a permit, by kind: look-up or mutation");
+/// The gauge of permits.
+pub const PERMITS: (&str, &str) =
+    ("polynym_call_permits", "Permits for calls in flight, by kind: look-up or mutation");
+
+/// The permits of a server.
+pub struct CallPermits {
+    reads: ActiveCount,
+    mutations: ActiveCount,
+    /// The number of permits of each kind.
+    limit: usize,
+}
+
+/// A permit. Dropping it returns it.
+pub struct CallPermit<'a> {
+    pool: &'a ActiveCount,
+    caller: Option<(PermitKind, Arc<CallerState>)>,
+}
+
+impl CallPermits {
+    /// Creates `limit` permits of each kind.
+    pub fn new(limit: usize) -> Self {
+        Self { reads: ActiveCount::default(), mutations: ActiveCount::default(), limit }
+    }
+
+    /// Checks that the caller has fewer permits than its share.
+    ///
+    /// # Errors
+    /// The caller has its share.
+    pub fn check(&self, kind: PermitKind, caller: &Caller) -> Result<(), Status> {
+        let active = active_calls(kind, &caller.state).get();
+        if active < caller.share(self.limit) {
+            Ok(())
+        } else {
+            Err(protocol::caller_share_exhausted())
+        }
+    }
+
+    /// Takes a permit.
+    ///
+    /// # Errors
+    /// No permit is left, or the caller has its share.
+    pub fn take(
+        &self,
+        kind: PermitKind,
+        caller: Option<&Arc<Caller>>,
+    ) -> Result<CallPermit<'_>, Status> {
+        let pool = match kind {
+            PermitKind::Read => &self.reads,
+            PermitKind::Mutation => &self.mutations,
+        };
+        if !pool.try_add(self.limit) {
+            return Err(protocol::overloaded());
+        }
+        let mut permit = CallPermit { pool, caller: None };
+        if let Some(caller) = caller {
+            if !active_calls(kind, &caller.state).try_add(caller.share(self.limit)) {
+                return Err(protocol::caller_share_exhausted());
+            }
+            permit.caller = Some((kind, caller.state.clone()));
+        }
+        Ok(permit)
+    }
+
+    /// Sets the gauges.
+    pub fn set_gauges(&self) {
+        for (kind, pool) in [("look-up", &self.reads), ("mutation", &self.mutations)] {
+            metrics::gauge!(CALLS_IN_FLIGHT.0, "kind" => kind).set(pool.get() as f64);
+            metrics::gauge!(PERMITS.0, "kind" => kind).set(self.limit as f64);
+        }
+    }
+}
+
+impl Drop for CallPermit<'_> {
+    fn drop(&mut self) {
+        self.pool.remove();
+        if let Some((kind, state)) = &self.caller {
+            active_calls(*kind, state).remove();
+        }
+    }
+}
+
+/// The number of permits that a caller holds.
+fn active_calls(kind: PermitKind, state: &CallerState) -> &ActiveCount {
+    match kind {
+        PermitKind::Read => &state.reads,
+        PermitKind::Mutation => &state.mutations,
+    }
+}

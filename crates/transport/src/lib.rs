@@ -1,0 +1,23 @@
+//! HTTP/2 connections of gRPC: accepting them, and bounds on all that clients control.
+
+mod calls;
+mod connection;
+pub mod log_throttle;
+mod memory_budget;
+mod options;
+pub mod protocol;
+pub mod rich_status;
+pub mod routes;
+mod server;
+
+pub use calls::count::{CALLS, LogCalls, REJECTED, SECONDS as CALL_SECONDS};
+pub use calls::handler::{CONNECTIONS, PANICS};
+pub use calls::permits::{CALLS_IN_FLIGHT, PERMITS};
+pub use calls::request_body;
+pub use calls::trace::export_to as export_traces_to;
+pub use connection::HANDSHAKES;
+pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
+pub use connection::unauthenticated::UnauthenticatedConnections;
+pub use options::Options;
+pub use server::Listener;
+pub use server::serve;
