@@ -70,7 +70,8 @@ impl NewUser {
         field(position.unwrap_or_default())
     }
 
-    pub(crate) fn user(&self, id: LocalityId, tenant: Tenant, now: Timestamp) -> User {
+    /// The user that registers with this id at this time.
+    pub fn user(&self, id: LocalityId, tenant: Tenant, now: Timestamp) -> User {
         User {
             id,
             tenant,

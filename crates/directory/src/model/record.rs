@@ -89,7 +89,7 @@ pub struct MergeSnapshot {
 
 impl Record {
     /// A user with nothing beside what is shown.
-    pub(crate) fn new(user: User) -> Self {
+    pub fn new(user: User) -> Self {
         Self { user, private: UserInternals::default() }
     }
 

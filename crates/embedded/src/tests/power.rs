@@ -14,14 +14,14 @@ use locality_uuid::{Generator, Mode};
 use tempfile::TempDir;
 
 use super::{creation, exists, id};
-use crate::conformance::model::{Model, matches};
-use crate::conformance::step::Step;
 use crate::file::lock::FileId;
 use crate::file::opener::FILE;
 use crate::file::tests::disk::{Disk, NextDisk, Random, When};
 use crate::options::Options;
 use crate::setup::integrity::IntegritySession;
 use crate::store::Embedded;
+use conformance::model::{Model, matches};
+use conformance::step::Step;
 use polynym_directory::error::Error;
 use polynym_directory::model::new_user::NewUser;
 use polynym_directory::model::tenant::Tenant;

@@ -1,7 +1,7 @@
 //! Steps for the model, drawn from random numbers with a seed.
 
 use super::Random;
-use crate::conformance::step::{Action, Etag, NAMES, POLICIES, Step};
+use conformance::step::{Action, Etag, NAMES, POLICIES, Step};
 use polynym_directory::ConflictPolicy::{PrimaryWins, SecondaryWins};
 
 /// Milliseconds of a day and an hour.
