@@ -8,9 +8,9 @@ use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
 use crate::store::embedded::error::Fault;
 
-/// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous event
-/// (0 for none), big-endian; 16 of the user's id; one of the length of the tenant's name; the name;
-/// and the rest of the event, in the form of the API.
+/// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous
+/// event (0 for none), big-endian; 16 of the user's id; one of the length of the tenant's name; the
+/// name; and the rest of the event, in the form of the API.
 pub struct StoredEvent<'r> {
     /// The number of the user's previous event.
     pub previous: u64,
