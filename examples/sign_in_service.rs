@@ -10,8 +10,8 @@ use std::io;
 use std::time::Duration;
 
 use polynym::client::directory_service_client::DirectoryServiceClient;
-use polynym::proto::v1::identifier::Kind;
 use polynym::client::registry_service_client::RegistryServiceClient;
+use polynym::proto::v1::identifier::Kind;
 use polynym::proto::v1::{CreateUserRequest, Identifier, Identity, ResolveIdentityRequest, User};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};

@@ -198,7 +198,7 @@ impl OpenStore {
         };
         let mut backend = measured(store.backend());
         if coalesce {
-            let hasty = store.hasty().map(|hasty| Arc::new(Measured(hasty)) as _);
+            let hasty = store.with_short_timeout().map(|hasty| Arc::new(Measured(hasty)) as _);
             let options = coalesce::Options::default();
             backend =
                 backend.layered(|inner| Coalesced::new(inner, options).with_short_timeout(hasty));

@@ -11,13 +11,13 @@ use super::convert;
 use super::status::{reason, status};
 use super::stubs::admin_service_server::AdminService;
 use crate::access::Call;
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::tenant::tenant_message;
+use crate::directory::encoded::tenant_event::tenant_event_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::service::tenants::admin::{Problem, Progress, Renormalization};
 use crate::proto::v1;
-use crate::directory::encoded::encode::identifier_message;
-use crate::directory::encoded::tenant::tenant_message;
-use crate::directory::encoded::tenant_event::tenant_event_message;
 use v1::renormalize_response::Problem as ProblemMessage;
 
 mod backup;

@@ -12,15 +12,15 @@ use super::status::{reason, status};
 use super::stubs::directory_service_server::DirectoryService;
 use super::{convert, raw_response};
 use crate::access::{Call, Metric, Role};
+use crate::directory::encoded::encode::identifier_message;
+use crate::directory::encoded::event::event_message;
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::unknown;
 use crate::directory::service::lookup::read::ResolveOptions;
 use crate::directory::service::search::SearchRequest;
 use crate::identifier::RawIdentifier;
 use crate::proto::v1;
-use crate::directory::encoded::encode::identifier_message;
-use crate::directory::encoded::event::event_message;
-use crate::directory::model::unknown;
 
 mod batch;
 mod read_mask;

@@ -8,13 +8,13 @@ use super::convert;
 use super::raw_response::status_message;
 use super::status::status;
 use super::stubs::inbox_service_server::InboxService;
+use crate::directory::encoded::notice::entry_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::inbox::list::NoticesRequest;
 use crate::directory::service::inbox::send::SendRequest;
 use crate::directory::service::lookup::read::UserRef;
 use crate::proto::v1;
 use crate::transport::protocol;
-use crate::directory::encoded::notice::entry_message;
 use v1::notice_result::Result as Outcome;
 use v1::recipient::Recipient;
 

@@ -5,12 +5,12 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
+use crate::directory::encoded::encoded_user::Found;
+use crate::directory::encoded::exported_user::ExportedUser;
 use crate::directory::service::lookup::read::UserById;
 use crate::proto::google::rpc;
 use crate::proto::v1::export_users_response::{End, Start};
 use crate::proto::v1::{OwnerlessHold, SearchPlan, Tenant};
-use crate::directory::encoded::encoded_user::Found;
-use crate::directory::encoded::exported_user::ExportedUser;
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]

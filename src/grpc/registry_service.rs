@@ -7,11 +7,11 @@ use super::authorization::authorized;
 use super::convert;
 use super::status::status;
 use super::stubs::registry_service_server::RegistryService;
+use crate::directory::encoded::encode::user_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::user::User;
 use crate::directory::mutation::UserChange;
 use crate::proto::v1;
-use crate::directory::encoded::encode::user_message;
 
 fn user_response(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
     Ok(Some(user_message(&outcome.map_err(status)?)))

@@ -132,7 +132,13 @@ impl UsageWriter {
             _ => {
                 self.number += 1;
                 let (server, number) = (self.server, self.number);
-                self.unconfirmed.push_back(UsageBatch { server, number, time, clock_uncertain, counts });
+                self.unconfirmed.push_back(UsageBatch {
+                    server,
+                    number,
+                    time,
+                    clock_uncertain,
+                    counts,
+                });
             }
         }
         while self.unconfirmed.len() > 1 && self.unwritten_counts() > MAX_UNWRITTEN {

@@ -158,7 +158,7 @@ pub async fn open(uri: &str, options: Options, coalesce: bool) -> Backend {
         return misled;
     }
     let options = coalesce::Options::default();
-    misled.layered(|inner| Coalesced::new(inner, options).with_short_timeout(store.hasty()))
+    misled.layered(|inner| Coalesced::new(inner, options).with_short_timeout(store.with_short_timeout()))
 }
 
 /// Prints a line, even if the test passes.

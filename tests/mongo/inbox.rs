@@ -7,10 +7,10 @@ use polynym::directory::stores::Inboxes;
 use polynym::store::mongo::{self, InitOptions, Mongo, init};
 
 use crate::servers;
+use crate::support::scenarios::deliveries::{START, delivery};
 use crate::support::scenarios::inbox::{
     Place, inboxes_are_bounded, notices_are_sent_and_read, rules_send_notices,
 };
-use crate::support::scenarios::deliveries::{START, delivery};
 
 /// Deliveries of many callers to one inbox: each notice is there once, and a full inbox is begun
 /// anew once.

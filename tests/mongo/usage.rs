@@ -7,8 +7,8 @@ use polynym::directory::stores::Resolution;
 use polynym::store::mongo::{self, InitOptions, Mongo, init};
 
 use crate::servers;
-use crate::support::scenarios::usage::servers_count_what_they_do;
 use crate::support::scenarios::counters::{DAY, add, batch, counters, server};
+use crate::support::scenarios::usage::servers_count_what_they_do;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_make_the_same_documents_lose_nothing() {

@@ -6,6 +6,10 @@ use std::sync::Arc;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use tonic::Status;
 
+use crate::directory::encoded::encode::time_message;
+use crate::directory::encoded::exported_user::ExportedUser;
+use crate::directory::encoded::internals::hold_message;
+use crate::directory::encoded::tenant::tenant_message;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
@@ -14,10 +18,6 @@ use crate::directory::service::transfer::export::Export;
 use crate::grpc::raw_response::Exported as Message;
 use crate::grpc::status::status;
 use crate::proto::v1;
-use crate::directory::encoded::encode::time_message;
-use crate::directory::encoded::exported_user::ExportedUser;
-use crate::directory::encoded::internals::hold_message;
-use crate::directory::encoded::tenant::tenant_message;
 use v1::export_users_response::{End, Start};
 
 /// The bytes of users after which a message is complete.

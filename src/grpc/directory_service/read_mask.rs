@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use prost_types::FieldMask;
 
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::service::lookup::read::UserById;
 use crate::directory::stores::View;
-use crate::directory::encoded::encoded_user::{EncodedUser, Found};
 
 /// The fields of a user, by their numbers.
 const FIELDS: [(&str, u32); 12] = [

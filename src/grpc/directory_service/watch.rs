@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tonic::{Code, Status};
 
+use crate::directory::encoded::event::event_message;
 use crate::directory::service::watch::Watch;
 use crate::grpc::status::status;
 use crate::proto::v1::watch_response::Kind;
 use crate::proto::v1::{Event, Heartbeat, WatchResponse};
 use crate::transport::rich_status::plain;
-use crate::directory::encoded::event::event_message;
 
 /// The gauge of watches.
 pub const WATCHES: (&str, &str) = ("polynym_watches", "Open watches");

@@ -1,4 +1,4 @@
-//! The calls of a store, each as an operation that outlives its caller.
+//! The calls of a store, each as an operation that continues if its caller leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,6 @@ use locality_uuid::LocalityId;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::commit_gate::CommitGate;
-use super::error::Fault;
-use super::snapshot::Snapshot;
-use super::{MIN_COMMIT_WAIT, Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
 use crate::directory::encoded::encoded_user::EncodedUser;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
@@ -30,6 +26,11 @@ use crate::directory::stores::{
     Reads, Resolved, Search, StoredRules, Tenants, View,
 };
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::commit::MIN_COMMIT_WAIT;
+use crate::store::mongo::database::operations::{Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::store::mongo::lookup::export::Snapshot;
+use crate::store::mongo::mutation::commit_gate::CommitGate;
 
 #[async_trait]
 impl LookUps for Mongo {
@@ -61,7 +62,7 @@ impl LookUps for Mongo {
 #[async_trait]
 impl Reads for Mongo {
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.collections.fence.rules(&self.collections.database, consistency).await?)
+        Ok(self.collections.version_guard.rules(&self.collections.database, consistency).await?)
     }
 
     async fn get_snapshot(
@@ -82,7 +83,7 @@ impl Reads for Mongo {
 
     async fn check(&self) -> Result<(), Error> {
         let check = self.run(|collections| async move { collections.check().await });
-        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
+        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::TimedOut.into()))
     }
 }
 
@@ -96,10 +97,10 @@ impl Mutations for Mongo {
             .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
-            Err(_) if gate.close() => return Err(Fault::Late.into()),
+            Err(_) if gate.close() => return Err(Fault::TimedOut.into()),
             Err(_) => {
                 let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
-                settled.map_err(|_| Error::from(Fault::Unanswered))?
+                settled.map_err(|_| Error::from(Fault::CommitUnanswered))?
             }
         };
 

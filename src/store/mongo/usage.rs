@@ -1,46 +1,36 @@
 //! Counters of calls: documents of [`USAGE`], one for each tenant, caller and metric, and each
-//! period: a day by minutes, 10 days by hours, 40 days by days. The numbers stand in a tree of two
-//! levels, such as hours and minutes, so that a change skips most of the others. Periods are short,
-//! since a document has an entry for each server that ran in its time.
+//! period: a day by minutes, 10 days by hours, 40 days by days. The numbers are a tree of two
+//! levels, such as hours and minutes, so that an update skips most of them. Periods are short,
+//! since a document has an entry for each server that ran in its period.
 //!
-//! A batch is many updates without a transaction. Each notes the number of the batch in its
-//! document and has no effect where it is noted there already, so that a batch can be sent again.
+//! A batch is many updates without a transaction. Each records the number of the batch in its
+//! document, and has no effect if it is recorded already, so that a batch can be sent again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use mongodb::bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::ReadConcern;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Mongo;
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::{EXPIRES_AT, ID, TENANT, USAGE, date, fields, id_value, needed};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::Mongo;
+use crate::store::mongo::schema::bson::{date, id_value, read_fields, required};
+use crate::store::mongo::schema::fields::{
+    CALLER, COUNTS, EXPIRES_AT, FLUSHES, ID, METRIC, PERIOD, RESOLUTION, TENANT, USAGE,
+};
 
-/// Of counters: the name of the caller.
-pub const CALLER: &str = "c";
-/// Of counters: the name of the metric.
-pub const METRIC: &str = "m";
-/// Of counters: 0 for minutes, 1 for hours, 2 for days.
-pub const RESOLUTION: &str = "r";
-/// Of counters: the time of the first one.
-pub const PERIOD: &str = "p";
-/// Of counters: the numbers, in a tree of two levels.
-pub const COUNTS: &str = "n";
-/// Of counters: of each server the number of the last batch that was added.
-pub const FLUSHES: &str = "f";
+/// The limit of updates in a command.
+const UPDATES_PER_COMMAND: usize = 500;
 
-/// The updates of one command.
-const UPDATES: usize = 500;
-
-/// The way in which the counters of a resolution are put together.
+/// The layout of the documents of a resolution.
 struct Layout {
     /// The intervals of a document.
     all: i64,
@@ -56,20 +46,20 @@ const fn layout(resolution: Resolution) -> Layout {
     }
 }
 
-/// The place of an interval.
-struct Place {
+/// The location of an interval's counter.
+struct CounterPath {
     /// The beginning of the period of its document.
     period: Timestamp,
     part: i64,
     within: i64,
 }
 
-fn place(resolution: Resolution, time: Timestamp) -> Place {
+fn counter_path(resolution: Resolution, time: Timestamp) -> CounterPath {
     let (Layout { all, part }, length) = (layout(resolution), millis(resolution));
     let interval = time.as_millis().div_euclid(length);
     let (period, within) = (interval.div_euclid(all), interval.rem_euclid(all));
     let period = Timestamp::from_millis(period * all * length);
-    Place { period, part: within / part, within: within % part }
+    CounterPath { period, part: within / part, within: within % part }
 }
 
 fn millis(resolution: Resolution) -> i64 {
@@ -95,22 +85,21 @@ impl Collections {
             .iter()
             .flat_map(|count| Resolution::ALL.map(|resolution| update(batch, count, resolution)));
         let updates: Vec<_> = updates.collect();
-        for updates in updates.chunks(UPDATES) {
-            let mut again = self.update_usage(updates).await?;
-            // Another server may have made the document meanwhile; or it is there and has the
-            // batch, and the update has no effect.
-            again.iter_mut().for_each(|update| {
+        for updates in updates.chunks(UPDATES_PER_COMMAND) {
+            let mut refused = self.update_usage(updates).await?;
+            // Another server may have created the document; or the document has the batch, and the
+            // update has no effect.
+            refused.iter_mut().for_each(|update| {
                 update.insert("upsert", false);
             });
-            if !again.is_empty() && !self.update_usage(&again).await?.is_empty() {
+            if !refused.is_empty() && !self.update_usage(&refused).await?.is_empty() {
                 return Err(DriverError::custom("counters were not stored").into());
             }
         }
         Ok(())
     }
 
-    /// Sends updates. Returns those whose documents were there already and were not found by their
-    /// filters.
+    /// Sends updates. Returns those whose documents exist, but do not match their filters.
     async fn update_usage(&self, updates: &[Document]) -> Result<Vec<Document>, Fault> {
         let refused = self.update_unordered(USAGE, updates.to_vec()).await?;
         Ok(refused.into_iter().filter_map(|n| updates.get(n).cloned()).collect())
@@ -119,16 +108,16 @@ impl Collections {
     /// See [`Usage::usage`].
     pub async fn usage(&self, query: &UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Fault> {
         let resolution = query.resolution;
-        let first = place(resolution, query.from).period;
+        let first = counter_path(resolution, query.from).period;
         let filter = doc! {
             TENANT: query.tenant.as_str(),
             RESOLUTION: resolution as i32,
             PERIOD: { "$gte": date(first), "$lt": date(query.to) },
         };
-        let collection = self.database.collection::<RawDocumentBuf>(USAGE);
+        let collection = self.collection(USAGE);
         let find = collection.find(filter).projection(doc! { FLUSHES: false });
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let mut cursor = find.await?;
+        let with_concern = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
+        let mut cursor = with_concern.await?;
 
         let mut points = Vec::new();
         while let Some(document) = cursor.try_next().await? {
@@ -145,7 +134,7 @@ impl Collections {
 /// The update of a counter.
 fn update(batch: &UsageBatch, count: &UsageCount, resolution: Resolution) -> Document {
     let UsageCount { tenant, caller, metric, count } = count;
-    let Place { period, part, within } = place(resolution, batch.time);
+    let CounterPath { period, part, within } = counter_path(resolution, batch.time);
     let kind = resolution as i32;
     let name = format!("{tenant}\0{caller}\0{metric}\0{kind}\0{}", period.as_millis());
     let id = xxh3_128(name.as_bytes()).to_be_bytes().into();
@@ -173,27 +162,27 @@ fn update(batch: &UsageBatch, count: &UsageCount, resolution: Resolution) -> Doc
     }
 }
 
-/// Adds the counters of a document that are asked for.
+/// Adds the counters of a document that match the query.
 fn read(
     document: &RawDocument,
     query: &UsageQuery,
     points: &mut Vec<UsagePoint>,
 ) -> Result<(), Fault> {
-    let [caller, metric, period, counts] = fields(document, [CALLER, METRIC, PERIOD, COUNTS])?;
-    let caller = needed(CALLER, caller, RawBsonRef::as_str)?;
-    let metric = needed(METRIC, metric, RawBsonRef::as_str)?;
+    let [caller, metric, period, counts] = read_fields(document, [CALLER, METRIC, PERIOD, COUNTS])?;
+    let caller = required(CALLER, caller, RawBsonRef::as_str)?;
+    let metric = required(METRIC, metric, RawBsonRef::as_str)?;
     if !query.wants(caller, metric) {
         return Ok(());
     }
-    let period = needed(PERIOD, period, RawBsonRef::as_datetime)?.timestamp_millis();
-    let counts = needed(COUNTS, counts, RawBsonRef::as_document)?;
+    let period = required(PERIOD, period, RawBsonRef::as_datetime)?.timestamp_millis();
+    let counts = required(COUNTS, counts, RawBsonRef::as_document)?;
     for part in counts {
         let (part, within) = part.map_err(Fault::damaged)?;
         let part: i64 = part.as_str().parse().map_err(Fault::damaged)?;
-        for count in needed(COUNTS, Some(within), RawBsonRef::as_document)? {
+        for count in required(COUNTS, Some(within), RawBsonRef::as_document)? {
             let (within, count) = count.map_err(Fault::damaged)?;
             let within: i64 = within.as_str().parse().map_err(Fault::damaged)?;
-            let count = needed(COUNTS, Some(count), RawBsonRef::as_i64)?;
+            let count = required(COUNTS, Some(count), RawBsonRef::as_i64)?;
             let interval = part * layout(query.resolution).part + within;
             let time = Timestamp::from_millis(period + interval * millis(query.resolution));
             if query.covers(time) {
@@ -210,13 +199,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_interval_has_a_place_of_its_own() {
+    fn every_interval_has_a_path_of_its_own() {
         // 2026-11-25T14:37:59Z.
         let time = Timestamp::from_millis(1_795_617_479_000);
-        let Place { period, part, within } = place(Resolution::Minute, time);
+        let CounterPath { period, part, within } = counter_path(Resolution::Minute, time);
         assert_eq!((period, part, within), (Resolution::Day.floor(time), 14, 37));
         for resolution in Resolution::ALL {
-            let Place { period, part, within } = place(resolution, time);
+            let CounterPath { period, part, within } = counter_path(resolution, time);
             let interval = part * layout(resolution).part + within;
             let begin = period.as_millis() + interval * millis(resolution);
             assert_eq!(begin, resolution.floor(time).as_millis());

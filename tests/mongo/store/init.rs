@@ -143,7 +143,7 @@ async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
     );
     assert_eq!((&after[1], &after[2]), (&before[1], &before[2]));
     assert_eq!(before[0].len(), after[0].len());
-    assert!(said.iter().any(|line| line.contains("users: cut at 0 of 11")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("users: split at 0 of 11")), "{said:?}");
     for n in 0..20 {
         assert!(users::look_up(&store, n).await.unwrap());
     }

@@ -25,7 +25,13 @@ pub fn batch(server: LocalityId, number: u64, time: Timestamp, count: u64) -> Us
     let caller = "web".to_owned();
     let metric = METRIC.to_owned();
     let counts = vec![UsageCount { tenant: Tenant::DEFAULT, caller, metric, count }];
-    UsageBatch { server, number, time: Resolution::Minute.floor(time), clock_uncertain: false, counts }
+    UsageBatch {
+        server,
+        number,
+        time: Resolution::Minute.floor(time),
+        clock_uncertain: false,
+        counts,
+    }
 }
 
 fn query(resolution: Resolution, from: Timestamp, to: Timestamp) -> UsageQuery {

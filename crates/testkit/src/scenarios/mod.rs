@@ -1,8 +1,8 @@
 //! Scenarios that tests of several programs run, each on stores of its own.
 
+pub mod counters;
 pub mod damage;
 pub mod damaged_attributes;
-pub mod counters;
 pub mod damaged_histories;
 pub mod deliveries;
 pub mod histories;

@@ -8,10 +8,10 @@ use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
+use crate::directory::service::mutate::write::RawIdentity;
 use crate::directory::service::transfer::import::raw::{
     RawHold, RawImportedIdentity, RawInternals, RawNotRestored, RawState, RawUndo, RawUser,
 };
-use crate::directory::service::mutate::write::RawIdentity;
 use crate::grpc::convert;
 use crate::proto::v1;
 use v1::user_internals::hold::Held;

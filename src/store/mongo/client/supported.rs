@@ -1,0 +1,34 @@
+//! The versions that a program supports.
+
+use crate::identifier::RULES_VERSION;
+
+/// The current version of the schema.
+pub const VERSION: i64 = 8;
+/// The version in which attributes are stored by tokens. Older users have them in their wire form
+/// until an upgrade has rewritten all users.
+pub const TOKENS: i64 = 4;
+/// The version in which all users have their attributes by tokens, so that searches find them.
+pub const SEARCHABLE: i64 = 5;
+/// The version in which mutations write the journal. Tenants may not record yet when their history
+/// begins.
+pub const JOURNALED: i64 = 6;
+/// The version in which all tenants record when their history begins.
+pub const BEGUN: i64 = 7;
+/// The version in which users have inboxes.
+pub const INBOXED: i64 = 8;
+/// The oldest version of the schema that this program supports.
+pub const OLDEST: i64 = 2;
+
+/// The latest versions that a program supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supported {
+    /// Of the schema.
+    pub schema: i64,
+    /// Of the rules of normalisation.
+    pub rules: u32,
+}
+
+impl Supported {
+    /// The versions that this program supports.
+    pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
+}

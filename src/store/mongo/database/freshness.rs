@@ -1,0 +1,69 @@
+//! Whether the reads of a transaction are fresh. A router takes the time of a snapshot from its own
+//! clock, which may be behind that of another router: the snapshot may lack writes that were
+//! acknowledged before the call. A transaction that writes a document it has read conflicts in that
+//! case, and is repeated. A decision that rests on other documents is repeated on a later snapshot,
+//! once the shards of all these documents have reported their time.
+
+use std::collections::HashSet;
+
+use locality_uuid::LocalityId;
+use mongodb::bson::Timestamp;
+use mongodb::error::Error as DriverError;
+use mongodb::{Client, ClientSession, ClusterTime};
+
+use crate::identifier::IdentityKey;
+
+/// A document that a mutation reads or writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A user.
+    User(LocalityId),
+    /// A claim.
+    Claim(IdentityKey),
+    /// The record of the mutation's request.
+    Request,
+    /// The mutation's tenant.
+    Tenant,
+}
+
+/// The times that the shards reported during the attempts at one decision.
+#[derive(Default)]
+pub struct Freshness {
+    /// The documents whose shards have answered.
+    answered: HashSet<Key>,
+    /// The latest cluster time.
+    cluster_time: Option<ClusterTime>,
+    /// The latest operation time.
+    operation_time: Option<Timestamp>,
+}
+
+impl Freshness {
+    /// Whether a snapshot that begins now has all writes of these documents that were acknowledged
+    /// before the first attempt.
+    pub fn covers<'k>(&self, mut keys: impl Iterator<Item = &'k Key>) -> bool {
+        keys.all(|key| self.answered.contains(key))
+    }
+
+    /// Adds the documents that an attempt has read, and the times of its session.
+    pub fn learn(&mut self, answered: impl Iterator<Item = Key>, session: &ClientSession) {
+        self.answered.extend(answered);
+        self.cluster_time = self.cluster_time.take().max(session.cluster_time().cloned());
+        self.operation_time = self.operation_time.max(session.operation_time());
+    }
+
+    /// A session whose next snapshot is not older than these times.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub async fn session(&self, client: &Client) -> Result<ClientSession, DriverError> {
+        let Some(operation_time) = self.operation_time else {
+            return client.start_session().causal_consistency(false).await;
+        };
+        let mut session = client.start_session().causal_consistency(true).await?;
+        if let Some(cluster_time) = &self.cluster_time {
+            session.advance_cluster_time(cluster_time);
+        }
+        session.advance_operation_time(operation_time);
+        Ok(session)
+    }
+}

@@ -1,0 +1,9 @@
+//! The open store: its collections, transactions on them, and operations as tasks.
+
+pub mod collections;
+pub mod commit;
+pub mod freshness;
+pub mod operations;
+pub mod snapshot_read;
+pub mod transaction;
+pub mod updates;

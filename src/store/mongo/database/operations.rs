@@ -1,0 +1,109 @@
+//! The open store, whose operations are tasks that run to their ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::directory::error::Error;
+use crate::store::mongo::client::detach_on_drop::DetachOnDrop;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::presence::heartbeat::Heartbeat;
+
+/// The limit of operations in flight: far more than connections, and few enough to get one in time.
+pub const MAX_IN_FLIGHT: usize = 4_096;
+/// The time for which an operation may continue after its caller has left: well above the time in
+/// which the driver's heartbeat detects a hung server.
+const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
+/// The limit of concurrent scans of users. The server reads many users of other tenants for a
+/// tenant with few users: other callers must still get connections.
+pub const MAX_SCANS: usize = 2;
+/// The time limit of one step of a scan.
+pub const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// The time limit of the health probe.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A store in a database of MongoDB.
+///
+/// Every operation runs to its end, even if its caller leaves: a transaction that is dropped
+/// half-way stays open on the server, and an operation that is dropped while it waits for a
+/// connection keeps its position in the pool's queue. So each operation has a task of its own;
+/// `resolve`, which must be fast, gets one only if its caller leaves.
+#[derive(Clone)]
+pub struct Mongo {
+    pub(crate) collections: Arc<Collections>,
+    pub(crate) in_flight: Arc<Semaphore>,
+    pub(crate) walks: Arc<Semaphore>,
+    pub(crate) heartbeat: Arc<Heartbeat>,
+}
+
+impl Mongo {
+    /// Runs `work` on a task, which continues if the caller leaves or reaches its deadline.
+    pub(crate) async fn run<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
+        match timeout(self.collections.timeout, task).await {
+            Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
+            Err(_) => Err(Fault::TimedOut.into()),
+        }
+    }
+
+    /// Runs `work` on the caller's task, and on one of its own once the caller leaves. It saves
+    /// waking two threads.
+    pub(crate) async fn run_here<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let work = self.counted(work(self.collections.clone()))?;
+        let done =
+            timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
+        Ok(done.unwrap_or(Err(Fault::TimedOut))?)
+    }
+
+    pub(crate) fn abandoned(&self) -> Duration {
+        DETACHED_TIMEOUT.max(4 * self.collections.timeout)
+    }
+
+    /// Spawns `work` with a time limit.
+    pub(crate) fn spawn<T, E>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<JoinHandle<Result<T, E>>, Fault>
+    where
+        T: Send + 'static,
+        E: From<Fault> + Send + 'static,
+    {
+        let work = self.counted(timeout(limit, work))?;
+        Ok(tokio::spawn(async {
+            work.await.unwrap_or_else(|_| Err(Fault::CommitUnanswered.into()))
+        }))
+    }
+
+    /// `work` as one of the operations in flight, until it has ended.
+    pub(crate) fn counted<F: Future>(
+        &self,
+        work: F,
+    ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
+        let permit =
+            self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::TooManyInFlight)?;
+        Ok(async {
+            let done = work.await;
+            drop(permit);
+            done
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! A transaction: its session, its reads and its end.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::TryStreamExt;
+use locality_uuid::LocalityId;
+use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::options::{
+    Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria,
+    TransactionOptions, WriteConcern,
+};
+use mongodb::{ClientSession, Collection};
+
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::freshness::{Freshness, Key};
+use crate::store::mongo::schema::preserved::PreservedFields;
+use crate::store::mongo::schema::versions::Versions;
+
+/// The limit of documents in a statement: a command has at most 48 MB.
+pub const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
+
+/// A transaction, and the documents that it has read.
+pub struct Transaction<'c> {
+    pub collections: &'c Collections,
+    pub session: ClientSession,
+    /// The preserved fields of the users that were read.
+    pub users: HashMap<LocalityId, PreservedFields>,
+    /// The preserved fields of the tenant that was read.
+    pub tenant: Option<PreservedFields>,
+    /// The epoch in which it writes; 0 if the store has none.
+    pub epoch: i32,
+    /// Whether it writes the journal.
+    pub has_journal: bool,
+    /// Whether it writes inboxes.
+    pub has_inboxes: bool,
+    /// Whether it has written claims or deletions, which MongoDB accepts in any epoch.
+    pub needs_epoch: bool,
+    /// Whether it has written a document that MongoDB accepts only in the current epoch.
+    pub is_in_epoch: bool,
+    /// The step by which it raises revisions: random, so that a revision identifies the transaction
+    /// that wrote it.
+    pub revision_step: i64,
+    /// The documents that were read, on a sharded cluster. Elsewhere every snapshot is fresh.
+    pub read: HashSet<Key>,
+    /// The claims whose insertion a shard has answered.
+    pub inserted: Vec<Key>,
+}
+
+impl<'c> Transaction<'c> {
+    /// Begins a transaction on a snapshot at least as fresh as `freshness`.
+    pub async fn begin(collections: &'c Collections, freshness: &Freshness) -> Result<Self, Fault> {
+        let time = collections.timeout;
+        let concern = WriteConcern::builder()
+            .w(Acknowledgment::Majority)
+            .journal(true)
+            .w_timeout(time)
+            .build();
+        let options = TransactionOptions::builder()
+            .read_concern(ReadConcern::snapshot())
+            .write_concern(concern)
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+            .max_commit_time(time);
+        let mut session = freshness.session(&collections.client).await?;
+        collections.sessions.list(&session).await;
+        session.start_transaction().with_options(options.build()).await?;
+        let random = getrandom::u32().map_err(Fault::damaged)?;
+        let revision_step = 1 + i64::from(random >> 12);
+
+        Ok(Self {
+            collections,
+            session,
+            users: HashMap::new(),
+            tenant: None,
+            epoch: 0,
+            has_journal: false,
+            has_inboxes: false,
+            needs_epoch: false,
+            is_in_epoch: false,
+            revision_step,
+            read: HashSet::new(),
+            inserted: Vec::new(),
+        })
+    }
+
+    /// The transaction, which writes in the form of these versions.
+    pub fn with_versions(self, versions: Versions) -> Self {
+        let (has_journal, has_inboxes) = (versions.has_journal(), versions.has_inboxes());
+        Self { epoch: versions.epoch, has_journal, has_inboxes, ..self }
+    }
+
+    /// Records documents that are read.
+    pub fn record_reads(&mut self, keys: impl Iterator<Item = Key>) {
+        if self.collections.is_routed {
+            self.read.extend(keys);
+        }
+    }
+
+    /// Whether its snapshot, at least as fresh as `freshness`, has the latest versions of all
+    /// documents that it has read and does not write.
+    pub fn is_fresh(&self, freshness: &Freshness, is_written: impl Fn(&Key) -> bool) -> bool {
+        freshness.covers(self.read.iter().filter(|key| !is_written(key)))
+    }
+
+    /// Adds the reads and times of this transaction to `freshness`.
+    pub fn record_into(&mut self, freshness: &mut Freshness) {
+        if self.collections.is_routed {
+            freshness.learn(self.read.drain().chain(self.inserted.drain(..)), &self.session);
+        }
+    }
+
+    /// The revision of a user that this transaction has written.
+    pub fn written_revision(&self, id: LocalityId) -> i64 {
+        self.users.get(&id).map_or(0, |preserved| preserved.revision) + self.revision_step
+    }
+
+    /// The first document that a filter finds.
+    pub async fn find_one(
+        &mut self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+    ) -> Result<Option<RawDocumentBuf>, Fault> {
+        let find = from.find_one(filter).max_time(self.collections.timeout);
+        Ok(find.session(&mut self.session).await?)
+    }
+
+    /// All documents that a filter matches.
+    pub async fn find_documents(
+        &mut self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+        batch_size: Option<usize>,
+    ) -> Result<Vec<RawDocumentBuf>, Fault> {
+        let mut options = FindOptions::builder().max_time(self.collections.timeout).build();
+        options.batch_size = batch_size.map(|size| size as u32);
+        let find = from.find(filter).with_options(options);
+        let mut cursor = find.session(&mut self.session).await?;
+        Ok(cursor.stream(&mut self.session).try_collect().await?)
+    }
+
+    /// Sends updates, each of which must match a document.
+    pub async fn update_many(
+        &mut self,
+        collection: &str,
+        updates: Vec<Document>,
+    ) -> Result<(), Fault> {
+        let database = &self.collections.database;
+        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
+            let command = doc! { "update": collection, "updates": updates.to_vec() };
+            let reply = database.run_command(command).session(&mut self.session).await?;
+            let found = reply.get_i32("n").unwrap_or_default();
+            expect_matched(found.try_into().unwrap_or_default(), updates.len())?;
+        }
+        Ok(())
+    }
+
+    /// Commits. A commit whose reply was lost can be sent again.
+    pub async fn commit(&mut self) -> Result<(), Fault> {
+        self.session.commit_transaction().await.map_err(|error| Fault::of_commit(&error))
+    }
+
+    /// Aborts the transaction. If that fails, the server aborts it later.
+    pub async fn abort(mut self) {
+        let _ = self.session.abort_transaction().await;
+    }
+}
+
+/// Fails unless a statement matched all documents that the transaction has read.
+pub fn expect_matched(count: u64, wanted: usize) -> Result<(), Fault> {
+    if count == wanted as u64 {
+        Ok(())
+    } else {
+        Err(Fault::damaged("a statement did not match all documents that were read"))
+    }
+}

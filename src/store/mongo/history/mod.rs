@@ -1,0 +1,7 @@
+//! Histories of users and tenants, and ended ownerships.
+
+pub mod ended;
+pub mod journal;
+pub mod read;
+pub mod shorten;
+pub mod tenant_journal;

@@ -1,0 +1,126 @@
+//! Reads of users' histories: the tail in the user's document, then the buckets, the newest first.
+
+use locality_uuid::LocalityId;
+use mongodb::bson::{RawBsonRef, doc};
+
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::encoded::event::decode_event;
+use crate::directory::model::event::Event;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::stores::History;
+use crate::store::integrity::Past;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::{id_value, read_fields, required};
+use crate::store::mongo::schema::fields::{ID, JOURNAL, TAIL, WIRE};
+use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
+use crate::store::mongo::schema::user::StoredUser;
+
+/// The limit of a page with all events.
+const ALL: usize = u32::MAX as usize;
+
+impl Collections {
+    /// See [`Histories::history`](crate::directory::stores::Histories::history). `next` is the
+    /// sequence number of the next event.
+    pub async fn history(
+        &self,
+        tenant: &Tenant,
+        id: LocalityId,
+        next: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Fault> {
+        let Some((user, tail)) = self.read_tail(tenant, id).await? else { return Ok(None) };
+        let next = next.unwrap_or(tail.count).min(tail.count);
+        let page = self.fill(EventPage::new(tenant, id, next, limit), &tail).await?;
+        let next = Some(page.next).filter(|next| *next > 0);
+        Ok(Some(History { user, events: page.events, next }))
+    }
+
+    /// A user with its history; `None` if there is no such user, or the store has no journal.
+    pub async fn past(&self, id: LocalityId) -> Result<Option<Past>, Fault> {
+        if !self.version_guard.versions()?.has_journal() {
+            return Ok(None);
+        }
+        let by_id = doc! { ID: id_value(id) };
+        let document = self.find_document(&self.users, by_id, doc! {}).await?;
+        let Some(document) = document else { return Ok(None) };
+        let stored = StoredUser::read(&document)?;
+        let user = stored.decode(&*self.names_for(&stored).await?)?.user;
+        let [tail] = read_fields(&document, [TAIL])?;
+        let tail = Tail::of(tail)?;
+
+        let page = EventPage::new(&user.tenant, id, tail.count, ALL);
+        let events = self.fill(page, &tail).await?.events;
+        let tenant = self.tenant(&user.tenant).await?;
+        Ok(Some(Past::new(user, events, tenant)))
+    }
+
+    /// Fills a page from the tail, then from the buckets.
+    async fn fill<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
+        page.add(&tail.events)?;
+        while page.next > 0 && page.remaining() > 0 {
+            let options = self.find_options(doc! { ID: -1 }, page.remaining().div_ceil(4));
+            let journal = self.collection(JOURNAL);
+            let filter = buckets_up_to(page.id, page.next);
+            let before = page.next;
+            for bucket in self.find_documents(&journal, filter, options).await? {
+                page.add(&Bucket::events(&bucket)?)?;
+            }
+            if page.next == before {
+                // Older events were removed.
+                page.next = 0;
+            }
+        }
+        Ok(page)
+    }
+
+    /// A user of the tenant, without attributes, and the tail of its history.
+    async fn read_tail(
+        &self,
+        tenant: &Tenant,
+        id: LocalityId,
+    ) -> Result<Option<(EncodedUser, Tail)>, Fault> {
+        let (by_id, projection) = (doc! { ID: id_value(id) }, doc! { WIRE: 1, TAIL: 1 });
+        let document = self.find_document(&self.users, by_id, projection).await?;
+        let Some(document) = document else { return Ok(None) };
+        let [wire, tail] = read_fields(&document, [WIRE, TAIL])?;
+        let wire = required(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();
+        let user = EncodedUser::from_stored(wire.into()).without_attributes();
+        let tail = Tail::of(tail)?;
+        let is_own = user.tenant() == tenant.as_str().as_bytes();
+        Ok(is_own.then_some((user, tail)))
+    }
+}
+
+/// Events of a user, the newest first.
+struct EventPage<'p> {
+    tenant: &'p Tenant,
+    id: LocalityId,
+    events: Vec<Event>,
+    /// The number of the next event; 0 if there are no more.
+    next: u64,
+    limit: usize,
+}
+
+impl<'p> EventPage<'p> {
+    /// An empty page that begins with event `next`.
+    const fn new(tenant: &'p Tenant, id: LocalityId, next: u64, limit: usize) -> Self {
+        Self { tenant, id, events: Vec::new(), next, limit }
+    }
+
+    const fn remaining(&self) -> usize {
+        self.limit - self.events.len()
+    }
+
+    /// Adds the next events from `events`, which ascend by number.
+    fn add(&mut self, events: &[Vec<u8>]) -> Result<(), Fault> {
+        for event in events.iter().rev() {
+            let event = decode_event(self.tenant, self.id, event).map_err(Fault::damaged)?;
+            if event.sequence <= self.next && self.remaining() > 0 {
+                self.next = event.sequence - 1;
+                self.events.push(event);
+            }
+        }
+        Ok(())
+    }
+}

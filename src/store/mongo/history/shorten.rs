@@ -1,0 +1,198 @@
+//! A shorter retention of history: removes expired documents of a tenant's history, and gives
+//! others an earlier date, at which MongoDB removes them. First the histories of users, page by
+//! page, then the ended ownerships, and finally the tenant's own events. Damaged documents keep
+//! their dates.
+
+use locality_uuid::LocalityId;
+use mongodb::bson::{Bson, Document, RawDocument, doc};
+
+use crate::directory::encoded::event::time_of;
+use crate::directory::model::shortening::{Shortened, Shortening};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::concern::{majority, majority_document};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::transaction::MAX_STATEMENT_DOCUMENTS;
+use crate::store::mongo::history::ended::read_row;
+use crate::store::mongo::history::tenant_journal::{journal_id, time_of_number};
+use crate::store::mongo::schema::bson::{
+    bson_id, by_id, date, id_of, id_value, key_of, read_fields,
+};
+use crate::store::mongo::schema::fields::{
+    ENDED, EXPIRES_AT, ID, JOURNAL, OWNERSHIPS, TAIL, TENANT,
+};
+use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
+
+/// The users or ended ownerships of one page.
+const PAGE_SIZE: usize = 500;
+
+/// The position of a page.
+enum Cursor {
+    Users(Option<LocalityId>),
+    /// After the ended ownerships of this key.
+    Ended(String),
+}
+
+impl Cursor {
+    fn read(cursor: Option<Vec<u8>>) -> Self {
+        match cursor.as_deref().and_then(<[u8]>::split_first) {
+            Some((b'u', id)) => Self::Users(id.try_into().ok().map(<[u8; 16]>::into)),
+            Some((b'e', key)) => Self::Ended(String::from_utf8_lossy(key).into_owned()),
+            _ => Self::Users(None),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Users(id) => {
+                [b"u", id.map(|id| *id.as_bytes()).unwrap_or_default().as_slice()].concat()
+            }
+            Self::Ended(key) => [b"e", key.as_bytes()].concat(),
+        }
+    }
+}
+
+impl Collections {
+    /// See [`Histories::shorten_history`](crate::directory::stores::Histories::shorten_history).
+    pub async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        cursor: Option<Vec<u8>>,
+    ) -> Result<Shortened, Fault> {
+        if !self.version_guard.versions()?.has_journal() {
+            return Ok(Shortened::default());
+        }
+        let (next, users) = match Cursor::read(cursor) {
+            Cursor::Users(after) => {
+                let (last, users) = self.shorten_users(tenant, by, after).await?;
+                let next = last.map(|last| Cursor::Users(Some(last)));
+                (next.or(Some(Cursor::Ended(String::new()))), users)
+            }
+            Cursor::Ended(after) => {
+                let last = self.shorten_ended(tenant, by, &after).await?;
+                if last.is_none() {
+                    self.shorten_buckets(journal_id(tenant), by, time_of_number).await?;
+                }
+                (last.map(Cursor::Ended), Vec::new())
+            }
+        };
+        Ok(Shortened { next: next.map(|next| next.encode()), users })
+    }
+
+    /// Shortens the histories of the next users. Returns the last of them, and those whose tails
+    /// have expired events.
+    async fn shorten_users(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        after: Option<LocalityId>,
+    ) -> Result<(Option<LocalityId>, Vec<LocalityId>), Fault> {
+        let mut filter = doc! { TENANT: tenant.as_str() };
+        if let Some(after) = after {
+            filter.insert(ID, doc! { "$gt": id_value(after) });
+        }
+        let mut options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        options.projection = Some(doc! { TAIL: 1 });
+        let (mut last, mut expired) = (None, Vec::new());
+        for document in self.find_documents(&self.users, filter, options).await? {
+            let id = id_of(&document)?;
+            last = Some(id);
+            let [tail] = read_fields(&document, [TAIL])?;
+            let Ok(tail) = Tail::of(tail) else { continue };
+            if tail.count > tail.events.len() as u64 {
+                self.shorten_buckets(id, by, newest_of_bucket).await?;
+            }
+            if tail.has_older(by.now.minus(by.retention)) {
+                expired.push(id);
+            }
+        }
+        Ok((last, expired))
+    }
+
+    /// Removes documents of a history, or gives them an earlier date, by the time of their newest
+    /// events.
+    async fn shorten_buckets(
+        &self,
+        id: LocalityId,
+        by: Shortening,
+        time: fn(&RawDocument) -> Result<Timestamp, Fault>,
+    ) -> Result<(), Fault> {
+        let journal = self.collection(JOURNAL);
+        let mut options = self.time_limit();
+        options.sort = Some(doc! { ID: 1 });
+        let (mut updates, mut expired) = (Vec::new(), Vec::new());
+        let filter = buckets_up_to(id, u64::MAX);
+        for document in self.find_documents(&journal, filter, options).await? {
+            let Ok(time) = time(&document) else { continue };
+            let removal_time = by.removal(time);
+            let bucket = bson_id(&document)?;
+            if removal_time <= by.now {
+                expired.push(bucket);
+                continue;
+            }
+            let removal = date(removal_time);
+            updates.push(doc! {
+                "q": { ID: bucket, EXPIRES_AT: { "$gt": removal.clone() } },
+                "u": { "$set": { EXPIRES_AT: removal } },
+            });
+        }
+        // The oldest first, so that a history never has a gap.
+        for ids in expired.chunks(MAX_STATEMENT_DOCUMENTS) {
+            journal.delete_many(by_id(ids.to_vec())).write_concern(majority()).await?;
+        }
+        self.set_dates(JOURNAL, &updates).await
+    }
+
+    /// Shortens the ended ownerships of the next keys. Returns the last of them.
+    async fn shorten_ended(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        after: &str,
+    ) -> Result<Option<String>, Fault> {
+        // Keys begin with the tenant's name and a comma, whose next character is the hyphen.
+        let (first, end) = (format!("{tenant},"), format!("{tenant}-"));
+        let keys = doc! { "$gt": first.as_str().max(after), "$lt": end };
+        let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        let ended = self.collection(ENDED);
+        let (mut last, mut updates) = (None, Vec::new());
+        for document in self.find_documents(&ended, doc! { ID: keys }, options).await? {
+            let key = key_of(&document)?.to_owned();
+            last = Some(key.clone());
+            let Ok((_, owners)) = read_row(&document) else { continue };
+            let newest = owners.0.iter().map(|one| one.end).max().unwrap_or_default();
+            let removal = date(by.removal(newest));
+            // Unless another ownership has ended since.
+            let [owners] = read_fields(&document, [OWNERSHIPS])?;
+            let owners = owners.and_then(|owners| Bson::try_from(owners).ok());
+            let present =
+                doc! { ID: &key, OWNERSHIPS: owners, EXPIRES_AT: { "$gt": removal.clone() } };
+            updates.push(doc! { "q": present, "u": { "$set": { EXPIRES_AT: removal } } });
+        }
+        self.set_dates(ENDED, &updates).await?;
+        Ok(last)
+    }
+
+    async fn set_dates(&self, collection: &str, updates: &[Document]) -> Result<(), Fault> {
+        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
+            let command = doc! {
+                "update": collection, "updates": updates.to_vec(), "ordered": false,
+                "writeConcern": majority_document(),
+            };
+            let reply = self.database.run_command(command).await?;
+            if reply.contains_key("writeErrors") {
+                return Err(Fault::damaged("MongoDB rejects a date"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The time of the newest event of a user's bucket.
+fn newest_of_bucket(document: &RawDocument) -> Result<Timestamp, Fault> {
+    let events = Bucket::events(document)?;
+    let newest = events.last().ok_or_else(|| Fault::damaged("a bucket has no events"))?;
+    time_of(newest).map_err(Fault::damaged)
+}

@@ -1,0 +1,296 @@
+//! Inboxes: documents of [`INBOX`], each with up to 50 notices of one user. The latest notices are
+//! in a document with a fixed id, the open bucket, to which notices are added without a
+//! transaction. When it is full, a transaction copies it to a closed bucket, whose id has the
+//! position of its first notice, and empties it.
+
+use std::collections::HashMap;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use locality_uuid::LocalityId;
+use mongodb::bson::doc;
+use mongodb::options::ReadConcern;
+use tokio::time::Instant;
+
+use crate::directory::error::Error;
+use crate::directory::model::notice::Notice;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::{Delivery, InboxChange, InboxLimits, InboxPart};
+use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::client::concern::majority;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::commit;
+use crate::store::mongo::database::freshness::Freshness;
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
+use crate::store::mongo::inbox::bucket::{
+    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before, open, push,
+    refusal, update_of, without_content,
+};
+use crate::store::mongo::schema::bson::{id_value, raw};
+use crate::store::mongo::schema::fields::{ID, INBOX, PRIVATE, REVISION, WIRE};
+use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
+use crate::store::mongo::schema::tail::bucket_id;
+use crate::store::mongo::schema::user::StoredUser;
+
+/// The limit of inboxes in a command.
+const INBOXES_PER_COMMAND: usize = 100;
+/// The limit of inboxes that are read or written concurrently.
+const MAX_CONCURRENT: usize = 8;
+
+impl Collections {
+    /// See [`Inboxes::begin_notice`](crate::directory::stores::Inboxes::begin_notice).
+    pub async fn begin_notice(
+        &self,
+        request: &IdempotencyKey,
+        notice: LocalityId,
+        time: Timestamp,
+    ) -> Result<Result<(LocalityId, bool), Error>, Fault> {
+        let document = raw(&request_document(request, notice, time))?;
+        let insert = self.requests.insert_one(document).write_concern(majority());
+        match insert.await.map_err(Fault::from) {
+            Ok(_) => return Ok(Ok((notice, false))),
+            Err(fault) if fault.is_duplicate() => {}
+            Err(fault) => return Err(fault),
+        }
+        let by_id = doc! { ID: request_id(request) };
+        let document = self.find_document(&self.requests, by_id, doc! {}).await?;
+        let Some(document) = document else { return Err(Fault::TimedOut) };
+        let stored = StoredRequest::read(&document)?;
+        if stored.request_hash != request.request_hash {
+            return Ok(Err(Error::RequestIdReused));
+        }
+        Ok(Ok((IdempotencyKey::stored_subject(stored.subject), true)))
+    }
+
+    /// Delivers a notice to users. Returns for each whether the inbox has it. Failed writes are
+    /// repeated: delivery is idempotent.
+    pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
+        let Delivery { notice, users, limits, .. } = delivery;
+        let deadline = Instant::now() + self.timeout;
+        let mut delivered: HashMap<LocalityId, bool> = HashMap::new();
+        for users in users.chunks(INBOXES_PER_COMMAND) {
+            let push_all = || {
+                let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
+                self.update_unordered(INBOX, updates)
+            };
+            let backoff = Backoff::for_transaction(deadline);
+            let refused = backoff.retry(push_all, Fault::is_retryable).await?;
+            let deliveries =
+                refused.into_iter().filter_map(|n| users.get(n)).map(|user| async move {
+                    let deliver = || self.deliver_in_transaction(*user, notice, *limits, deadline);
+                    let is_retryable = |fault: &Fault| fault.is_retryable() || fault.is_duplicate();
+                    let backoff = Backoff::for_transaction(deadline);
+                    Ok::<_, Fault>((*user, backoff.retry(deliver, is_retryable).await?))
+                });
+            let concurrent = stream::iter(deliveries.collect::<Vec<_>>());
+            let outcomes = concurrent.buffer_unordered(MAX_CONCURRENT).try_collect::<Vec<_>>();
+            delivered.extend(outcomes.await?);
+        }
+        let is_present = |user| delivered.get(user).copied().unwrap_or(true);
+        Ok(users.iter().map(is_present).collect())
+    }
+
+    /// Delivers a notice to an inbox that is full or may have the notice, in a transaction. Returns
+    /// whether the inbox has it: that of a removed user does not.
+    async fn deliver_in_transaction(
+        &self,
+        user: LocalityId,
+        notice: &Notice,
+        limits: InboxLimits,
+        deadline: Instant,
+    ) -> Result<bool, Fault> {
+        let versions = self.version_guard.versions()?;
+        let mut transaction =
+            Transaction::begin(self, &Freshness::default()).await?.with_versions(versions);
+        match transaction.notify(user, notice, limits).await {
+            Ok(delivered) => commit(transaction, deadline).await.map(|()| delivered),
+            Err(fault) => {
+                transaction.abort().await;
+                Err(fault)
+            }
+        }
+    }
+
+    /// See [`Inboxes::holders`](crate::directory::stores::Inboxes::holders).
+    pub async fn holders(
+        &self,
+        notice: LocalityId,
+        users: Vec<LocalityId>,
+    ) -> Result<Vec<LocalityId>, Fault> {
+        let inbox = self.collection(INBOX);
+        let find = |user| {
+            let has = format!("{NOTICES}.{NOTICE}");
+            let id = id_value(notice);
+            let filter = doc! { ID: all(user), "$or": [{ has: &id }, { RECENT: &id }] };
+            let find = self.find_document(&inbox, filter, doc! { ID: 1 });
+            async move { Ok::<_, Fault>(find.await?.map(|_| user)) }
+        };
+        let found: Vec<_> = stream::iter(users.into_iter().map(find).collect::<Vec<_>>())
+            .buffered(MAX_CONCURRENT)
+            .try_collect()
+            .await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// See [`Inboxes::inboxes`](crate::directory::stores::Inboxes::inboxes).
+    pub async fn inboxes(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+    ) -> Result<Option<Vec<LocalityId>>, Fault> {
+        let projection = doc! { REVISION: 1, WIRE: 1, PRIVATE: 1 };
+        let by_id = doc! { ID: id_value(user) };
+        let document = self.find_document(&self.users, by_id, projection).await?;
+        let Some(document) = document else { return Ok(None) };
+        let record = StoredUser::read(&document)?.decode_without_attributes()?;
+        let is_own = record.user.tenant == *tenant;
+        Ok(is_own.then(|| [vec![user], record.private.merged].concat()))
+    }
+
+    /// See [`Inboxes::inbox`](crate::directory::stores::Inboxes::inbox).
+    pub async fn inbox(
+        &self,
+        user: LocalityId,
+        before: Option<u64>,
+        limit: usize,
+        with_content: bool,
+    ) -> Result<InboxPart, Fault> {
+        let inbox = self.collection(INBOX);
+        let projection = if with_content {
+            doc! {}
+        } else {
+            without_content()
+        };
+        let (mut part, before) = (InboxPart::default(), before.unwrap_or(u64::MAX));
+        // The first position of the buckets that were read. A bucket that begins there or later is
+        // a copy that was made since.
+        let mut first = before;
+        loop {
+            let count = (limit - part.entries.len()).div_ceil(OpenBucket::MAX_NOTICES as usize) + 1;
+            let filter = buckets_before(user, first, part.last == 0);
+            let mut options = self.find_options(doc! { ID: -1 }, count);
+            options.projection = Some(projection.clone());
+            let documents = self.find_documents(&inbox, filter, options).await?;
+            for document in &documents {
+                let bucket = Bucket::read(document)?;
+                if part.last == 0 {
+                    part.last = bucket.last();
+                } else if bucket.first >= first {
+                    continue;
+                }
+                bucket.add_to(&mut part.entries, before, limit, with_content)?;
+                first = first.min(bucket.first);
+            }
+            if documents.len() < count || part.entries.len() >= limit {
+                return Ok(part);
+            }
+        }
+    }
+
+    /// See [`Inboxes::change_inbox`](crate::directory::stores::Inboxes::change_inbox). Repeats
+    /// the update while buckets that were closed concurrently still have such notices.
+    pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
+        let (update, remaining) = update_of(user, change);
+        let inbox = self.collection(INBOX);
+        let attempt = async || {
+            self.update_unordered(INBOX, vec![update.clone()]).await?;
+            let find = inbox.find_one(remaining.clone()).sort(doc! { ID: -1 });
+            let with_id = find.projection(doc! { ID: 1 }).read_concern(ReadConcern::majority());
+            let missed = with_id.max_time(self.timeout).await?;
+            if missed.is_none() { Ok(()) } else { Err(Fault::CommitUnanswered) }
+        };
+        let backoff = Backoff::for_transaction(Instant::now() + self.timeout);
+        backoff.retry(attempt, Fault::is_retryable).await
+    }
+}
+
+impl Transaction<'_> {
+    /// Adds a notice to the inbox of a user, unless the inbox has it. Returns false if the user was
+    /// removed.
+    pub async fn notify(
+        &mut self,
+        user: LocalityId,
+        notice: &Notice,
+        limits: InboxLimits,
+    ) -> Result<bool, Fault> {
+        let inbox = self.collections.collection(INBOX);
+        let document = self.find_one(&inbox, doc! { ID: open(user) }).await?;
+        let found = document.as_deref().map(OpenBucket::read).transpose()?;
+        let Some(found) = found else {
+            let document = raw(&OpenBucket::first(user, notice, limits))?;
+            inbox.insert_one(document).session(&mut self.session).await?;
+            return Ok(true);
+        };
+        if found.is_gone {
+            return self.reopen(user, notice, limits).await;
+        }
+        if found.has(notice.id) {
+            return Ok(true);
+        }
+        if found.has_room() {
+            let change = doc! { ID: open(user), FIRST: found.first as i64 };
+            let update = inbox.update_one(change, addition(notice, limits));
+            expect_matched(update.session(&mut self.session).await?.matched_count, 1)?;
+            return Ok(true);
+        }
+
+        let closed = found.closed(user);
+        let by_id = doc! { ID: closed.get(ID) };
+        // The bucket may exist already if an older backup was restored.
+        let replace = inbox.replace_one(by_id, raw(&closed)?).upsert(true);
+        replace.session(&mut self.session).await?;
+        let (first, next) = (found.first, found.next(user, notice, limits));
+        let replace = inbox.replace_one(doc! { ID: open(user), FIRST: first as i64 }, raw(&next)?);
+        let replaced = replace.session(&mut self.session).await?.matched_count;
+        expect_matched(replaced, 1)?;
+        self.remove_older(user, found.next_position(), limits).await?;
+        Ok(true)
+    }
+
+    /// Reopens the inbox of a user who was removed and imported again.
+    async fn reopen(
+        &mut self,
+        user: LocalityId,
+        notice: &Notice,
+        limits: InboxLimits,
+    ) -> Result<bool, Fault> {
+        let by_id = doc! { ID: id_value(user) };
+        if self.find_one(&self.collections.users, by_id).await?.is_none() {
+            return Ok(false);
+        }
+        let inbox = self.collections.collection(INBOX);
+        let first = raw(&OpenBucket::first(user, notice, limits))?;
+        let replace = inbox.replace_one(doc! { ID: open(user) }, first);
+        expect_matched(replace.session(&mut self.session).await?.matched_count, 1)?;
+        Ok(true)
+    }
+
+    /// Removes the buckets without any of the latest notices.
+    async fn remove_older(
+        &mut self,
+        user: LocalityId,
+        last: u64,
+        limits: InboxLimits,
+    ) -> Result<(), Fault> {
+        let Some(oldest) = last.checked_sub(limits.count + OpenBucket::MAX_NOTICES) else {
+            return Ok(());
+        };
+        let inbox = self.collections.collection(INBOX);
+        let range = doc! { "$gte": bucket_id(user, 0), "$lte": bucket_id(user, oldest) };
+        inbox.delete_many(doc! { ID: range }).session(&mut self.session).await?;
+        Ok(())
+    }
+
+    /// Removes the inbox of a user. For a day it refuses notices, which may still be in flight.
+    pub async fn delete_inbox(&mut self, user: LocalityId, now: Timestamp) -> Result<(), Fault> {
+        let inbox = self.collections.collection(INBOX);
+        let closed = doc! { ID: { "$gte": bucket_id(user, 0), "$lt": open(user) } };
+        inbox.delete_many(closed).session(&mut self.session).await?;
+        let refusal = raw(&refusal(user, now))?;
+        let replace = inbox.replace_one(doc! { ID: open(user) }, refusal).upsert(true);
+        replace.session(&mut self.session).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,5 @@
+//! Inboxes.
+
+pub mod bucket;
+pub mod inboxes;
+pub mod store;

@@ -1,0 +1,83 @@
+//! The calls of an inbox store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+
+use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::IdempotencyKey;
+use crate::directory::stores::{Delivery, InboxChange, InboxPart, Inboxes};
+use crate::store::mongo::database::operations::Mongo;
+
+#[async_trait]
+impl Inboxes for Mongo {
+    async fn begin_notice(
+        &self,
+        request: &IdempotencyKey,
+        notice: LocalityId,
+        time: Timestamp,
+    ) -> Result<(LocalityId, bool), Error> {
+        let request = request.clone();
+        self.run(|own| async move { own.begin_notice(&request, notice, time).await }).await?
+    }
+
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
+        self.check_inboxes()?;
+        self.run(|own| async move { own.deliver(&delivery).await }).await.map_err(unknown)
+    }
+
+    async fn holders(
+        &self,
+        notice: LocalityId,
+        users: &[LocalityId],
+    ) -> Result<Vec<LocalityId>, Error> {
+        self.check_inboxes()?;
+        let users = users.to_vec();
+        self.run(|own| async move { own.holders(notice, users).await }).await
+    }
+
+    async fn inboxes(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+    ) -> Result<Option<Vec<LocalityId>>, Error> {
+        self.check_inboxes()?;
+        let tenant = tenant.clone();
+        self.run(|own| async move { own.inboxes(&tenant, user).await }).await
+    }
+
+    async fn inbox(
+        &self,
+        user: LocalityId,
+        before: Option<u64>,
+        limit: usize,
+        with_content: bool,
+    ) -> Result<InboxPart, Error> {
+        self.check_inboxes()?;
+        self.run(|own| async move { own.inbox(user, before, limit, with_content).await }).await
+    }
+
+    async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
+        self.check_inboxes()?;
+        self.run(|own| async move { own.change_inbox(user, &change).await }).await.map_err(unknown)
+    }
+}
+
+impl Mongo {
+    /// Fails if the store has an older schema, without inboxes.
+    fn check_inboxes(&self) -> Result<(), Error> {
+        let has_inboxes = self.collections.version_guard.versions()?.has_inboxes();
+        if has_inboxes { Ok(()) } else { Err(Error::NoInboxes) }
+    }
+}
+
+/// The error of a write of several parts, some of which may have succeeded.
+fn unknown(error: Error) -> Error {
+    match error {
+        Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
+        other => other,
+    }
+}

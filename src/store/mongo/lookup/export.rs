@@ -1,0 +1,138 @@
+//! A snapshot of the store for exports: finds of a snapshot session. MongoDB retains snapshots for
+//! five minutes, unless `minSnapshotHistoryWindowInSeconds` says otherwise.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::TryStreamExt;
+use locality_uuid::LocalityId;
+use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::options::FindOptions;
+use mongodb::{ClientSession, Collection};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::directory::encoded::exported_user::ExportedUser;
+use crate::directory::error::Error;
+use crate::directory::model::record::Hold;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::stores::ExportSnapshot;
+use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::{Mongo, SCAN_TIMEOUT};
+use crate::store::mongo::lookup::records::{ownerless_holds_of, read_holds, users_of};
+use crate::store::mongo::schema::fields::ID;
+use crate::store::mongo::schema::tenant::read_tenant;
+use crate::store::mongo::schema::user::StoredUser;
+
+/// The store at the time of the session's first find.
+pub struct Snapshot {
+    store: Mongo,
+    session: Arc<Mutex<ClientSession>>,
+}
+
+/// The session of a snapshot: one read at a time.
+type Session = OwnedMutexGuard<ClientSession>;
+
+impl Snapshot {
+    /// A snapshot of the store as it is now; `None` if MongoDB has no snapshots.
+    pub async fn take(store: &Mongo) -> Result<Option<Self>, Error> {
+        let session = store.collections.client.start_session().snapshot(true).await;
+        let session = Arc::new(Mutex::new(session.map_err(Fault::from)?));
+        let snapshot = Self { store: store.clone(), session };
+        let first = |collections: Arc<Collections>, mut session: Session| async move {
+            let no_tenant = doc! { ID: "" };
+            let options = FindOptions::default();
+            all(&mut session, &collections.tenants, no_tenant, options).await.map(drop)
+        };
+        Ok(snapshot.read(first).await?.map(|()| snapshot))
+    }
+
+    /// Reads in the snapshot, even if the caller leaves; `None` once MongoDB has dropped it.
+    async fn read<T, F>(
+        &self,
+        read: impl FnOnce(Arc<Collections>, Session) -> F,
+    ) -> Result<Option<T>, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let permit = self.store.walks.clone().acquire_owned().await;
+        let session = self.session.clone().lock_owned().await;
+        let read = read(self.store.collections.clone(), session);
+        let read = self.store.spawn(SCAN_TIMEOUT, async move {
+            let found = read.await;
+            drop(permit);
+            found
+        })?;
+        match read.await.unwrap_or(Err(Fault::Panicked)) {
+            Ok(found) => Ok(Some(found)),
+            Err(fault) if fault.is_snapshot_gone() => Ok(None),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+}
+
+#[async_trait]
+impl ExportSnapshot for Snapshot {
+    fn is_lasting(&self) -> bool {
+        false
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<Option<TenantRecord>>, Error> {
+        let filter = doc! { ID: name.as_str() };
+        self.read(|collections, mut session| async move {
+            let options = FindOptions::default();
+            let found = all(&mut session, &collections.tenants, filter, options).await?;
+            found.first().map(|document| read_tenant(document)).transpose()
+        })
+        .await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Option<Vec<ExportedUser>>, Error> {
+        let (filter, options) = users_of(tenant, after, limit);
+        self.read(|collections, mut session| async move {
+            let found = all(&mut session, &collections.users, filter, options).await?;
+            // Names of attributes do not change.
+            let mut users = Vec::with_capacity(found.len());
+            for document in &found {
+                let stored = StoredUser::read(document)?;
+                let private = stored.private.clone();
+                let user = collections.full_user(stored).await?;
+                users.push(ExportedUser::from_stored(user, &private).map_err(Fault::damaged)?);
+            }
+            Ok(users)
+        })
+        .await
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Option<Vec<Hold>>, Error> {
+        let (filter, options) = ownerless_holds_of(tenant, after, limit);
+        self.read(|collections, mut session| async move {
+            read_holds(&all(&mut session, &collections.identities, filter, options).await?)
+        })
+        .await
+    }
+}
+
+/// All documents of a find of the session.
+async fn all(
+    session: &mut ClientSession,
+    from: &Collection<RawDocumentBuf>,
+    filter: Document,
+    options: FindOptions,
+) -> Result<Vec<RawDocumentBuf>, Fault> {
+    let mut cursor = from.find(filter).with_options(options).session(&mut *session).await?;
+    Ok(cursor.stream(session).try_collect().await?)
+}

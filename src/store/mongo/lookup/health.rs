@@ -1,0 +1,80 @@
+//! The health probe: finds keys without an owner, as look-ups do. A router does not report which
+//! shard owns a key, so there are enough keys for every shard to own some.
+
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::lookup::find::ReadMode;
+
+/// The time limit on a cluster, first for all shards and then for any.
+const SHARD_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time limit for the primary of a replica set.
+const REPLICA_SET_TIMEOUT: Duration = Duration::from_secs(3);
+/// The keys of each collection. They spread about evenly over ids and hashes.
+const PROBE_KEYS: u8 = 128;
+/// If not all shards answer, one of this many keys is probed in a find of its own.
+const SINGLE_KEY_STEP: usize = 16;
+
+impl Collections {
+    /// Fails unless this program may write, and look-ups of some users are answered.
+    pub async fn check(&self) -> Result<(), Fault> {
+        self.version_guard.versions()?;
+        let time = if self.is_routed { SHARD_TIMEOUT } else { REPLICA_SET_TIMEOUT };
+        let [users, identities] = keys();
+        let all = try_join(
+            self.probe_users(users.clone(), time),
+            self.probe_identities(identities.clone(), time),
+        );
+        let missing = all.await.err();
+
+        match missing {
+            Some(fault) if !self.is_routed || !self.any_answers(users, identities).await => {
+                Err(fault)
+            }
+            missing => {
+                self.reachability.record(missing.as_ref());
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether any shard answers. Waits for all probes: a find must not be dropped half-way.
+    async fn any_answers(&self, users: Vec<Bson>, identities: Vec<Bson>) -> bool {
+        let some = |keys: Vec<Bson>| keys.into_iter().step_by(SINGLE_KEY_STEP).map(|key| vec![key]);
+        let users = join_all(some(users).map(|key| self.probe_users(key, SHARD_TIMEOUT)));
+        let identities =
+            join_all(some(identities).map(|key| self.probe_identities(key, SHARD_TIMEOUT)));
+        let (users, identities) = futures_util::join!(users, identities);
+        users.iter().chain(&identities).any(Result::is_ok)
+    }
+
+    async fn probe_users(&self, ids: Vec<Bson>, time: Duration) -> Result<(), Fault> {
+        probe(time).find(&self.users, ids, None).await.map(drop)
+    }
+
+    async fn probe_identities(&self, keys: Vec<Bson>, time: Duration) -> Result<(), Fault> {
+        probe(time).find(&self.identities, keys, None).await.map(drop)
+    }
+}
+
+fn probe(time: Duration) -> ReadMode<'static, 'static> {
+    let criteria = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+    ReadMode::Plain { concern: ReadConcern::majority(), criteria, time }
+}
+
+/// Keys of `users`, and keys of `identities`.
+fn keys() -> [Vec<Bson>; 2] {
+    let user = |n: u8| {
+        let mut bytes = [0; 16];
+        bytes[0] = n * (u8::MAX / PROBE_KEYS + 1);
+        Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() })
+    };
+    let identity = |n: u8| Bson::String(format!("probe {n}"));
+    [(0..PROBE_KEYS).map(user).collect(), (0..PROBE_KEYS).map(identity).collect()]
+}

@@ -1,0 +1,226 @@
+//! Look-ups of keys: the claims, then the users that they name, each in one find, which goes to the
+//! shards that own the documents.
+
+use std::collections::HashMap;
+
+use locality_uuid::LocalityId;
+use mongodb::bson::{Bson, Document, RawDocument, doc};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+
+use crate::directory::encoded::encoded_user::{EncodedUser, Found};
+use crate::directory::error::ItemError;
+use crate::directory::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
+use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::freshness::Key;
+use crate::store::mongo::lookup::find::{ReadMode, documents};
+use crate::store::mongo::schema::attributes::ATTRIBUTES;
+use crate::store::mongo::schema::bson::{id_of, id_value, key_of};
+use crate::store::mongo::schema::claim::read_claim;
+use crate::store::mongo::schema::fields::{REVISION, WIRE};
+use crate::store::mongo::schema::user::StoredUser;
+
+/// The result of one key: its claim and the user that the claim names.
+#[derive(Clone)]
+pub enum KeyLookup {
+    /// The key has no owner.
+    Free,
+    /// The key's owner lists it.
+    Owned(Found),
+    /// The user does not list the key: one of the two was read before a commit, the other after.
+    Torn,
+    /// One of the two cannot be read.
+    Failed(ItemError),
+}
+
+impl KeyLookup {
+    /// The bytes of the user.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Owned(found) => found.user.as_bytes().len(),
+            Self::Free | Self::Torn | Self::Failed(_) => 0,
+        }
+    }
+}
+
+/// The state of a wanted user.
+enum WantedUser<'r> {
+    /// It was not found.
+    Absent,
+    Document(&'r RawDocument),
+    Read(ItemResult<EncodedUser>),
+}
+
+impl Collections {
+    /// The read mode for a consistency.
+    pub fn read_mode(&self, consistency: Consistency) -> ReadMode<'static, 'static> {
+        let (concern, preference) = match consistency {
+            Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
+            Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
+            Consistency::Eventual => {
+                (ReadConcern::majority(), ReadPreference::Nearest { options: None })
+            }
+        };
+
+        ReadMode::Plain {
+            concern,
+            criteria: SelectionCriteria::ReadPreference(preference),
+            time: self.timeout,
+        }
+    }
+
+    /// Looks up `keys`, in order, until the users have [`ANSWER_BYTES`]. Returns the number of
+    /// finds, too.
+    pub async fn look_up(
+        &self,
+        keys: &[IdentityKey],
+        mode: &mut ReadMode<'_, '_>,
+        view: View,
+    ) -> Result<(Vec<KeyLookup>, u32), Fault> {
+        if keys.is_empty() {
+            return Ok((Vec::new(), 0));
+        }
+        let owners = self.owners(keys, mode).await?;
+        if owners.iter().all(|owner| matches!(owner, Ok(None))) {
+            return Ok((vec![KeyLookup::Free; keys.len()], 1));
+        }
+
+        let ids = owners.iter().map(|owner| owner.as_ref().ok().copied().flatten());
+        let (users, reads) = self.users(ids, mode, view).await?;
+        type Read<'k> = ((&'k IdentityKey, ItemResult<LocalityId>), ItemResult<EncodedUser>);
+        let lookup = |((key, owner), user): Read<'_>| match (owner, user) {
+            (Err(error), _) | (_, Err(error)) => KeyLookup::Failed(error),
+            (Ok(None), _) => KeyLookup::Free,
+            (Ok(Some(owner)), Ok(user)) => {
+                let found = user.and_then(|user| Found::new(user, key));
+                found.as_ref().inspect(|_| self.hints.learn(key, owner));
+                found.map_or(KeyLookup::Torn, KeyLookup::Owned)
+            }
+        };
+        let lookups = keys.iter().zip(owners).zip(users).map(lookup).collect();
+
+        Ok((lookups, 1 + reads))
+    }
+
+    /// The owners that the claims of `keys` name, in order.
+    async fn owners(
+        &self,
+        keys: &[IdentityKey],
+        mode: &mut ReadMode<'_, '_>,
+    ) -> Result<Vec<ItemResult<LocalityId>>, Fault> {
+        let mut owners: HashMap<&str, ItemResult<LocalityId>> =
+            keys.iter().map(|key| (key.as_str(), Ok(None))).collect();
+        let ids = owners.keys().map(|key| Bson::String((*key).to_owned())).collect();
+        let reply = mode.find(&self.identities, ids, None).await?;
+        mode.record_reads(keys.iter().cloned().map(Key::Claim));
+        if !reply.is_complete {
+            return Err(Fault::damaged("more claims than a reply can hold"));
+        }
+
+        for document in documents(&reply.batch)? {
+            let document = document?;
+            if let Some(owner) = owners.get_mut(key_of(document)?) {
+                let claim = read_claim(document).map_err(ItemError::from);
+                *owner = claim.map(|(_, claim)| claim.resolves_to());
+            }
+        }
+
+        Ok(keys.iter().map(|key| owners.get(key.as_str()).cloned().unwrap_or(Ok(None))).collect())
+    }
+
+    /// The users with these ids, in order, until they have [`ANSWER_BYTES`], and the number of
+    /// finds. A truncated reply means large users: fetch the rest in smaller batches.
+    pub async fn users(
+        &self,
+        ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
+        mode: &mut ReadMode<'_, '_>,
+        view: View,
+    ) -> Result<(Vec<ItemResult<EncodedUser>>, u32), Fault> {
+        let mut users = Vec::with_capacity(ids.size_hint().0);
+        let (mut bytes, mut reads, mut batch_size) = (0, 0, usize::MAX);
+        loop {
+            let rest = ids.clone().skip(users.len());
+            let mut wanted = first(rest.clone(), batch_size);
+            if wanted.is_empty() {
+                users.extend(rest.map(|_| Ok(None)));
+                return Ok((users, reads));
+            }
+            let keys = wanted.keys().copied().map(id_value).collect();
+            let reply = mode.find(&self.users, keys, Some(projection(view))).await?;
+            mode.record_reads(wanted.keys().copied().map(Key::User));
+            reads += 1;
+            let (mut count, mut size) = (0, 0);
+            for document in documents(&reply.batch)? {
+                let document = document?;
+                (count, size) = (count + 1, size + document.as_bytes().len());
+                wanted.insert(id_of(document)?, WantedUser::Document(document));
+            }
+            for id in rest {
+                let user = match id.map(|id| wanted.get_mut(&id)) {
+                    None => Ok(None),
+                    Some(Some(WantedUser::Absent)) if !reply.is_complete => break,
+                    Some(Some(user)) => user.read(self, view).await,
+                    Some(None) => break,
+                };
+                bytes += user.iter().flatten().map(|user| user.as_bytes().len()).sum::<usize>();
+                users.push(user);
+                if bytes > ANSWER_BYTES {
+                    return Ok((users, reads));
+                }
+            }
+            let mean = size.checked_div(count).unwrap_or(ANSWER_BYTES).max(1);
+            let next_size = if reply.is_complete { usize::MAX } else { (batch_size / 2).max(1) };
+            batch_size = next_size.min((ANSWER_BYTES - bytes) / mean + 1);
+        }
+    }
+}
+
+/// The first `limit` of these ids, not found yet.
+fn first<'r>(
+    ids: impl Iterator<Item = Option<LocalityId>>,
+    limit: usize,
+) -> HashMap<LocalityId, WantedUser<'r>> {
+    let mut wanted = HashMap::with_capacity(ids.size_hint().0.min(limit));
+    for id in ids.flatten() {
+        if wanted.len() == limit {
+            break;
+        }
+        wanted.insert(id, WantedUser::Absent);
+    }
+    wanted
+}
+
+impl WantedUser<'_> {
+    /// The user, which is decoded once for several keys.
+    async fn read(&mut self, collections: &Collections, view: View) -> ItemResult<EncodedUser> {
+        if let Self::Document(document) = self {
+            let user = read_user(document, collections, view).await;
+            *self = Self::Read(user.map(Some).map_err(ItemError::from));
+        }
+        match self {
+            Self::Read(user) => user.clone(),
+            Self::Absent | Self::Document(_) => Ok(None),
+        }
+    }
+}
+
+async fn read_user(
+    document: &RawDocument,
+    collections: &Collections,
+    view: View,
+) -> Result<EncodedUser, Fault> {
+    let stored = StoredUser::read(document)?;
+    match view {
+        View::Full => collections.full_user(stored).await,
+        View::Basic => Ok(stored.wire.without_attributes()),
+    }
+}
+
+/// The fields of users to read. For MongoDB, including fields is faster than excluding one.
+fn projection(view: View) -> Document {
+    match view {
+        View::Full => doc! { REVISION: 1, WIRE: 1, ATTRIBUTES: 1 },
+        View::Basic => doc! { REVISION: 1, WIRE: 1 },
+    }
+}

@@ -1,0 +1,9 @@
+//! Reads of users and claims.
+
+pub mod export;
+pub mod find;
+pub mod health;
+pub mod hints;
+pub mod key_lookup;
+pub mod records;
+pub mod resolve;

@@ -1,0 +1,121 @@
+//! The statements of a transaction for many mutations, each for many documents.
+
+use std::collections::HashMap;
+
+use locality_uuid::LocalityId;
+use mongodb::Collection;
+use mongodb::bson::{Bson, RawDocumentBuf};
+
+use crate::directory::model::event::Event;
+use crate::directory::model::record::Record;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::IdempotencyKey;
+use crate::directory::mutation::read_set::{ReadRequest, ReadSet};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::schema::bson::{by_id, id_of, id_value, raw};
+use crate::store::mongo::schema::preserved::with_epoch;
+use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
+use crate::store::mongo::schema::tail::Tail;
+use crate::store::mongo::schema::user::{StoredUser, user_document};
+use crate::store::searched::IndexedAttributes;
+
+impl Transaction<'_> {
+    /// Reads the users and claims that the decisions need into the read sets. Clears the needs.
+    pub async fn read_all(
+        &mut self,
+        needs: &mut [ReadRequest],
+        read_sets: &mut [ReadSet],
+    ) -> Result<(), Fault> {
+        let keys = needs.iter().flat_map(|needs| &needs.claims).cloned();
+        let claims = self.find_claims(keys.collect()).await?;
+        let ids = needs.iter().flat_map(|needs| &needs.users).map(|id| id_value(*id));
+        let documents = self.find_all(&self.collections.users, ids.collect()).await?;
+        let mut found = HashMap::with_capacity(documents.len());
+        for document in documents {
+            let stored = StoredUser::read(&document)?;
+            found.insert(stored.id, self.collections.record(stored).await?);
+        }
+
+        for (needs, read_set) in needs.iter_mut().zip(read_sets) {
+            let needs = std::mem::take(needs);
+            for key in needs.claims {
+                let claim = claims.get(key.as_str()).cloned();
+                read_set.add_claim(key, claim);
+            }
+            for id in needs.users {
+                read_set.add_user(id, found.get(&id).cloned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of requests that were carried out, by the ids of their documents.
+    pub async fn requests<'m>(
+        &mut self,
+        requests: impl Iterator<Item = &'m IdempotencyKey>,
+    ) -> Result<HashMap<LocalityId, StoredRequest>, Fault> {
+        let ids = requests.map(request_id).collect();
+        let found = self.find_all(&self.collections.requests, ids).await?;
+        let read =
+            |document: &RawDocumentBuf| Ok((id_of(document)?, StoredRequest::read(document)?));
+        found.iter().map(read).collect()
+    }
+
+    /// Records new requests.
+    pub async fn record_requests(
+        &mut self,
+        requests: Vec<(&IdempotencyKey, Option<LocalityId>, Timestamp)>,
+    ) -> Result<(), Fault> {
+        let document = |(request, subject, time): &(&IdempotencyKey, _, _)| {
+            raw(&request_document(request, IdempotencyKey::stored_subject(*subject), *time))
+        };
+        let documents = requests.iter().map(document).collect::<Result<Vec<_>, _>>()?;
+        self.insert_all(&self.collections.requests, documents).await
+    }
+
+    /// Inserts new users with their first events. `tokens` has the names of all of their
+    /// attributes, if these are stored by tokens.
+    pub async fn insert_users(
+        &mut self,
+        users: &[&Record],
+        events: &HashMap<LocalityId, &Event>,
+        tokens: Option<IndexedAttributes<'_>>,
+    ) -> Result<(), Fault> {
+        let document = |record: &&Record| {
+            let (mut tail, id) = (Tail::default(), record.id());
+            if let Some(event) = events.get(&id).filter(|_| self.has_journal) {
+                tail.add(None, event);
+            }
+            let document = user_document(record, tokens, &tail, self.written_revision(id));
+            raw(&with_epoch(document, self.epoch, None))
+        };
+        let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;
+        self.is_in_epoch |= !documents.is_empty();
+        self.insert_all(&self.collections.users, documents).await
+    }
+
+    async fn insert_all(
+        &mut self,
+        into: &Collection<RawDocumentBuf>,
+        documents: Vec<RawDocumentBuf>,
+    ) -> Result<(), Fault> {
+        if !documents.is_empty() {
+            into.insert_many(documents).session(&mut self.session).await?;
+        }
+        Ok(())
+    }
+
+    /// The documents with these ids.
+    async fn find_all(
+        &mut self,
+        from: &Collection<RawDocumentBuf>,
+        ids: Vec<Bson>,
+    ) -> Result<Vec<RawDocumentBuf>, Fault> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let batch_size = ids.len() + 1;
+        self.find_documents(from, by_id(ids), Some(batch_size)).await
+    }
+}

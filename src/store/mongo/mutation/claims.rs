@@ -1,0 +1,104 @@
+//! The statements of a transaction on claims, each for many claims.
+
+use std::collections::HashMap;
+
+use mongodb::bson::{Bson, doc};
+use mongodb::error::{Error as DriverError, ErrorKind};
+
+use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::mutation::read_set::ReadSet;
+use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::freshness::Key;
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
+use crate::store::mongo::schema::bson::{by_id, key_value, raw};
+use crate::store::mongo::schema::claim::{claim_change, claim_document, read_claim};
+use crate::store::mongo::schema::fields::{ID, IDENTITIES};
+
+impl Transaction<'_> {
+    pub async fn read_claims(
+        &mut self,
+        keys: Vec<IdentityKey>,
+        read_set: &mut ReadSet,
+    ) -> Result<(), Fault> {
+        let mut claims = self.find_claims(keys.clone()).await?;
+        for key in keys {
+            let claim = claims.remove(key.as_str());
+            read_set.add_claim(key, claim);
+        }
+        Ok(())
+    }
+
+    /// The claims of the keys that have one.
+    pub async fn find_claims(
+        &mut self,
+        keys: Vec<IdentityKey>,
+    ) -> Result<HashMap<String, Claim>, Fault> {
+        if keys.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let (from, filter) =
+            (&self.collections.identities, by_id(keys.iter().map(key_value).collect()));
+        let mut claims = HashMap::with_capacity(keys.len());
+        for document in self.find_documents(from, filter, Some(keys.len() + 1)).await? {
+            let (key, claim) = read_claim(&document)?;
+            claims.insert(key.to_owned(), claim);
+        }
+
+        self.record_reads(keys.into_iter().map(Key::Claim));
+        Ok(claims)
+    }
+
+    /// Writes claims, all deletions before all insertions.
+    pub async fn write_claims(
+        &mut self,
+        claims: &[(&IdentityKey, &ClaimWrite)],
+    ) -> Result<(), Fault> {
+        self.needs_epoch |= !claims.is_empty();
+        let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, write) in claims {
+            match *write {
+                ClaimWrite::Delete => deleted.push(key_value(key)),
+                ClaimWrite::Update(claim) => updated
+                    .push(doc! { "q": { ID: key_value(key) }, "u": claim_change(key, claim) }),
+                ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
+            }
+        }
+
+        self.delete_claims(deleted).await?;
+        self.update_many(IDENTITIES, updated).await?;
+        if inserted.is_empty() {
+            return Ok(());
+        }
+
+        let outcome =
+            self.collections.identities.insert_many(inserted).session(&mut self.session).await;
+        if self.collections.is_routed {
+            let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
+            let answered = outcome.as_ref().map_or_else(attempted_inserts, |_| claims.len());
+            self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim((*key).clone())));
+        }
+
+        Ok(outcome.map(drop)?)
+    }
+
+    async fn delete_claims(&mut self, keys: Vec<Bson>) -> Result<(), Fault> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let count = keys.len();
+        let deleted =
+            self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
+        expect_matched(deleted.deleted_count, count)
+    }
+}
+
+/// The number of documents that an ordered insert tried to insert.
+fn attempted_inserts(error: &DriverError) -> usize {
+    match &*error.kind {
+        ErrorKind::InsertMany(error) => {
+            error.write_errors.iter().flatten().next().map_or(0, |error| error.index + 1)
+        }
+        _ => 0,
+    }
+}

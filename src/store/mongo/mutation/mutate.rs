@@ -1,0 +1,257 @@
+//! Mutations: one transaction each, which is repeated until the deadline while it conflicts with
+//! others, or if its snapshot may be stale.
+
+use locality_uuid::LocalityId;
+
+use crate::directory::error::Error;
+use crate::directory::mutation::read_set::{
+    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+};
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::{commit, commit_reads};
+use crate::store::mongo::database::freshness::{Freshness, Key};
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::mutation::commit_gate::CommitGate;
+use crate::store::mongo::mutation::recovery::Unconfirmed;
+use crate::store::mongo::schema::versions::Versions;
+use crate::store::searched::IndexedAttributes;
+
+/// Why an attempt at a mutation failed, or may have failed.
+enum AttemptError {
+    /// The rules reject it.
+    Rejected(Error),
+    /// The decision rests on reads that may be older than the call.
+    Stale,
+    /// It wrote nothing.
+    NotWritten(Fault),
+    /// The commit was not confirmed.
+    Unknown(Box<Unconfirmed>),
+}
+
+impl From<Fault> for AttemptError {
+    fn from(fault: Fault) -> Self {
+        Self::NotWritten(fault)
+    }
+}
+
+/// The decision on a mutation.
+struct Decided {
+    write_set: Box<WriteSet>,
+    read_set: ReadSet,
+    /// The request to record.
+    request: Option<IdempotencyKey>,
+}
+
+impl Decided {
+    fn writes(&self, key: &Key) -> bool {
+        let writes_it = |write: &Write| match (key, write) {
+            (Key::User(id), Write::PutUser(record)) => record.id() == *id,
+            (Key::User(id), Write::RemoveUser(other) | Write::ReplaceEvents(other, _)) => {
+                other == id
+            }
+            (Key::Claim(key), Write::Claim(written, _)) => written == key,
+            (Key::Tenant, Write::PutTenant(_) | Write::RemoveTenant) => true,
+            _ => false,
+        };
+        match key {
+            Key::Request => self.request.is_some(),
+            _ => self.write_set.writes.iter().any(writes_it),
+        }
+    }
+
+    fn writes_nothing(&self) -> bool {
+        self.write_set.writes.is_empty() && self.request.is_none()
+    }
+}
+
+impl Collections {
+    /// Executes a mutation, unless the gate closes before its commit. Must run to its end: a
+    /// transaction that is dropped half-way stays open on the server for its lifetime.
+    pub async fn mutate(&self, mutation: &Mutation, gate: &CommitGate) -> Result<Outcome, Error> {
+        let mut backoff = Backoff::for_transaction(gate.deadline());
+        let mut freshness = Freshness::default();
+        // A new claim nearly always succeeds: inserting it without reading it first saves a read.
+        let mut is_optimistic = true;
+
+        loop {
+            let versions = self.version_guard.versions()?;
+            versions.stored_rules().check(mutation)?;
+            let fault = match self
+                .attempt(mutation, versions, is_optimistic, gate, &mut freshness)
+                .await
+            {
+                Ok(outcome) => return Ok(outcome),
+                Err(AttemptError::Rejected(error)) => return Err(error),
+                Err(AttemptError::Unknown(unconfirmed)) => {
+                    return self.recover(mutation, *unconfirmed).await;
+                }
+                Err(AttemptError::Stale) if gate.is_closed() => return Err(Fault::TimedOut.into()),
+                Err(AttemptError::Stale) => continue,
+                Err(AttemptError::NotWritten(fault)) => fault,
+            };
+            if fault.is_duplicate() && std::mem::take(&mut is_optimistic) {
+                continue;
+            }
+            // The known versions are seconds old: the store may have been upgraded since.
+            if fault.suggests_upgrade() && self.is_upgraded(versions).await? && !gate.is_closed() {
+                continue;
+            }
+            if !(fault.is_transient() || fault.is_duplicate()) || !backoff.wait().await {
+                return Err(fault.into());
+            }
+        }
+    }
+
+    /// Whether the store has other versions now.
+    async fn is_upgraded(&self, versions: Versions) -> Result<bool, Fault> {
+        self.version_guard.refresh(&self.database).await?;
+        Ok(self.version_guard.versions()? != versions)
+    }
+
+    async fn attempt(
+        &self,
+        mutation: &Mutation,
+        versions: Versions,
+        is_optimistic: bool,
+        gate: &CommitGate,
+        freshness: &mut Freshness,
+    ) -> Result<Outcome, AttemptError> {
+        let mut transaction = Transaction::begin(self, freshness).await?.with_versions(versions);
+        let decided = decide(&mut transaction, mutation, is_optimistic).await;
+        let decided = match check_fresh(&transaction, decided, freshness) {
+            Ok(_) if gate.is_closed() => Err(Fault::TimedOut.into()),
+            Ok(decided) => {
+                self.write(&mut transaction, &decided, mutation, versions).await.map(|()| decided)
+            }
+            rejected => rejected,
+        };
+        transaction.record_into(freshness);
+
+        match decided {
+            // A read-only transaction is committed too, so that its reads are majority-committed.
+            Ok(decided) if decided.writes_nothing() => {
+                commit_reads(transaction, gate.deadline()).await?;
+                let outcome = decided.write_set.into_outcome();
+                if mutation.request.is_some() {
+                    outcome.user.iter().for_each(|user| self.forget_user(user));
+                }
+                Ok(outcome)
+            }
+            Err(AttemptError::Rejected(error)) => {
+                commit_reads(transaction, gate.deadline()).await?;
+                Err(AttemptError::Rejected(error))
+            }
+            Ok(decided) if gate.pass() => commit_writes(transaction, decided.write_set, gate).await,
+            outcome => {
+                transaction.abort().await;
+                Err(outcome.err().unwrap_or(AttemptError::NotWritten(Fault::TimedOut)))
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        transaction: &mut Transaction<'_>,
+        decided: &Decided,
+        mutation: &Mutation,
+        versions: Versions,
+    ) -> Result<(), AttemptError> {
+        let users: Vec<_> = decided.write_set.users().collect();
+        let names = if versions.has_tokens() && !users.is_empty() {
+            let names = self.names_with(&mutation.tenant, mutation.tenant_since, &users).await?;
+            Some(names.map_err(AttemptError::Rejected)?)
+        } else {
+            None
+        };
+
+        let tokens =
+            names.as_deref().map(|names| IndexedAttributes { names, policies: &mutation.policies });
+        let sets = (&decided.read_set, &*decided.write_set);
+        transaction.write(mutation, sets, tokens).await?;
+        transaction.confirm_epoch().await?;
+        if let Some(request) = &decided.request {
+            transaction.record_request(request, decided.write_set.subject, mutation.time).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads what the mutation needs, and decides it.
+async fn decide(
+    transaction: &mut Transaction<'_>,
+    mutation: &Mutation,
+    is_optimistic: bool,
+) -> Result<Decided, AttemptError> {
+    let prior = prior_subject(transaction, mutation).await?;
+    let mut read_set = if is_optimistic { ReadSet::optimistic() } else { ReadSet::default() };
+    let mut needs =
+        if is_optimistic || prior.is_some() { ReadRequest::default() } else { mutation.needs() };
+    loop {
+        transaction.read(mutation, needs, &mut read_set).await?;
+        let decision = match prior {
+            Some(subject) => mutation.decide_again(subject, &read_set),
+            None => mutation.decide(&read_set),
+        };
+        match decision.map_err(AttemptError::Rejected)? {
+            Decision::Ready(write_set) => {
+                let is_done = prior.is_none() && !write_set.is_partial();
+                let request = mutation.request.clone().filter(|_| is_done);
+                return Ok(Decided { write_set, read_set, request });
+            }
+            Decision::NeedsReads(more) => needs = more,
+        }
+    }
+}
+
+/// The decision, unless it rests on stale reads of documents that it does not write.
+fn check_fresh(
+    transaction: &Transaction<'_>,
+    decided: Result<Decided, AttemptError>,
+    freshness: &Freshness,
+) -> Result<Decided, AttemptError> {
+    let is_fresh = match &decided {
+        Ok(decided) => transaction.is_fresh(freshness, |key| decided.writes(key)),
+        Err(AttemptError::Rejected(_)) => transaction.is_fresh(freshness, |_| false),
+        Err(_) => true,
+    };
+    if is_fresh { decided } else { Err(AttemptError::Stale) }
+}
+
+async fn commit_writes(
+    transaction: Transaction<'_>,
+    write_set: Box<WriteSet>,
+    gate: &CommitGate,
+) -> Result<Outcome, AttemptError> {
+    let subject = write_set.subject;
+    let pending = transaction.collections.pending_write(write_set.writes.iter());
+    let revision = subject.map(|id| transaction.written_revision(id));
+    match commit(transaction, gate.deadline()).await {
+        Ok(()) => Ok(write_set.into_outcome()),
+        Err(fault) if fault.is_unknown_commit() => {
+            let outcome = write_set.into_outcome();
+            let unconfirmed = Unconfirmed { subject, revision, outcome, fault, pending };
+            Err(AttemptError::Unknown(Box::new(unconfirmed)))
+        }
+        Err(fault) => {
+            gate.reopen();
+            Err(fault.into())
+        }
+    }
+}
+
+/// The subject of the mutation's request, if that was carried out before.
+async fn prior_subject(
+    transaction: &mut Transaction<'_>,
+    mutation: &Mutation,
+) -> Result<Option<Option<LocalityId>>, AttemptError> {
+    let Some(request) = &mutation.request else { return Ok(None) };
+    match transaction.request(request).await? {
+        Some(record) if mutation.forgets(record.time) => Ok(None),
+        Some(record) if record.request_hash == request.request_hash => Ok(Some(record.subject)),
+        Some(_) => Err(AttemptError::Rejected(Error::RequestIdReused)),
+        None => Ok(None),
+    }
+}

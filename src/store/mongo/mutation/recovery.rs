@@ -1,0 +1,164 @@
+//! The recovery of the outcome of a commit that was not answered.
+
+use locality_uuid::LocalityId;
+use mongodb::Collection;
+use mongodb::bson::{Bson, RawDocumentBuf, doc};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+
+use crate::directory::error::Error;
+use crate::directory::mutation::read_set::{
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet,
+};
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::store::lookup_cache::PendingWrite;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::id_value;
+use crate::store::mongo::schema::fields::ID;
+use crate::store::mongo::schema::request::{StoredRequest, request_id};
+use crate::store::mongo::schema::tenant::read_tenant;
+use crate::store::mongo::schema::user::StoredUser;
+
+/// A mutation whose commit was not confirmed: its outcome is unknown.
+pub struct Unconfirmed {
+    /// The user that the answer is about.
+    pub subject: Option<LocalityId>,
+    /// The revision of that user after the mutation.
+    pub revision: Option<i64>,
+    /// The outcome if it has happened.
+    pub outcome: Outcome,
+    /// The fault of the commit.
+    pub fault: Fault,
+    /// Removes the written users and keys from the cache when it is dropped: after the recovery.
+    pub pending: Option<PendingWrite>,
+}
+
+impl Collections {
+    /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, if the
+    /// store shows that the mutation has happened.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] if it does not: the commit may still be in flight.
+    pub async fn recover(
+        &self,
+        mutation: &Mutation,
+        unconfirmed: Unconfirmed,
+    ) -> Result<Outcome, Error> {
+        let found = match &mutation.request {
+            Some(request) => self.find_recorded(mutation, request, &unconfirmed).await,
+            None => self.find_written(mutation, &unconfirmed).await,
+        };
+        let Unconfirmed { fault, pending, .. } = unconfirmed;
+        // The commit may have been in flight until now.
+        drop(pending);
+        found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(fault.into()))
+    }
+
+    /// The outcome if the store has what the mutation writes.
+    async fn find_written(
+        &self,
+        mutation: &Mutation,
+        unconfirmed: &Unconfirmed,
+    ) -> Result<Option<Outcome>, Fault> {
+        let is_written = match &unconfirmed.outcome.report {
+            MutationReport::Tenant(tenant) => {
+                self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)
+            }
+            report => match unconfirmed.subject {
+                None => false,
+                Some(id) if matches!(report, MutationReport::Purged(_)) => {
+                    self.revision(id).await?.is_none()
+                }
+                Some(id) => self.revision(id).await? == unconfirmed.revision,
+            },
+        };
+
+        Ok(is_written.then(|| unconfirmed.outcome.clone()))
+    }
+
+    /// The outcome if the request is recorded. The user may have changed since: the answer has its
+    /// current state.
+    async fn find_recorded(
+        &self,
+        mutation: &Mutation,
+        request: &IdempotencyKey,
+        unconfirmed: &Unconfirmed,
+    ) -> Result<Option<Outcome>, Fault> {
+        if !self.is_recorded(mutation, request, unconfirmed.subject).await? {
+            return Ok(None);
+        }
+        let outcome = unconfirmed.outcome.clone();
+        let Some(repeated) = self.repeat(mutation, unconfirmed.subject).await? else {
+            return Ok(Some(outcome));
+        };
+
+        let report = match &outcome.report {
+            MutationReport::Tenant(_) => repeated.report,
+            report => report.clone(),
+        };
+        Ok(Some(Outcome { user: repeated.user, report, ..outcome }))
+    }
+
+    async fn is_recorded(
+        &self,
+        mutation: &Mutation,
+        request: &IdempotencyKey,
+        subject: Option<LocalityId>,
+    ) -> Result<bool, Fault> {
+        let filter = doc! { ID: request_id(request) };
+        let document = self.find_document(&self.requests, filter, doc! {}).await?;
+        let record = document.as_deref().map(StoredRequest::read).transpose()?;
+        let is_ours = |record: &StoredRequest| {
+            record.subject == subject
+                && record.request_hash == request.request_hash
+                && !mutation.forgets(record.time)
+        };
+
+        Ok(record.as_ref().is_some_and(is_ours))
+    }
+
+    /// The answer to a mutation that was carried out before, unless its user is gone. Its commit
+    /// may become visible on one shard before another: linearizable reads wait for all.
+    async fn repeat(
+        &self,
+        mutation: &Mutation,
+        subject: Option<LocalityId>,
+    ) -> Result<Option<Outcome>, Fault> {
+        let (mut read_set, mut needs) = (ReadSet::default(), ReadRequest::default());
+        loop {
+            for id in needs.users {
+                let user = self.latest(&self.users, id_value(id)).await?;
+                let record = match user {
+                    Some(user) => Some(self.record(StoredUser::read(&user)?).await?),
+                    None => None,
+                };
+                read_set.add_user(id, record);
+            }
+            if needs.tenant {
+                let tenant = self.latest(&self.tenants, mutation.tenant.as_str().into()).await?;
+                read_set.set_tenant(tenant.as_deref().map(read_tenant).transpose()?);
+            }
+            match mutation.decide_again(subject, &read_set) {
+                Ok(Decision::Ready(write_set)) => return Ok(Some(write_set.into_outcome())),
+                Ok(Decision::NeedsReads(more)) => needs = more,
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    async fn latest(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        id: Bson,
+    ) -> Result<Option<RawDocumentBuf>, Fault> {
+        let find = from.find_one(doc! { ID: id }).read_concern(ReadConcern::linearizable());
+        let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+        Ok(find.selection_criteria(primary).max_time(self.timeout).await?)
+    }
+
+    async fn revision(&self, id: LocalityId) -> Result<Option<i64>, Fault> {
+        let by_id = doc! { ID: id_value(id) };
+        let user = self.find_document(&self.users, by_id, doc! {}).await?;
+        user.map(|document| Ok(StoredUser::read(&document)?.revision)).transpose()
+    }
+}

@@ -1,0 +1,234 @@
+//! The statements of a mutation: users first, then claims by their keys, then the request, so that
+//! conflicting transactions fail early instead of waiting for each other.
+
+use std::iter;
+
+use locality_uuid::LocalityId;
+use mongodb::bson::{Document, doc};
+
+use crate::directory::model::record::Record;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::stores::InboxLimits;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::freshness::Key;
+use crate::store::mongo::database::transaction::{Transaction, expect_matched};
+use crate::store::mongo::schema::bson::{id_value, raw};
+use crate::store::mongo::schema::fields::{CONFIRMED, EPOCH, ID, META, REVISION, SCHEMA, TENANT};
+use crate::store::mongo::schema::preserved::{PreservedFields, with_epoch};
+use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
+use crate::store::mongo::schema::tail::Tail;
+use crate::store::mongo::schema::tenant::read_tenant;
+use crate::store::mongo::schema::user::{StoredUser, user_document};
+use crate::store::searched::IndexedAttributes;
+
+impl Transaction<'_> {
+    /// Reads what the decision needs into the read set.
+    pub async fn read(
+        &mut self,
+        mutation: &Mutation,
+        needs: ReadRequest,
+        read_set: &mut ReadSet,
+    ) -> Result<(), Fault> {
+        for id in needs.users {
+            let document =
+                self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
+            let record = match &document {
+                Some(document) => {
+                    self.users.insert(id, PreservedFields::of_user(document)?);
+                    Some(self.collections.record(StoredUser::read(document)?).await?)
+                }
+                None => None,
+            };
+            read_set.add_user(id, record);
+            self.record_reads(iter::once(Key::User(id)));
+        }
+
+        self.read_claims(needs.claims, read_set).await?;
+        for id in needs.histories {
+            let events = self.read_history(&mutation.tenant, id).await?;
+            read_set.add_history(id, events);
+        }
+        if needs.tenant {
+            let name = mutation.tenant.as_str();
+            let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
+            self.tenant = document.as_deref().map(PreservedFields::of_tenant).transpose()?;
+            read_set.set_tenant(document.as_deref().map(read_tenant).transpose()?);
+            self.record_reads(iter::once(Key::Tenant));
+        }
+
+        if needs.members {
+            // Reads from all shards.
+            let members = doc! { TENANT: mutation.tenant.as_str() };
+            let member = self.find_one(&self.collections.users, members).await?;
+            read_set.set_members(member.is_some());
+        }
+        Ok(())
+    }
+
+    /// The record of a request.
+    pub async fn request(
+        &mut self,
+        request: &IdempotencyKey,
+    ) -> Result<Option<StoredRequest>, Fault> {
+        let document =
+            self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
+        self.record_reads(iter::once(Key::Request));
+        document.as_deref().map(StoredRequest::read).transpose()
+    }
+
+    /// Writes the write set of a mutation. `tokens` has the names of all attributes
+    /// of its users, where they are stored by tokens.
+    pub async fn write(
+        &mut self,
+        mutation: &Mutation,
+        (read_set, write_set): (&ReadSet, &WriteSet),
+        tokens: Option<IndexedAttributes<'_>>,
+    ) -> Result<(), Fault> {
+        let (mut claims, mut ended, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
+        for write in &write_set.writes {
+            match write {
+                Write::PutUser(record) => {
+                    let before = read_set.user(record.id());
+                    let event = write_set.event(record.id());
+                    let tail = self.add_event(mutation, record.id(), before, event).await?;
+                    self.put_user(record, tokens, &tail).await?;
+                }
+                Write::RemoveUser(id) => self.delete_user(*id, mutation.time).await?,
+                Write::Notify(user, notice) if self.has_inboxes => {
+                    let limits = InboxLimits::of(&mutation.policies);
+                    self.notify(*user, notice, limits).await?;
+                }
+                Write::Notify(..) => {}
+                Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
+                Write::ForgetOwnership(key, user) => forgotten.push((key, *user)),
+                Write::AddTenantEvent(event, retention) => {
+                    self.add_tenant_event(event, *retention).await?;
+                }
+                Write::ReplaceEvents(user, events) => self.replace_events(*user, events).await?,
+                Write::Claim(key, write) => {
+                    self.collections.hints.learn_write(key, write);
+                    claims.push((key, write));
+                }
+                Write::PutTenant(record) => self.write_tenant(record).await?,
+                Write::RemoveTenant => {
+                    self.delete_tenant(&mutation.tenant).await?;
+                    self.delete_names(&mutation.tenant).await?;
+                }
+                #[cfg(feature = "test-entity")]
+                Write::Count(name) => self.count(name).await?,
+            }
+        }
+
+        self.forget_listed_ownerships(&forgotten).await?;
+        self.write_claims(&claims).await?;
+        if self.has_journal {
+            self.end_ownerships(mutation, &ended).await?;
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn count(&mut self, name: &str) -> Result<(), Fault> {
+        let meta = self.collections.collection(META);
+        let change = meta.update_one(doc! { ID: name }, doc! { "$inc": { "n": 1_i64 } });
+        change.upsert(true).session(&mut self.session).await?;
+        Ok(())
+    }
+
+    async fn put_user(
+        &mut self,
+        record: &Record,
+        tokens: Option<IndexedAttributes<'_>>,
+        tail: &Tail,
+    ) -> Result<(), Fault> {
+        let document = user_document(record, tokens, tail, self.written_revision(record.id()));
+        let document = raw(&with_epoch(document, self.epoch, self.users.get(&record.id())))?;
+        match self.users.get(&record.id()).map(|preserved| preserved.revision) {
+            None => {
+                self.collections.users.insert_one(document).session(&mut self.session).await?;
+            }
+            Some(revision) => {
+                let filter = doc! { ID: id_value(record.id()), REVISION: revision };
+                let replace = self.collections.users.replace_one(filter, document);
+                let replaced = replace.session(&mut self.session).await?;
+                expect_matched(replaced.matched_count, 1)?;
+            }
+        }
+        self.is_in_epoch = true;
+        Ok(())
+    }
+
+    /// Ensures that the writes succeed only in the current epoch. The validators of users and
+    /// tenants do so; if the transaction has written only claims, an update of the store's versions
+    /// does.
+    pub async fn confirm_epoch(&mut self) -> Result<(), Fault> {
+        if self.is_in_epoch || !self.needs_epoch {
+            return Ok(());
+        }
+        let meta = self.collections.collection(META);
+        // Null matches an absent field.
+        let epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
+        let present = doc! { ID: SCHEMA, EPOCH: epoch };
+        let confirmed = meta
+            .update_one(present, doc! { "$inc": { CONFIRMED: 1_i64 } })
+            .session(&mut self.session)
+            .await?;
+
+        if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::EpochChanged) }
+    }
+
+    /// Raises the revision of a user on which a write depends, so that the transaction conflicts
+    /// with a change of the user.
+    pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
+        let mut change = doc! { "$inc": { REVISION: 1_i64 } };
+        if self.epoch > 0 {
+            change.insert("$set", doc! { EPOCH: self.epoch });
+        }
+        self.update_user(doc! { ID: id_value(id) }, change).await
+    }
+
+    async fn delete_user(&mut self, id: LocalityId, now: Timestamp) -> Result<(), Fault> {
+        let preserved = self.users.get(&id);
+        let filter =
+            doc! { ID: id_value(id), REVISION: preserved.map(|preserved| preserved.revision) };
+        let has_history = preserved.is_some_and(|preserved| preserved.tail.count > 0);
+        self.needs_epoch = true;
+        // MongoDB does not validate deletions: an update checks the epoch before.
+        if self.epoch > 0 {
+            self.update_user(filter.clone(), doc! { "$set": { EPOCH: self.epoch } }).await?;
+        }
+        let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
+        expect_matched(deleted.deleted_count, 1)?;
+        if has_history {
+            self.delete_history(id).await?;
+        }
+        if self.has_journal {
+            self.forget_ownerships(id).await?;
+        }
+        if self.has_inboxes { self.delete_inbox(id, now).await } else { Ok(()) }
+    }
+
+    pub async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {
+        let updated =
+            self.collections.users.update_one(filter, change).session(&mut self.session).await?;
+        self.is_in_epoch = true;
+        expect_matched(updated.matched_count, 1)
+    }
+
+    /// Records that a request was carried out, and replaces an expired record.
+    pub async fn record_request(
+        &mut self,
+        request: &IdempotencyKey,
+        subject: Option<LocalityId>,
+        time: Timestamp,
+    ) -> Result<(), Fault> {
+        let document =
+            raw(&request_document(request, IdempotencyKey::stored_subject(subject), time))?;
+        let filter = doc! { ID: request_id(request) };
+        let requests = &self.collections.requests;
+        requests.replace_one(filter, document).upsert(true).session(&mut self.session).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! The heartbeat of a server: one background task for each open store. Every two seconds it takes
+//! the steps of [`HeartbeatTask::beat`] and publishes their results as a [`Beat`]. It has a
+//! connection of its own, so that no load delays it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use mongodb::Database;
+use mongodb::bson::{DateTime, doc};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::directory::clock::Now;
+use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::connect::{connect_dedicated, disconnect};
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::presence::dead::{self, DeadServers};
+use crate::store::mongo::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument};
+use crate::store::mongo::presence::sessions::Sessions;
+use crate::store::mongo::schema::versions::VersionGuard;
+
+/// The time limit for deleting the document of a server that stops.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest round trip that gives a reading of the database's time.
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(10);
+
+/// The results of the latest beat. A step that failed or was skipped keeps its earlier result.
+#[derive(Clone, Debug, Default)]
+pub struct Beat {
+    /// The database's clock against the local one.
+    pub reading: Option<Reading>,
+}
+
+/// A running heartbeat. It ends with [`Heartbeat::stop`], or when this is dropped.
+pub struct Heartbeat {
+    latest: watch::Receiver<Beat>,
+    ahead: Arc<AtomicI64>,
+    stop: watch::Sender<Option<Closing>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Whether mutations are in flight when a server stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// No mutation is in flight: the document can be deleted.
+    Idle,
+    /// Mutations may be in flight: the document stays, and other servers end its sessions.
+    Busy,
+}
+
+/// The state of the task.
+struct HeartbeatTask {
+    database: Database,
+    sessions: Arc<Sessions>,
+    version_guard: Arc<VersionGuard>,
+    dead: DeadServers,
+    latest: watch::Sender<Beat>,
+    /// Seconds by which the wall clock is ahead of the database's; zero where the two agree.
+    ahead: Arc<AtomicI64>,
+    has_failed: bool,
+}
+
+impl Heartbeat {
+    /// Starts the heartbeat of a server on the store in the database that `uri` names.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn start(
+        uri: &str,
+        sessions: Arc<Sessions>,
+        version_guard: Arc<VersionGuard>,
+    ) -> Result<Self, OpenError> {
+        let database = connect_dedicated(uri).await?;
+        if let Some(presence) = Presence::of(&database).await? {
+            sessions.begin(presence);
+        }
+
+        let (latest, observed) = watch::channel(Beat::default());
+        let (stop, stopped) = watch::channel(None);
+        let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
+        let beating = HeartbeatTask {
+            database,
+            sessions,
+            version_guard,
+            dead,
+            latest,
+            ahead: ahead.clone(),
+            has_failed: false,
+        };
+        let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
+
+        Ok(Self { latest: observed, ahead, stop, task })
+    }
+
+    /// Waits for the first reading of the database's time, at most until the second beat.
+    pub async fn first_reading(&self) {
+        let mut latest = self.latest.clone();
+        let _ = timeout(BEAT_INTERVAL, latest.wait_for(|beat| beat.reading.is_some())).await;
+    }
+
+    /// The database's time, once it was read. Records the wall clock's lead over it.
+    pub fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        let time = self.latest.borrow().reading.map(|reading| reading.present())?;
+        let now = Now::compare(wall, Some(time));
+        self.ahead
+            .store(if now.clock_uncertain { wall.millis_after(time) / 1_000 } else { 0 }, Relaxed);
+        Some(time)
+    }
+
+    /// The results of the latest beat.
+    pub fn latest(&self) -> Beat {
+        self.latest.borrow().clone()
+    }
+
+    /// Ends the heartbeat.
+    pub async fn stop(&self, closing: Closing) {
+        self.stop.send_replace(Some(closing));
+        if let Some(task) = self.task.lock().await.take() {
+            let _ = task.await;
+        }
+    }
+}
+
+impl HeartbeatTask {
+    /// Beats until it is stopped or its handle is dropped.
+    async fn run(mut self, mut stopped: watch::Receiver<Option<Closing>>) {
+        let mut ticks = interval(BEAT_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let closing = loop {
+            tokio::select! {
+                // The driver's commands must not be dropped half-way: a beat runs to its end.
+                _ = ticks.tick() => {}
+                closing = stopped.wait_for(Option::is_some) => {
+                    break closing.ok().and_then(|closing| *closing);
+                }
+            }
+            let outcome = self.beat().await;
+            self.log(outcome);
+        };
+        if let (Some(presence), Some(Closing::Idle)) = (self.sessions.presence(), closing) {
+            let _ = timeout(LEAVE_TIMEOUT, presence.delete_own()).await;
+        }
+
+        disconnect(&self.database).await;
+    }
+
+    /// Takes the steps of one beat. A step that fails ends the beat.
+    async fn beat(&mut self) -> Result<(), Fault> {
+        self.version_guard.refresh(&self.database).await?;
+        let sessions = self.sessions.clone();
+        let start = (Timestamp::now(), Instant::now());
+        let Some(presence) = sessions.presence() else { return self.read_server_time(start).await };
+        sessions.renew().await?;
+        let end = (Timestamp::now(), Instant::now());
+        let servers = presence.all().await?;
+        if let Some(time) = presence.time_in(&servers) {
+            self.publish_time(start, time, end);
+        }
+        self.write_clock_lead(presence, &servers).await?;
+
+        self.end_dead(presence, &servers).await
+    }
+
+    /// Asks the server for its time, if the store has no documents of servers.
+    async fn read_server_time(&self, start: (Timestamp, Instant)) -> Result<(), Fault> {
+        let hello = self.database.run_command(doc! { "hello": 1 }).await?;
+        let end = (Timestamp::now(), Instant::now());
+        if let Ok(time) = hello.get_datetime("localTime") {
+            self.publish_time(start, *time, end);
+        }
+        Ok(())
+    }
+
+    /// Publishes the database's time, unless the local times around it are too far apart.
+    fn publish_time(
+        &self,
+        (before, sent): (Timestamp, Instant),
+        time: DateTime,
+        (after, at): (Timestamp, Instant),
+    ) {
+        let database = Timestamp::from_millis(time.timestamp_millis());
+        if at - sent < MAX_ROUND_TRIP {
+            self.latest
+                .send_modify(|beat| beat.reading = Some(Reading { before, database, after, at }));
+        }
+    }
+
+    /// Writes the wall clock's lead if this server's document has another value.
+    async fn write_clock_lead(
+        &self,
+        presence: &Presence,
+        servers: &[ServerDocument],
+    ) -> Result<(), Fault> {
+        let ahead = self.ahead.load(Relaxed);
+        match presence.own_in(servers) {
+            Some(own) if own.ahead != ahead => presence.write_clock_lead(ahead).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the sessions of dead servers.
+    async fn end_dead(
+        &mut self,
+        presence: &Presence,
+        servers: &[ServerDocument],
+    ) -> Result<(), Fault> {
+        let mut outcome = Ok(());
+        for (server, age) in self.dead.find(presence, servers) {
+            let (sessions, seconds) = (server.sessions.len(), age.as_secs());
+            tracing::debug!(sessions, seconds, "ending the sessions of a dead server");
+            outcome = outcome.and(dead::end(&self.database, presence, &server, age).await);
+        }
+        outcome
+    }
+
+    /// Logs the first failure of several in a row, and the end of them.
+    fn log(&mut self, outcome: Result<(), Fault>) {
+        match (outcome, self.has_failed) {
+            (Err(fault), false) => {
+                tracing::warn!(%fault, "the heartbeat failed; it retries every {BEAT_INTERVAL:?}");
+                self.has_failed = true;
+            }
+            (Ok(()), true) => {
+                tracing::info!("the heartbeat works again");
+                self.has_failed = false;
+            }
+            (Err(_), true) | (Ok(()), false) => {}
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The running servers of a store: each renews a document of its own, and ends the sessions of dead
+//! servers.
+
+pub mod dead;
+pub mod heartbeat;
+pub mod servers;
+pub mod sessions;

@@ -1,0 +1,170 @@
+//! The documents of running servers: each server writes its own with every beat, and reads those of
+//! the others.
+
+use std::time::{Duration, Instant};
+
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, DateTime, Document, RawDocumentBuf, Uuid, doc};
+use mongodb::error::Error as DriverError;
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+use mongodb::{Collection, Database};
+
+use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::concern::majority;
+use crate::store::mongo::client::documents::collect;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::schema::bson::number;
+use crate::store::mongo::schema::fields::{AHEAD, ID, SERVERS, SESSIONS, TIME};
+
+/// The time from one beat to the next.
+pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The id of a session.
+pub type SessionId = [u8; 16];
+
+/// The presence of this server among those of a store.
+#[derive(Clone)]
+pub struct Presence {
+    id: Bson,
+    servers: Collection<RawDocumentBuf>,
+}
+
+/// The document of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerDocument {
+    /// The random id of the server.
+    pub id: Bson,
+    /// When it last wrote the document, by the database's clock.
+    pub time: DateTime,
+    /// The ids of its sessions.
+    pub sessions: Vec<Bson>,
+    /// Seconds by which its clock is ahead of the database's; zero if the two agree.
+    pub ahead: i64,
+}
+
+/// The database's clock, read between two readings of the local one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The local time before.
+    pub before: Timestamp,
+    /// The database's time.
+    pub database: Timestamp,
+    /// The local time after.
+    pub after: Timestamp,
+    /// `after` by the monotonic clock.
+    pub at: Instant,
+}
+
+impl Reading {
+    /// The database's time now.
+    pub fn present(&self) -> Timestamp {
+        self.database.plus(self.at.elapsed())
+    }
+}
+
+impl Presence {
+    /// The presence of this server, which is not written yet. `None` if an older program made the
+    /// store, without a collection for it.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn of(database: &Database) -> Result<Option<Self>, DriverError> {
+        if database.list_collection_names().filter(doc! { "name": SERVERS }).await?.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self { id: uuid(Uuid::new().bytes()), servers: database.collection(SERVERS) }))
+    }
+
+    /// Writes the database's time to this server's document, and adds or removes sessions. Returns
+    /// whether the document exists.
+    pub async fn renew(&self, added: &[SessionId], removed: &[SessionId]) -> Result<bool, Fault> {
+        // This is the time of the document's shard. That of a pipeline would be the router's.
+        let mut change = doc! { "$currentDate": { TIME: true } };
+        if !added.is_empty() {
+            change.insert("$addToSet", doc! { SESSIONS: { "$each": uuids(added) } });
+        } else if !removed.is_empty() {
+            change.insert("$pullAll", doc! { SESSIONS: uuids(removed) });
+        }
+        let renewed = self.servers.update_one(self.own(), change).write_concern(majority()).await?;
+        Ok(renewed.matched_count > 0)
+    }
+
+    /// Creates this server's document, with all its sessions.
+    pub async fn create(&self, sessions: &[SessionId]) -> Result<(), Fault> {
+        let document =
+            doc! { "$currentDate": { TIME: true }, "$set": { SESSIONS: uuids(sessions) } };
+        self.servers
+            .update_one(self.own(), document)
+            .upsert(true)
+            .write_concern(majority())
+            .await?;
+        Ok(())
+    }
+
+    /// The documents of all servers.
+    pub async fn all(&self) -> Result<Vec<ServerDocument>, Fault> {
+        let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+        let find = self.servers.find(doc! {}).read_concern(ReadConcern::majority());
+        let found = collect(find.selection_criteria(primary).await?).await?;
+        Ok(found.iter().filter_map(ServerDocument::read).collect())
+    }
+
+    /// This server's document among those of all servers.
+    pub fn own_in<'s>(&self, all: &'s [ServerDocument]) -> Option<&'s ServerDocument> {
+        all.iter().find(|server| self.is_own(server))
+    }
+
+    /// The database's time at this server's latest beat, from the documents of all servers.
+    pub fn time_in(&self, all: &[ServerDocument]) -> Option<DateTime> {
+        self.own_in(all).map(|server| server.time)
+    }
+
+    /// Whether a document is this server's.
+    pub fn is_own(&self, server: &ServerDocument) -> bool {
+        server.id == self.id
+    }
+
+    /// Writes the seconds by which the clock is ahead to this server's document.
+    pub async fn write_clock_lead(&self, ahead: i64) -> Result<(), Fault> {
+        self.servers.update_one(self.own(), doc! { "$set": { AHEAD: ahead } }).await?;
+        Ok(())
+    }
+
+    /// Deletes the document of this server, which has stopped.
+    pub async fn delete_own(&self) -> Result<(), Fault> {
+        self.servers.delete_one(self.own()).write_concern(majority()).await?;
+        Ok(())
+    }
+
+    /// Deletes the document of another server, unless it was renewed.
+    pub async fn remove(&self, server: &ServerDocument) -> Result<(), Fault> {
+        let unchanged = doc! { ID: server.id.clone(), TIME: server.time };
+        self.servers.delete_one(unchanged).write_concern(majority()).await?;
+        Ok(())
+    }
+
+    fn own(&self) -> Document {
+        doc! { ID: self.id.clone() }
+    }
+}
+
+impl ServerDocument {
+    fn read(document: &Document) -> Option<Self> {
+        let sessions = document.get_array(SESSIONS).ok().cloned().unwrap_or_default();
+        let ahead = document.get(AHEAD).and_then(number).unwrap_or_default();
+        Some(Self {
+            id: document.get(ID)?.clone(),
+            time: *document.get_datetime(TIME).ok()?,
+            sessions,
+            ahead,
+        })
+    }
+}
+
+fn uuid(bytes: SessionId) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() })
+}
+
+fn uuids(ids: &[SessionId]) -> Vec<Bson> {
+    ids.iter().copied().map(uuid).collect()
+}

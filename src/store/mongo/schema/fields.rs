@@ -1,0 +1,98 @@
+//! The names of collections and of the fields of their documents. They are short, since MongoDB
+//! stores a field's name with each document.
+
+/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`],
+/// and the array of attributes.
+pub const USERS: &str = "users";
+/// Claims by their identity keys: [`USER`], [`CLAIM_RULES_VERSION`], [`GUARD`], [`HOLD`].
+pub const IDENTITIES: &str = "identities";
+/// Requests that were carried out, by a hash of their keys: [`USER`], [`REQUEST_HASH`], [`TIME`].
+pub const REQUESTS: &str = "requests";
+/// Tenants by their names: [`REVISION`], [`POLICIES`], [`EPOCH`].
+pub const TENANTS: &str = "tenants";
+/// The names of attributes, by tenant and number of the document. Stores of older programs have no
+/// such collection.
+pub const NAMES: &str = "names";
+/// Parts of histories: [`EVENTS`], [`EXPIRES_AT`]. Stores of older programs have no such
+/// collection.
+pub const JOURNAL: &str = "journal";
+/// Ended ownerships by their identity keys: [`OWNERSHIPS`], [`EXPIRES_AT`]. Stores of older
+/// programs have no such collection.
+pub const ENDED: &str = "ended";
+/// Counters of calls. Stores of older programs have no such collection.
+pub const USAGE: &str = "usage";
+/// Parts of users' inboxes. Stores of older programs have no such collection.
+pub const INBOX: &str = "inbox";
+/// The running servers, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older
+/// programs have no such collection.
+pub const SERVERS: &str = "servers";
+/// The store's versions, in the document [`SCHEMA`]: [`META_SCHEMA_VERSION`],
+/// [`META_RULES_VERSION`], [`META_NEXT_RULES_VERSION`], [`EPOCH`], [`CONFIRMED`].
+pub const META: &str = "meta";
+/// The id of the document of [`META`] that marks the database as a store.
+pub const SCHEMA: &str = "schema";
+
+/// The key of every collection, and its shard key.
+pub const ID: &str = "_id";
+/// Of a user or a tenant: a number that every write raises by a random step, so that two
+/// transactions that change the document conflict.
+pub const REVISION: &str = "r";
+/// Of a user or a tenant: the store's epoch when it was written. Of the schema: the current epoch.
+/// A store of schema version 2 has none.
+pub const EPOCH: &str = "e";
+/// Of the schema: its version.
+pub const META_SCHEMA_VERSION: &str = "v";
+/// Of the schema: the version of the rules of normalisation; 1 if absent.
+pub const META_RULES_VERSION: &str = "n";
+/// Of the schema: the version of the rules to which identities are being moved, if any.
+pub const META_NEXT_RULES_VERSION: &str = "m";
+/// Of the schema: the number of transactions that confirmed the epoch here and nowhere else.
+pub const CONFIRMED: &str = "c";
+/// Of a user: the name of its tenant.
+pub const TENANT: &str = "t";
+/// Of a user: its visible part, in the form in which answers carry it; without attributes if the
+/// document has them in an array of their own.
+pub const WIRE: &str = "w";
+/// Of a user: its internal part, if any.
+pub const PRIVATE: &str = "x";
+/// Of a user: the end of its history, if any.
+pub const TAIL: &str = "j";
+/// Of a part of a history: its events.
+pub const EVENTS: &str = "e";
+/// Of ended ownerships: a list, each with [`USER`] and [`OWNERSHIP`].
+pub const OWNERSHIPS: &str = "o";
+/// Of an ended ownership: its encoded form.
+pub const OWNERSHIP: &str = "o";
+/// Of a user: when its next expiry is due, if any. Of other documents: when MongoDB removes them.
+pub const EXPIRES_AT: &str = "d";
+/// Of a tenant: its policies and times.
+pub const POLICIES: &str = "p";
+/// Of a claim: the version of the rules that made its key.
+pub const CLAIM_RULES_VERSION: &str = "v";
+/// Of a claim or a request: the user's id. A claim without an owner has none.
+pub const USER: &str = "u";
+/// Of a claim: whether it is a guard.
+pub const GUARD: &str = "g";
+/// Of a claim: until when it is held for its former owner.
+pub const HOLD: &str = "h";
+/// Of a request: a hash of its content.
+pub const REQUEST_HASH: &str = "f";
+/// Of a request: when it was carried out. Of a server: when it last wrote its document, by the
+/// database's clock.
+pub const TIME: &str = "t";
+/// Of a server: the ids of the sessions in which it runs transactions.
+pub const SESSIONS: &str = "s";
+/// Of a server: the seconds by which its clock is ahead of the database's, if the two differ.
+pub const AHEAD: &str = "c";
+/// Of counters: the name of the caller.
+pub const CALLER: &str = "c";
+/// Of counters: the name of the metric.
+pub const METRIC: &str = "m";
+/// Of counters: 0 for minutes, 1 for hours, 2 for days.
+pub const RESOLUTION: &str = "r";
+/// Of counters: the time of the first one.
+pub const PERIOD: &str = "p";
+/// Of counters: the numbers, in a tree of two levels.
+pub const COUNTS: &str = "n";
+/// Of counters: of each server the number of the last batch that was added.
+pub const FLUSHES: &str = "f";

@@ -1,0 +1,54 @@
+//! The documents of requests that were carried out.
+
+use locality_uuid::LocalityId;
+use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::IdempotencyKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::schema::bson::{as_id, date, id_value, read_fields, required};
+use crate::store::mongo::schema::fields::{ID, REQUEST_HASH, TIME, USER};
+
+/// The id of a request's document: a hash of its key, which is short and spreads over all shards.
+pub fn request_id(request: &IdempotencyKey) -> Bson {
+    id_value(request_key(request))
+}
+
+/// The hash of a request's key, as an id.
+pub fn request_key(request: &IdempotencyKey) -> LocalityId {
+    LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes())
+}
+
+/// The document of a request about `subject` that was carried out.
+pub fn request_document(
+    request: &IdempotencyKey,
+    subject: LocalityId,
+    time: Timestamp,
+) -> Document {
+    doc! {
+        ID: request_id(request),
+        USER: id_value(subject),
+        REQUEST_HASH: request.request_hash as i64,
+        TIME: date(time),
+    }
+}
+
+/// A request that was carried out.
+pub struct StoredRequest {
+    pub subject: Option<LocalityId>,
+    pub request_hash: u64,
+    pub time: Timestamp,
+}
+
+impl StoredRequest {
+    pub fn read(document: &RawDocument) -> Result<Self, Fault> {
+        let [user, request_hash, time] = read_fields(document, [USER, REQUEST_HASH, TIME])?;
+        let time = required(TIME, time, RawBsonRef::as_datetime)?;
+        Ok(Self {
+            subject: IdempotencyKey::subject(required(USER, user, as_id)?),
+            request_hash: required(REQUEST_HASH, request_hash, RawBsonRef::as_i64)? as u64,
+            time: Timestamp::from_millis(time.timestamp_millis()),
+        })
+    }
+}

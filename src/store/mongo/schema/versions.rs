@@ -1,0 +1,281 @@
+//! The versions of a store, which one document has. A program that supports them writes in their
+//! form; another program stops.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use mongodb::Database;
+use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::error::Error as DriverError;
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+use tokio::time::Instant;
+
+use crate::directory::stores::Consistency;
+use crate::directory::stores::StoredRules;
+use crate::identifier::{RULES_VERSION, Rules};
+use crate::store::measured::set_versions;
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::client::supported::{
+    BEGUN, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
+};
+use crate::store::mongo::schema::bson::number;
+use crate::store::mongo::schema::fields::{
+    EPOCH, ID, META, META_NEXT_RULES_VERSION, META_RULES_VERSION, META_SCHEMA_VERSION, SCHEMA,
+};
+
+/// The time for which look-ups rely on the rules that were read last: three heartbeats.
+pub const LEASE: Duration = Duration::from_secs(6);
+
+impl Supported {
+    /// Whether a store has versions that the program supports.
+    const fn contains(self, versions: Versions) -> bool {
+        OLDEST <= versions.schema && versions.schema <= self.schema && self.contains_rules(versions)
+    }
+
+    const fn contains_rules(self, versions: Versions) -> bool {
+        versions.latest_rules() <= self.rules
+    }
+}
+
+/// The versions of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// Of the schema.
+    pub schema: i64,
+    /// Of the rules of normalisation.
+    pub rules: u32,
+    /// Of the rules to which identities are being moved, if they are.
+    pub moving: Option<u32>,
+    /// The epoch, which rises when a version changes. MongoDB refuses users and tenants of an
+    /// earlier epoch. A store of schema version 2 has none: 0.
+    pub epoch: i32,
+}
+
+impl Versions {
+    /// The versions of a new store.
+    pub const NEW: Self = Self { schema: VERSION, rules: RULES_VERSION, moving: None, epoch: 1 };
+
+    /// The versions in a document, if it has them.
+    fn of(document: &Document) -> Option<Self> {
+        let field = |name| document.get(name).and_then(number);
+        let rules = |rules: i64| rules.try_into().unwrap_or(u32::MAX);
+        Some(Self {
+            schema: field(META_SCHEMA_VERSION)?,
+            rules: field(META_RULES_VERSION).map_or(Rules::UNNAMED, rules),
+            moving: field(META_NEXT_RULES_VERSION).map(rules),
+            epoch: field(EPOCH).map_or(0, |epoch| epoch.try_into().unwrap_or(i32::MAX)),
+        })
+    }
+
+    /// The document with these versions.
+    pub fn document(self) -> Document {
+        let mut document = doc! { ID: SCHEMA, META_SCHEMA_VERSION: self.schema };
+        if self.epoch > 0 {
+            document.extend(doc! { META_RULES_VERSION: i64::from(self.rules), EPOCH: self.epoch });
+        }
+        document.extend(
+            self.moving.map(|rules| (META_NEXT_RULES_VERSION.to_owned(), i64::from(rules).into())),
+        );
+        document
+    }
+
+    /// The latest rules that identities may have.
+    const fn latest_rules(self) -> u32 {
+        match self.moving {
+            Some(rules) => rules,
+            None => self.rules,
+        }
+    }
+
+    /// The rules of normalisation.
+    pub const fn stored_rules(self) -> StoredRules {
+        StoredRules { version: self.rules, next: self.moving }
+    }
+
+    /// Whether attributes are stored by tokens.
+    pub const fn has_tokens(self) -> bool {
+        self.schema >= TOKENS
+    }
+
+    /// Whether mutations write the journal.
+    pub const fn has_journal(self) -> bool {
+        self.schema >= JOURNALED
+    }
+
+    /// Whether users have inboxes.
+    pub const fn has_inboxes(self) -> bool {
+        self.schema >= INBOXED
+    }
+
+    /// Whether all tenants record when their history begins.
+    pub const fn has_begun_histories(self) -> bool {
+        self.schema >= BEGUN
+    }
+
+    /// Whether users can be searched.
+    pub const fn is_searchable(self) -> bool {
+        self.schema >= SEARCHABLE
+    }
+
+    fn measure(self) {
+        set_versions(self.schema as f64, self.rules);
+    }
+
+    /// The versions of the store in the database, if there is one.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn in_database(database: &Database) -> Result<Option<Self>, DriverError> {
+        Ok(read(database).await?.as_ref().and_then(Self::of))
+    }
+
+    /// Why a program that supports `supported` cannot use the store, if it cannot.
+    pub fn obstacle(self, supported: Supported) -> Option<String> {
+        let (schema, rules) = (self.schema, self.latest_rules());
+        let Supported { schema: newest, rules: newest_rules } = supported;
+        (!supported.contains(self)).then(|| {
+            format!(
+                "schema version {schema} and rules version {rules}: this program supports schema \
+                 versions {OLDEST} to {newest} and rules versions up to {newest_rules}"
+            )
+        })
+    }
+
+    /// The advice for a store of an older schema.
+    pub fn advice(self) -> Option<String> {
+        let Self { schema, .. } = Self::NEW;
+        (self.schema < schema)
+            .then(|| format!("`polynym store upgrade` takes it to schema version {schema}"))
+    }
+
+    /// The versions of the store in `database`, which `supported` must contain.
+    ///
+    /// # Errors
+    /// [`OpenError::NotInitialised`], [`OpenError::Version`], or an error of the server.
+    pub async fn supported_in(
+        database: &Database,
+        supported: Supported,
+    ) -> Result<Self, OpenError> {
+        let name = || database.name().to_owned();
+        let document =
+            read(database).await?.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
+        let versions = Self::of(&document);
+        let what =
+            || OpenError::Foreign { database: name(), what: format!("{META} without a version") };
+        let versions = versions.ok_or_else(what)?;
+        if supported.contains(versions) {
+            return Ok(versions);
+        }
+        let (found, rules) = (versions.schema, versions.latest_rules());
+
+        Err(OpenError::Version { database: name(), found, rules, supported })
+    }
+}
+
+async fn read(database: &Database) -> Result<Option<Document>, DriverError> {
+    let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+    let meta = database.collection::<RawDocumentBuf>(META);
+    let find = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority());
+    let document = find.selection_criteria(primary).await?;
+    Ok(document.map(|document| Document::try_from(document.as_ref())).transpose()?)
+}
+
+/// The latest known versions of an open store. It stops writes of a program that does not support
+/// them.
+pub struct VersionGuard {
+    supported: Supported,
+    /// The versions, and when they were requested.
+    latest: Mutex<(Versions, Instant)>,
+}
+
+impl VersionGuard {
+    /// A guard with versions that were just read.
+    pub fn new(supported: Supported, versions: Versions) -> Self {
+        versions.measure();
+        Self { supported, latest: Mutex::new((versions, Instant::now())) }
+    }
+
+    /// The versions with which this program may write.
+    ///
+    /// # Errors
+    /// [`Fault::Outdated`] if the program does not support them.
+    pub fn versions(&self) -> Result<Versions, Fault> {
+        let (latest, _) = self.latest();
+        if self.supported.contains(latest) { Ok(latest) } else { Err(self.outdated(latest)) }
+    }
+
+    /// Reads the versions again. Returns whether they have changed.
+    ///
+    /// # Errors
+    /// [`Fault`]: they could not be read, and stay unchanged.
+    pub async fn refresh(&self, database: &Database) -> Result<bool, Fault> {
+        let requested = Instant::now();
+        let versions = read(database).await?.as_ref().and_then(Versions::of);
+        let versions = versions.ok_or_else(|| Fault::damaged("the store has no versions"))?;
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if requested < latest.1 {
+            return Ok(false);
+        }
+
+        versions.measure();
+        let (before, _) = std::mem::replace(&mut *latest, (versions, requested));
+        if before != versions {
+            self.log(versions);
+        }
+        Ok(before != versions)
+    }
+
+    /// The rules of normalisation, at most [`LEASE`] old.
+    ///
+    /// # Errors
+    /// [`Fault::Outdated`] if this program does not support them; [`Fault`] if they cannot be read.
+    pub async fn rules(
+        &self,
+        database: &Database,
+        consistency: Consistency,
+    ) -> Result<StoredRules, Fault> {
+        let (mut latest, read_at) = self.latest();
+        if read_at.elapsed() > LEASE {
+            match self.refresh(database).await {
+                Err(fault) if consistency != Consistency::Eventual => return Err(fault),
+                _ => latest = self.latest().0,
+            }
+        }
+
+        if self.supported.contains_rules(latest) {
+            Ok(latest.stored_rules())
+        } else {
+            Err(self.outdated(latest))
+        }
+    }
+
+    fn latest(&self) -> (Versions, Instant) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self, versions: Versions) {
+        let (schema, rules, epoch) = (versions.schema, versions.latest_rules(), versions.epoch);
+        if self.supported.contains(versions) {
+            tracing::info!(schema, rules, epoch, "the versions of the store changed");
+        } else {
+            let Supported { schema: newest, rules: newest_rules } = self.supported;
+            tracing::error!(
+                schema,
+                rules,
+                newest,
+                newest_rules,
+                "the store was upgraded past this program: it rejects mutations"
+            );
+        }
+    }
+
+    fn outdated(&self, versions: Versions) -> Fault {
+        let Supported { schema, rules } = self.supported;
+        Fault::Outdated(format!(
+            "it has schema version {} and rules version {}, this program supports them up to \
+             {schema} and {rules}",
+            versions.schema,
+            versions.latest_rules()
+        ))
+    }
+}

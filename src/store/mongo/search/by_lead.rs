@@ -1,0 +1,291 @@
+//! Searches. MongoDB evaluates one condition, with the index of all attributes or that of identity
+//! keys, and the directory evaluates the others.
+
+use locality_uuid::LocalityId;
+use mongodb::Collection;
+use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::options::{FindOptions, Hint};
+
+use crate::directory::model::tenant::Tenant;
+use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
+use crate::directory::stores::View;
+use crate::identifier::{Identifier, Kind};
+use crate::store::attribute_names::AttributeId;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::attributes::{ATTRIBUTES, VALUE, has_element, scalar_value};
+use crate::store::mongo::schema::bson::{by_id, id_value};
+use crate::store::mongo::schema::claim::read_claim;
+use crate::store::mongo::schema::fields::{ID, REVISION, TENANT, WIRE};
+use crate::store::mongo::schema::user::StoredUser;
+use crate::store::mongo::search::filters::{
+    CLASSES, after_id, by_attributes, by_tenant, claim_key, condition, identifier, of_tenant,
+    prefix_range,
+};
+use crate::store::mongo::search::range::RangeSearch;
+use crate::store::searched::fixed_attribute_id;
+
+impl Collections {
+    /// The users that `lead` finds after `after`, in its order, at most `limit`.
+    pub async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let view = lead.view(view);
+        match lead {
+            Lead::All => self.users_of(tenant, after.map(|after| after.id), limit, view).await,
+            Lead::Equals { field, value } => {
+                let Some(token) = self.field_token(tenant, field).await? else {
+                    return Ok(Vec::new());
+                };
+                let condition = doc! { VALUE: scalar_value(value.into()) };
+                let filter = has_element(token, condition);
+                let after = after.map(|after| after.id);
+                self.users_by_id(tenant, filter, after, limit, view).await
+            }
+            Lead::Range { field, range } => {
+                let Some(token) = self.field_token(tenant, field).await? else {
+                    return Ok(Vec::new());
+                };
+                let search = RangeSearch { collections: self, tenant, lead, token, limit, view };
+                search.run(range, after).await
+            }
+            Lead::Identity(identifiers) => {
+                let mut ids = self.owners_by_id(tenant, identifiers).await?;
+                ids.retain(|id| after.is_none_or(|after| *id > after.id));
+                ids.truncate(limit);
+                self.users_with(tenant, &ids, view).await
+            }
+            Lead::IdentityPrefix { kind, prefix } => {
+                let search = PrefixSearch { tenant, lead, kind: *kind, prefix, limit, view };
+                self.by_identity_prefix(&search, after).await
+            }
+        }
+    }
+
+    /// The number of entries that a search by `lead` reads, at most `limit`.
+    pub async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Fault> {
+        let (collection, filter, hint) = match lead {
+            Lead::All => (&self.users, doc! { TENANT: tenant.as_str() }, by_tenant()),
+            Lead::Identity(identifiers) => {
+                return Ok(self.owners_by_id(tenant, identifiers).await?.len().min(limit));
+            }
+            Lead::IdentityPrefix { kind, prefix } => {
+                let range = prefix_range(tenant, *kind, prefix, None);
+                (&self.identities, range, Hint::Keys(doc! { ID: 1 }))
+            }
+            Lead::Equals { field, .. } | Lead::Range { field, .. } => {
+                let Some(token) = self.field_token(tenant, field).await? else { return Ok(0) };
+                return self.probe_index(tenant, lead, token, limit).await;
+            }
+        };
+        self.count(collection, filter, hint, limit).await
+    }
+
+    async fn probe_index(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        token: AttributeId,
+        limit: usize,
+    ) -> Result<usize, Fault> {
+        let conditions = match lead {
+            Lead::Equals { value, .. } => vec![doc! { VALUE: scalar_value(value.into()) }],
+            Lead::Range { range, .. } => {
+                CLASSES.iter().filter_map(|class| condition(range, *class)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut count = 0;
+        for condition in conditions {
+            let filter = of_tenant(tenant, has_element(token, condition));
+            count += self.count(&self.users, filter, by_attributes(), limit - count).await?;
+            if count >= limit {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The number of documents that a filter finds, at most `limit`.
+    async fn count(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+        hint: Hint,
+        limit: usize,
+    ) -> Result<usize, Fault> {
+        let mut options = self.time_limit();
+        options.limit = Some(limit as i64);
+        options.projection = Some(doc! { ID: 1 });
+        options.hint = Some(hint);
+        Ok(self.find_documents(from, filter, options).await?.len())
+    }
+
+    /// The token of a field, if a user of the tenant has it.
+    async fn field_token(
+        &self,
+        tenant: &Tenant,
+        field: &Field,
+    ) -> Result<Option<AttributeId>, Fault> {
+        match fixed_attribute_id(field) {
+            Ok(token) => Ok(Some(token)),
+            Err(name) => self.token(tenant.as_str(), name).await,
+        }
+    }
+
+    /// Users of a tenant that a filter finds, in the order of their ids.
+    pub async fn users_by_id(
+        &self,
+        tenant: &Tenant,
+        filter: Document,
+        after: Option<LocalityId>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let filter = after_id(after, of_tenant(tenant, filter));
+        let mut options = self.find_options(doc! { ID: 1 }, limit);
+        options.hint = Some(by_attributes());
+        self.found_users(filter, options, view).await
+    }
+
+    /// All users of a tenant in the order of their ids. There is no hint: stores of older schemas
+    /// lack the index.
+    async fn users_of(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let filter = after_id(after, of_tenant(tenant, doc! {}));
+        self.found_users(filter, self.find_options(doc! { ID: 1 }, limit), view).await
+    }
+
+    /// The users that a filter finds, with the fields that a search needs.
+    pub async fn found_users(
+        &self,
+        filter: Document,
+        mut options: FindOptions,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        options.projection = Some(match view {
+            View::Full => doc! { REVISION: 1, WIRE: 1, ATTRIBUTES: 1 },
+            View::Basic => doc! { REVISION: 1, WIRE: 1 },
+        });
+        let mut users = Vec::new();
+        for document in self.find_documents(&self.users, filter, options).await? {
+            let mut stored = StoredUser::read(&document)?;
+            users.push(match view {
+                View::Full => SearchedUser::of(self.record(stored).await?.user, view),
+                View::Basic => {
+                    stored.wire = stored.wire.without_attributes();
+                    let user = stored.decode_without_attributes()?.user;
+                    SearchedUser { user, basic: Some(stored.wire) }
+                }
+            });
+        }
+        Ok(users)
+    }
+
+    /// The users of a tenant with these ids, in their order.
+    async fn users_with(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let filter = by_id(ids.iter().copied().map(id_value).collect());
+        let mut users =
+            self.found_users(filter, self.find_options(doc! { ID: 1 }, 0), view).await?;
+        users.retain(|found| found.user.tenant == *tenant);
+        Ok(users)
+    }
+
+    /// The owners of identifiers, by their ids.
+    async fn owners_by_id(
+        &self,
+        tenant: &Tenant,
+        identifiers: &[Identifier],
+    ) -> Result<Vec<LocalityId>, Fault> {
+        let keys: Vec<_> = identifiers.iter().map(|own| claim_key(tenant, own)).collect();
+        let owners = self.owners_of(doc! { ID: { "$in": &keys } }, keys.len()).await?;
+        let mut ids: Vec<_> = owners.into_iter().filter_map(|(_, owner)| owner).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Identity keys that a filter finds, in their order, with their owners.
+    async fn owners_of(
+        &self,
+        filter: Document,
+        limit: usize,
+    ) -> Result<Vec<(String, Option<LocalityId>)>, Fault> {
+        let options = self.find_options(doc! { ID: 1 }, limit);
+        let found = self.find_documents(&self.identities, filter, options).await?;
+        let owner = |document| {
+            let (key, claim) = read_claim(document)?;
+            Ok((key.to_owned(), claim.resolves_to()))
+        };
+        found.iter().map(|document| owner(document)).collect()
+    }
+
+    /// Users with an identity that has the prefix, in the order of their least such identity.
+    async fn by_identity_prefix(
+        &self,
+        search: &PrefixSearch<'_>,
+        after: Option<&Position>,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let PrefixSearch { tenant, lead, kind, prefix, limit, view } = *search;
+        let mut last = after.and_then(|after| match &after.value {
+            Some(Scalar::String(value)) => Some(claim_key(tenant, &identifier(kind, value))),
+            _ => None,
+        });
+        let mut users = Vec::new();
+        while users.len() < limit {
+            let range = prefix_range(tenant, kind, prefix, last.as_deref());
+            let owners = self.owners_of(range, limit).await?;
+            let is_last = owners.len() < limit;
+            last = owners.last().map(|(key, _)| key.clone());
+            let ids: Vec<_> = owners.iter().filter_map(|(_, owner)| *owner).collect();
+            let owned = self.users_with(tenant, &ids, view).await?;
+            for (key, owner) in owners {
+                let found = owned.iter().find(|found| Some(found.user.id) == owner);
+                let Some(found) = found else { continue };
+                let least = lead.position(&found.user).and_then(|position| position.value);
+                let is_least = matches!(
+                    least,
+                    Some(Scalar::String(value))
+                        if claim_key(tenant, &identifier(kind, &value)) == key
+                );
+                if is_least {
+                    users.push(found.clone());
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        users.truncate(limit);
+        Ok(users)
+    }
+}
+
+/// A search for users with an identity that has a prefix.
+struct PrefixSearch<'s> {
+    tenant: &'s Tenant,
+    lead: &'s Lead,
+    kind: Kind,
+    prefix: &'s str,
+    /// The number of users to find.
+    limit: usize,
+    view: View,
+}

@@ -1,0 +1,6 @@
+//! Searches, and the names of attributes.
+
+pub mod by_lead;
+pub mod filters;
+pub mod names;
+pub mod range;

@@ -1,0 +1,253 @@
+//! The names of attributes. A document has up to [`NAMES_PER_DOCUMENT`] names of one tenant in the
+//! order of their tokens; only the tenant's newest document grows. Names are added before the
+//! transaction of their mutation: an unused token costs nothing, and transactions on the newest
+//! document would conflict.
+
+use std::sync::Arc;
+
+use mongodb::Collection;
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::options::{FindOptions, ReadConcern, ReadPreference, SelectionCriteria};
+
+use crate::directory::encoded::encoded_user::EncodedUser;
+use crate::directory::error::Error;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::store::attribute_names::{AttributeId, KnownNames, MAX_NAMES};
+use crate::store::mongo::client::concern::majority;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::raw;
+use crate::store::mongo::schema::fields::ID;
+use crate::store::mongo::schema::user::StoredUser;
+
+/// Of a document of names: when its tenant was created; absent if the tenant was deleted.
+pub const SINCE: &str = "s";
+/// Of a document of names: the token of the first name.
+pub const FIRST: &str = "l";
+/// Of a document of names: the names.
+pub const NAMES_FIELD: &str = "n";
+
+/// The limit of names in a document.
+const NAMES_PER_DOCUMENT: usize = 100;
+/// The limit of attempts to add names. Each fails only because another server succeeds.
+const MAX_ATTEMPTS: usize = 1_000;
+
+/// A document of names.
+struct Page {
+    id: String,
+    since: Option<i64>,
+    first: AttributeId,
+    names: Vec<String>,
+}
+
+impl Page {
+    fn read(document: &RawDocumentBuf) -> Result<Self, Fault> {
+        let document = Document::try_from(document.as_ref()).map_err(Fault::damaged)?;
+        let names = document.get_array(NAMES_FIELD).map_err(Fault::damaged)?;
+        Ok(Self {
+            id: document.get_str(ID).map_err(Fault::damaged)?.to_owned(),
+            since: document.get_datetime(SINCE).ok().map(|since| since.timestamp_millis()),
+            first: document.get_i32(FIRST).map_err(Fault::damaged)? as AttributeId,
+            names: names.iter().filter_map(Bson::as_str).map(str::to_owned).collect(),
+        })
+    }
+
+    fn next(&self) -> AttributeId {
+        self.first + self.names.len() as AttributeId
+    }
+
+    /// The number of the document among those of its tenant.
+    fn number(&self) -> u32 {
+        self.id.rsplit_once(',').and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
+    }
+
+    /// What remains of the last document of a deleted tenant, so that its tokens are not reused.
+    fn tombstone(&self) -> Document {
+        doc! { ID: &self.id, FIRST: self.next() as i32, NAMES_FIELD: [] }
+    }
+}
+
+/// The id of a tenant's `number`th document.
+fn page_id(tenant: &str, number: u32) -> String {
+    format!("{tenant},{number:08}")
+}
+
+/// The names in a tenant's documents, without those of deleted tenants of the same name.
+fn known_names(pages: &[Page]) -> KnownNames {
+    let Some(last) = pages.last() else { return KnownNames::default() };
+    let since = last.since.map_or(Timestamp::default(), Timestamp::from_millis);
+    let Some(own) = pages.iter().find(|page| last.since.is_some() && page.since == last.since)
+    else {
+        return KnownNames::new(since, last.next());
+    };
+    let mut known = KnownNames::new(since, own.first);
+    for page in pages.iter().filter(|page| page.since == last.since) {
+        known.skip_to(page.first);
+        for name in &page.names {
+            known.push(name);
+        }
+    }
+    known
+}
+
+/// The users' attribute names that are missing in a tenant created at `since`, each once.
+fn missing<'r>(names: &KnownNames, since: Timestamp, users: &[&'r Record]) -> Vec<&'r str> {
+    let all = users.iter().flat_map(|record| record.user.attributes.keys());
+    let mut missing: Vec<&str> = all.map(String::as_str).collect();
+    missing.retain(|name| !names.is_of(since) || names.id(name).is_none());
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}
+
+impl Collections {
+    /// The names of a tenant created at `since`. Adds those that only these users have. The inner
+    /// error is a rejection.
+    pub async fn names_with(
+        &self,
+        tenant: &Tenant,
+        since: Timestamp,
+        users: &[&Record],
+    ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
+        let tenant = tenant.as_str();
+        let known = self.names.known(tenant);
+        if missing(&known, since, users).is_empty() {
+            return Ok(Ok(known));
+        }
+
+        for _ in 0..MAX_ATTEMPTS {
+            let pages = self.pages(tenant).await?;
+            let present = Arc::new(known_names(&pages));
+            let new = missing(&present, since, users);
+            self.names.learn(tenant, present.clone());
+            if new.is_empty() {
+                return Ok(Ok(present));
+            }
+            let before = if present.is_of(since) { present.names().len() } else { 0 };
+            if before + new.len() > MAX_NAMES {
+                return Ok(Err(Error::AttributeNamesFull { limit: MAX_NAMES }));
+            }
+            self.add_names(tenant, since, pages.last(), &new).await?;
+        }
+
+        Err(Fault::TimedOut)
+    }
+
+    /// Adds as many of these names as one document has room for, unless another server has added
+    /// some of them.
+    async fn add_names(
+        &self,
+        tenant: &str,
+        since: Timestamp,
+        last: Option<&Page>,
+        new: &[&str],
+    ) -> Result<(), Fault> {
+        let created = mongodb::bson::DateTime::from_millis(since.as_millis());
+        let newest = last.filter(|page| {
+            page.since == Some(since.as_millis()) && page.names.len() < NAMES_PER_DOCUMENT
+        });
+        let collection = self.collection(crate::store::mongo::schema::fields::NAMES);
+        if let Some(page) = newest {
+            let new = &new[..new.len().min(NAMES_PER_DOCUMENT - page.names.len())];
+            let last_free = format!("{NAMES_FIELD}.{}", NAMES_PER_DOCUMENT - new.len());
+            let filter = doc! {
+                ID: &page.id,
+                SINCE: created,
+                NAMES_FIELD: { "$nin": new },
+                last_free: { "$exists": false },
+            };
+            let push = doc! { "$push": { NAMES_FIELD: { "$each": new } } };
+            collection.update_one(filter, push).write_concern(majority()).await?;
+            return Ok(());
+        }
+
+        let number = last.map_or(0, |page| page.number() + 1);
+        let first = last.map_or(0, Page::next);
+        let document = doc! {
+            ID: page_id(tenant, number),
+            SINCE: created,
+            FIRST: first as i32,
+            NAMES_FIELD: &new[..new.len().min(NAMES_PER_DOCUMENT)],
+        };
+        let inserted = collection.insert_one(raw(&document)?).write_concern(majority()).await;
+        match inserted.map_err(Fault::from) {
+            Err(fault) if !fault.is_duplicate() => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// Names that cover a user's attributes.
+    pub async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
+        let tenant = std::str::from_utf8(user.wire.tenant()).map_err(Fault::damaged)?;
+        let known = self.names.known(tenant);
+        if user.is_named_by(&known) {
+            return Ok(known);
+        }
+
+        let all = self.all_names(tenant).await?;
+        if user.is_named_by(&all) {
+            Ok(all)
+        } else {
+            Err(Fault::damaged("an attribute has no name"))
+        }
+    }
+
+    /// All names of a tenant's attributes.
+    pub async fn all_names(&self, tenant: &str) -> Result<Arc<KnownNames>, Fault> {
+        let all = Arc::new(known_names(&self.pages(tenant).await?));
+        self.names.learn(tenant, all.clone());
+        Ok(all)
+    }
+
+    /// The token of a name, if the tenant has it. Known names are used for a short time only: other
+    /// servers may have deleted and recreated the tenant.
+    pub async fn token(&self, tenant: &str, name: &str) -> Result<Option<AttributeId>, Fault> {
+        let known = self.names.recent(tenant).and_then(|names| names.id(name));
+        match known {
+            Some(token) => Ok(Some(token)),
+            None => Ok(self.all_names(tenant).await?.id(name)),
+        }
+    }
+
+    /// A user with its attributes.
+    pub async fn full_user(&self, user: StoredUser) -> Result<EncodedUser, Fault> {
+        if user.attributes.is_empty() {
+            return Ok(user.wire);
+        }
+        Ok(user.full(&*self.names_for(&user).await?))
+    }
+
+    /// The record of a stored user.
+    pub async fn record(&self, user: StoredUser) -> Result<Record, Fault> {
+        user.decode(&*self.names_for(&user).await?)
+    }
+
+    /// The documents with the names of a tenant, in the order of their tokens.
+    async fn pages(&self, tenant: &str) -> Result<Vec<Page>, Fault> {
+        let collection: Collection<RawDocumentBuf> =
+            self.collection(crate::store::mongo::schema::fields::NAMES);
+        // A comma comes right before the hyphen, which names may have.
+        let own = doc! { ID: { "$gte": format!("{tenant},"), "$lt": format!("{tenant}-") } };
+        let options = FindOptions::builder()
+            .sort(doc! { ID: 1 })
+            .max_time(self.timeout)
+            .read_concern(ReadConcern::majority())
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary));
+        let found = self.find_documents(&collection, own, options.build()).await?;
+        found.iter().map(Page::read).collect()
+    }
+
+    /// What deletes the names of a tenant: the ids of documents to delete, and the document that
+    /// replaces the last one.
+    pub async fn names_to_delete(
+        &self,
+        tenant: &str,
+    ) -> Result<Option<(Vec<Bson>, RawDocumentBuf)>, Fault> {
+        let mut pages = self.pages(tenant).await?;
+        let Some(last) = pages.pop() else { return Ok(None) };
+        let ids = pages.into_iter().map(|page| Bson::String(page.id)).collect();
+        Ok(Some((ids, raw(&last.tombstone())?)))
+    }
+}

@@ -1,0 +1,361 @@
+//! `store init`: creates a store in a database of MongoDB, and reports each step. Every step first
+//! checks whether it is done, so that it can be repeated after an interruption or concurrently, and
+//! leaves used collections unchanged. The last step inserts the document that marks the database as
+//! a store.
+
+use std::time::Duration;
+
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::error::{Error as DriverError, ErrorKind};
+
+use crate::store::mongo::client::concern::majority;
+use crate::store::mongo::client::connect::{connect, disconnect};
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::client::supported::Supported;
+use crate::store::mongo::schema::fields::{
+    ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS,
+};
+use crate::store::mongo::schema::versions::Versions;
+use crate::store::mongo::setup::cluster::{Cluster, retry_for, retry_step};
+use crate::store::mongo::setup::inspect::{CollectionState, inspect, obstacle};
+use crate::store::mongo::setup::presplit;
+use crate::store::mongo::setup::presplit::{Range, Step};
+use crate::store::mongo::setup::validators::{by_order, level, shard_key, validator};
+
+/// The milliseconds for which an attempt to change a validator waits for transactions. All other
+/// operations wait for the attempt.
+const VALIDATOR_WAIT_MS: i64 = 500;
+/// The total time of these attempts: longer than the lifetime of an abandoned transaction.
+const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// NamespaceExists.
+const NAMESPACE_EXISTS: i32 = 48;
+
+/// The options of [`init`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InitOptions {
+    /// Whether the ranges of users and requests are spread over all shards now, or left to the
+    /// balancer. MongoDB itself spreads identities.
+    pub spread: bool,
+}
+
+impl Default for InitOptions {
+    fn default() -> Self {
+        Self { spread: true }
+    }
+}
+
+/// Creates a store in the database that `uri` names, and reports each step to `progress` in a
+/// sentence. Existing parts stay unchanged, except that empty chunks may move to other shards.
+///
+/// # Errors
+/// [`OpenError`]. Nothing was changed if the server is unsuitable, or if the database holds a store
+/// of another version or other data. If a step fails, another run continues from there.
+pub async fn init(
+    uri: &str,
+    options: &InitOptions,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    let database = connect(uri).await?;
+    let created = Init { database: &database, spread: options.spread, progress }.run().await;
+    disconnect(&database).await;
+    created
+}
+
+/// Creates the missing parts of a store of these versions, and leaves their spread to the balancer.
+///
+/// # Errors
+/// [`OpenError`]. If a step fails, another run continues from there.
+pub async fn complete(
+    database: &Database,
+    versions: Versions,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    let cluster = Cluster::of(database).await?;
+    let found = inspect(database, cluster.as_ref()).await?;
+    let init = Init { database, spread: false, progress };
+    init.create_missing(cluster.as_ref(), &found, Some(versions)).await
+}
+
+/// A run of `store init` or a part of an upgrade.
+struct Init<'i> {
+    database: &'i Database,
+    spread: bool,
+    progress: &'i (dyn Fn(&str) + Sync),
+}
+
+impl Init<'_> {
+    async fn run(&self) -> Result<(), OpenError> {
+        let cluster = Cluster::of(self.database).await?;
+        let found = inspect(self.database, cluster.as_ref()).await?;
+        // Read after the inspection: a concurrent run may have created the collections.
+        let versions = self.versions().await?;
+        self.create_missing(cluster.as_ref(), &found, versions).await?;
+        let Some(Versions { schema, .. }) = versions else { return self.finish().await };
+        let name = self.database.name();
+        (self.progress)(&format!("database {name} was a store of schema version {schema} before"));
+        if schema < Versions::NEW.schema {
+            (self.progress)("`polynym store upgrade` takes it to the newest version");
+        }
+        Ok(())
+    }
+
+    /// Creates the missing parts of a store of these versions, or of a new store.
+    async fn create_missing(
+        &self,
+        cluster: Option<&Cluster>,
+        found: &[CollectionState],
+        versions: Option<Versions>,
+    ) -> Result<(), OpenError> {
+        if let Some(what) = obstacle(found, versions.is_some()) {
+            return Err(OpenError::Foreign { database: self.database.name().to_owned(), what });
+        }
+        let epoch = versions.unwrap_or(Versions::NEW).epoch;
+        for found in found {
+            self.ensure_collection(found, epoch).await?;
+        }
+        match cluster {
+            Some(cluster) => self.shard(cluster, found).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The versions of the store in the database, if there is one.
+    async fn versions(&self) -> Result<Option<Versions>, OpenError> {
+        match Versions::supported_in(self.database, Supported::PRESENT).await {
+            Err(OpenError::NotInitialised { database: name }) => {
+                match self.database.collection::<RawDocumentBuf>(META).find_one(doc! {}).await? {
+                    None => Ok(None),
+                    Some(_) => Err(OpenError::Foreign {
+                        database: name,
+                        what: format!("{META} with something else in it"),
+                    }),
+                }
+            }
+            found => found.map(Some),
+        }
+    }
+
+    /// Creates a collection, its validator and its indexes, if they are missing.
+    async fn ensure_collection(
+        &self,
+        found: &CollectionState,
+        epoch: i32,
+    ) -> Result<(), DriverError> {
+        let name = found.name;
+        let is_new = !found.exists() && self.create(name, epoch).await?;
+        let is_checked = found.is_checked(epoch);
+        if !is_new && !is_checked {
+            let mut command = doc! { "collMod": name, "maxTimeMS": VALIDATOR_WAIT_MS };
+            command.extend(validation_options(name, epoch));
+            retry_for(VALIDATOR_TIMEOUT, async || self.database.run_command(command.clone()).await)
+                .await?;
+        }
+
+        (self.progress)(&match (is_new, is_checked) {
+            (true, _) => format!("{name}: made"),
+            (false, true) => format!("{name}: was there"),
+            (false, false) => format!("{name}: was there; its validator was set"),
+        });
+        for index in found.missing_indexes(epoch) {
+            self.create_index(found, index).await?;
+            (self.progress)(&format!("{name}: its index was made"));
+        }
+
+        Ok(())
+    }
+
+    /// Creates an index, or changes its expiry.
+    async fn create_index(
+        &self,
+        found: &CollectionState,
+        index: Document,
+    ) -> Result<(), DriverError> {
+        let name = found.name;
+        let command = match found.index_on(&index) {
+            None => doc! { "createIndexes": name, "indexes": [index] },
+            Some(_) => {
+                let seconds = index.get("expireAfterSeconds").cloned();
+                let keys = index.get("key").cloned();
+                let index = doc! { "keyPattern": keys, "expireAfterSeconds": seconds };
+                doc! { "collMod": name, "index": index }
+            }
+        };
+        retry_step(async || self.database.run_command(command.clone()).await).await.map(drop)
+    }
+
+    /// Creates a collection. Returns whether it did not exist before.
+    async fn create(&self, name: &str, epoch: i32) -> Result<bool, DriverError> {
+        let mut command = doc! { "create": name };
+        command.extend(validation_options(name, epoch));
+        match self.database.run_command(command).await {
+            Ok(_) => Ok(true),
+            Err(error) => match &*error.kind {
+                ErrorKind::Command(refused) if refused.code == NAMESPACE_EXISTS => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Shards the collections and spreads them over all shards, if this was requested.
+    async fn shard(&self, cluster: &Cluster, found: &[CollectionState]) -> Result<(), OpenError> {
+        let shards = cluster.shards().await?;
+        if shards.is_empty() {
+            return Err(OpenError::Failed(
+                "the cluster has no shards: add one with sh.addShard()".to_owned(),
+            ));
+        }
+
+        cluster.enable().await?;
+        for found in found {
+            let name = found.name;
+            self.shard_one(cluster, found).await?;
+            if !self.spread {
+                continue;
+            }
+            match name {
+                IDENTITIES | ENDED => self.spread_hashes(cluster, found, &shards).await?,
+                // These have few documents.
+                TENANTS | NAMES | SERVERS => {}
+                JOURNAL | INBOX => {
+                    let ranges = presplit::of_buckets(shards.len());
+                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
+                }
+                _ => {
+                    let ranges = presplit::of_ids(shards.len());
+                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
+                }
+            }
+        }
+
+        Ok(())
+    }
+
+    /// Shards a collection. One from a replica set has documents and lacks the index of a
+    /// hashed key.
+    async fn shard_one(
+        &self,
+        cluster: &Cluster,
+        found: &CollectionState,
+    ) -> Result<(), DriverError> {
+        let (name, key) = (found.name, shard_key(found.name));
+        if found.is_used && found.key.is_none() && key != by_order() {
+            cluster.create_index(name, &key).await?;
+            (self.progress)(&format!("{name}: has an index on {key}"));
+        }
+        let made = cluster.shard(name).await?;
+        let key = cluster.key_of(name).await?.unwrap_or(key);
+        (self.progress)(&format!(
+            "{name}: {} sharded on {key}",
+            if made { "is now" } else { "was" }
+        ));
+        Ok(())
+    }
+
+    /// Gives some hashes of an empty collection to every shard, as MongoDB does when it shards one.
+    /// The balancer spreads collections that are in use or sharded in ranges.
+    async fn spread_hashes(
+        &self,
+        cluster: &Cluster,
+        found: &CollectionState,
+        shards: &[String],
+    ) -> Result<(), DriverError> {
+        let name = found.name;
+        let is_hashed = cluster.key_of(name).await?.is_some_and(|key| key == shard_key(name));
+        // Another run may have done the step.
+        let mut idle_steps = 0;
+        while is_hashed && !found.is_used && idle_steps < 2 {
+            let Some(step) =
+                presplit::next_step(&cluster.hashes(name, shards).await?, shards.len())
+            else {
+                break;
+            };
+            let is_done = match step {
+                Step::Split(middle) => cluster.split(name, &middle.into()).await?,
+                Step::Move(start, shard) => {
+                    cluster.move_empty_chunk(name, &start, &shards[shard]).await?
+                }
+            };
+            idle_steps = if is_done { 0 } else { idle_steps + 1 };
+        }
+        (self.progress)(&format!(
+            "{name}: there are now chunks on {}",
+            chunk_counts(cluster, name, shards).await?
+        ));
+
+        Ok(())
+    }
+
+    /// Splits a collection into ranges, and moves empty chunks to their shards.
+    async fn spread_ranges(
+        &self,
+        cluster: &Cluster,
+        name: &str,
+        ranges: &[Range],
+        shards: &[String],
+    ) -> Result<(), DriverError> {
+        let (mut split, mut moved) = (0, 0);
+        for range in ranges {
+            split += usize::from(cluster.split(name, &range.start).await?);
+        }
+
+        (self.progress)(&format!(
+            "{name}: split at {split} of {} keys, the others were split before",
+            ranges.len()
+        ));
+        let first = Range { start: Bson::MinKey, shard: 0 };
+        for range in [&first].into_iter().chain(ranges) {
+            moved += usize::from(
+                cluster.move_empty_chunk(name, &range.start, &shards[range.shard]).await?,
+            );
+        }
+
+        let counts = chunk_counts(cluster, name, shards).await?;
+        (self.progress)(&format!(
+            "{name}: {moved} empty chunks moved; there are now chunks on {counts}"
+        ));
+        Ok(())
+    }
+
+    /// Marks the database as a store.
+    async fn finish(&self) -> Result<(), OpenError> {
+        let meta = self.database.collection::<RawDocumentBuf>(META);
+        let name = self.database.name();
+        let version = Versions::NEW.schema;
+        let document =
+            RawDocumentBuf::try_from(&Versions::NEW.document()).map_err(DriverError::from)?;
+        match meta.insert_one(document).write_concern(majority()).await {
+            Ok(_) => (self.progress)(&format!(
+                "database {name} is a store of schema version {version} now"
+            )),
+            Err(error) if Fault::from(error.clone()).is_duplicate() => {
+                (self.progress)(&format!(
+                    "database {name} was a store of schema version {version} before"
+                ));
+            }
+            Err(error) => return Err(error.into()),
+        }
+
+        Ok(())
+    }
+}
+
+/// The options of a collection by which the server validates writes.
+fn validation_options(name: &str, epoch: i32) -> Document {
+    let level = level(name, epoch).unwrap_or("moderate");
+    doc! { "validator": validator(name, epoch), "validationLevel": level }
+}
+
+/// The number of chunks of a collection on each shard, as text.
+async fn chunk_counts(
+    cluster: &Cluster,
+    name: &str,
+    shards: &[String],
+) -> Result<String, DriverError> {
+    let chunks = cluster.chunks(name).await?;
+    let count = |shard: &String| {
+        format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count())
+    };
+    Ok(shards.iter().map(count).collect::<Vec<_>>().join(", "))
+}

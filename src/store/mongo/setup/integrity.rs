@@ -1,0 +1,328 @@
+//! The store for `store verify`: walks over both collections, and reads and repairs candidates,
+//! each in a transaction. The store may be in use.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use locality_uuid::LocalityId;
+use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
+use mongodb::options::{FindOptions, ReadConcern};
+use mongodb::{Collection, Database};
+use tokio::time::Instant;
+
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::ownership::EndedOwnerships;
+use crate::directory::model::timestamp::Timestamp;
+use crate::identifier::IdentityKey;
+use crate::store::integrity::{
+    Candidate, CandidateState, CheckableStore, ClaimRow, Past, Presence, UserClaims, UserRow,
+    plan_repair,
+};
+use crate::store::mongo::client::backoff::retry_transient;
+use crate::store::mongo::client::connect::{connect, disconnect, is_routed, or_disconnect};
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::client::options::Options;
+use crate::store::mongo::client::supported::Supported;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::commit;
+use crate::store::mongo::database::freshness::Freshness;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::history::ended::read_row;
+use crate::store::mongo::schema::bson::{by_id, id_value, key_value};
+use crate::store::mongo::schema::claim::read_claim;
+use crate::store::mongo::schema::fields::{ENDED, ID, TENANT};
+use crate::store::mongo::schema::user::StoredUser;
+use crate::store::mongo::schema::versions::{VersionGuard, Versions};
+use crate::store::mongo::setup::status::count;
+
+/// The documents of a batch.
+const BATCH: usize = 1_000;
+/// The limit of concurrent repairs.
+const MAX_CONCURRENT: usize = 8;
+
+/// A store in a database of MongoDB, to be verified.
+pub struct IntegritySession {
+    collections: Collections,
+}
+
+impl IntegritySession {
+    /// Opens the store in the database that `uri` names.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open(uri: &str) -> Result<Self, OpenError> {
+        Self::open_supporting(uri, Supported::PRESENT).await
+    }
+
+    /// Opens the store as a program that supports these versions.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open_supporting(uri: &str, supported: Supported) -> Result<Self, OpenError> {
+        let database = connect(uri).await?;
+        or_disconnect(&database, Self::over(database.clone(), supported)).await
+    }
+
+    /// Opens the store in a database of the caller's client.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn over(database: Database, supported: Supported) -> Result<Self, OpenError> {
+        let version_guard =
+            VersionGuard::new(supported, Versions::supported_in(&database, supported).await?);
+        let is_routed = is_routed(&database).await?;
+        let timeout = Options::default().timeout;
+        Ok(Self { collections: Collections::new(database, timeout, is_routed, version_guard) })
+    }
+
+    /// Ends the sessions on the servers, and closes the connections.
+    pub async fn close(self) {
+        disconnect(&self.collections.database).await;
+    }
+
+    /// The documents with these ids.
+    async fn find(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        ids: Vec<Bson>,
+    ) -> Result<Vec<RawDocumentBuf>, Fault> {
+        let mut found = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(BATCH) {
+            let options = FindOptions::builder().batch_size(ids.len() as u32 + 1).build();
+            let filter = by_id(ids.to_vec());
+            found.extend(self.collections.find_documents(from, filter, options).await?);
+        }
+        Ok(found)
+    }
+
+    /// All documents of a collection, ascending by id.
+    fn walk<T: Send + 'static>(
+        &self,
+        collection: &Collection<RawDocumentBuf>,
+        row: fn(&RawDocument) -> T,
+    ) -> BoxStream<'_, Result<T, Error>> {
+        let collection = collection.clone();
+        let cursor = async move {
+            let find = collection.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
+            let cursor = find.read_concern(ReadConcern::majority()).await.map_err(failure)?;
+            Ok::<_, Error>(cursor.map_err(failure).map_ok(move |document| row(&document)))
+        };
+        stream::once(cursor).try_flatten().boxed()
+    }
+
+    /// Repairs a candidate, if it needs repair, unless users change concurrently.
+    async fn mend_one(&self, candidate: &Candidate) -> Result<bool, Fault> {
+        let deadline = Instant::now() + self.collections.timeout;
+        match retry_transient(deadline, || self.attempt(candidate, deadline)).await {
+            Err(fault) if fault.is_duplicate() => Ok(false),
+            outcome => outcome,
+        }
+    }
+
+    async fn attempt(&self, candidate: &Candidate, deadline: Instant) -> Result<bool, Fault> {
+        let versions = self.collections.version_guard.versions()?;
+        let mut transaction = Transaction::begin(&self.collections, &Freshness::default())
+            .await?
+            .with_versions(versions);
+        match self.statements(&mut transaction, candidate).await {
+            Ok(true) => commit(transaction, deadline).await.map(|()| true),
+            outcome => {
+                transaction.abort().await;
+                outcome
+            }
+        }
+    }
+
+    async fn statements(
+        &self,
+        transaction: &mut Transaction<'_>,
+        candidate: &Candidate,
+    ) -> Result<bool, Fault> {
+        let moment = self.read_moment(transaction, candidate).await?;
+        let Some(write) = plan_repair(candidate, &moment, Timestamp::now()) else {
+            return Ok(false);
+        };
+
+        for user in [moment.user, moment.owner] {
+            if let Presence::Present(user) = user {
+                transaction.touch(user.id).await?;
+            }
+        }
+
+        transaction.write_claims(&[(&candidate.key, &write)]).await?;
+        transaction.confirm_epoch().await?;
+        Ok(true)
+    }
+
+    async fn read_moment(
+        &self,
+        transaction: &mut Transaction<'_>,
+        candidate: &Candidate,
+    ) -> Result<CandidateState, Fault> {
+        let claim = transaction
+            .find_one(&self.collections.identities, doc! { ID: key_value(&candidate.key) })
+            .await?;
+        let claim = claim
+            .map_or(Presence::Absent, |claim| presence(read_claim(&claim).map(|(_, claim)| claim)));
+        let owner = match &claim {
+            Presence::Present(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
+            Presence::Absent | Presence::Unreadable => None,
+        };
+        let user = self.read_claims_of(transaction, candidate.user).await?;
+        let owner = self.read_claims_of(transaction, owner).await?;
+
+        Ok(CandidateState { claim, user, owner })
+    }
+
+    /// Whether all attributes of a user have names. If not, the user is read again: it and its
+    /// tenant may have been deleted concurrently.
+    async fn is_named(&self, user: &StoredUser) -> Result<bool, Fault> {
+        let known = self.collections.names_for(user).await;
+        if !matches!(known, Err(Fault::Damaged(_))) {
+            return known.map(|_| true);
+        }
+        let found = self.find(&self.collections.users, vec![id_value(user.id)]).await?;
+        let Some(again) = found.first() else { return Ok(true) };
+        let again = StoredUser::read(again)?;
+        Ok(again.revision != user.revision && self.collections.names_for(&again).await.is_ok())
+    }
+
+    async fn read_claims_of(
+        &self,
+        transaction: &mut Transaction<'_>,
+        id: Option<LocalityId>,
+    ) -> Result<Presence<UserClaims>, Fault> {
+        let Some(id) = id else { return Ok(Presence::Absent) };
+        let user = transaction.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
+        Ok(user.map_or(Presence::Absent, |user| presence(read_claims(&user))))
+    }
+}
+
+#[async_trait]
+impl CheckableStore for IntegritySession {
+    async fn counts(&self) -> Result<(u64, u64), Error> {
+        let users = count(&self.collections.users).await.map_err(failure)?;
+        let claims = count(&self.collections.identities).await.map_err(failure)?;
+        Ok((users, claims))
+    }
+
+    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
+        let rows = self.walk(&self.collections.users, |document| {
+            StoredUser::read(document)
+                .and_then(|stored| Ok((claims_of(document, &stored)?, stored)))
+                .map_err(|_| id_text(document))
+        });
+        rows.and_then(|row| async {
+            Ok(match row {
+                Err(id) => UserRow::Unreadable(id),
+                Ok((claims, stored)) if self.is_named(&stored).await? => {
+                    UserRow::UserClaims(claims)
+                }
+                Ok((claims, _)) => UserRow::Unnamed(claims),
+            })
+        })
+        .boxed()
+    }
+
+    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
+        self.walk(&self.collections.identities, |document| {
+            let row = read_claim(document).ok().and_then(|(key, claim)| {
+                Some(ClaimRow::Claim(IdentityKey::from_stored(key.to_owned())?, claim))
+            });
+            row.unwrap_or_else(|| ClaimRow::Unreadable(id_text(document)))
+        })
+    }
+
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error> {
+        let found =
+            self.find(&self.collections.identities, keys.iter().map(key_value).collect()).await?;
+        let by_key = |claim: &RawDocumentBuf| {
+            Some((
+                claim.get_str(ID).ok()?.to_owned(),
+                presence(read_claim(claim).map(|(_, claim)| claim)),
+            ))
+        };
+        let found: HashMap<String, Presence<Claim>> = found.iter().filter_map(by_key).collect();
+
+        Ok(keys
+            .iter()
+            .map(|key| found.get(key.as_str()).cloned().unwrap_or(Presence::Absent))
+            .collect())
+    }
+
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error> {
+        let found =
+            self.find(&self.collections.users, ids.iter().copied().map(id_value).collect()).await?;
+        let mut by_id: HashMap<String, Presence<UserClaims>> =
+            found.iter().map(|user| (id_text(user), presence(read_claims(user)))).collect();
+        Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Presence::Absent)).collect())
+    }
+
+    async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error> {
+        let attempt = || async {
+            let mut transaction =
+                Transaction::begin(&self.collections, &Freshness::default()).await?;
+            let moment = self.read_moment(&mut transaction, candidate).await;
+            transaction.abort().await;
+            moment
+        };
+        Ok(retry_transient(Instant::now() + self.collections.timeout, attempt).await?)
+    }
+
+    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
+        Ok(self.collections.past(user).await?)
+    }
+
+    async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        Ok(self.collections.ended_ownerships(keys).await?)
+    }
+
+    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
+        let ended = self.walk(&self.collections.collection(ENDED), read_row);
+        ended.map(|row| Ok(row??)).boxed()
+    }
+
+    async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
+        let one = |n: usize| self.mend_one(&candidates[n]);
+        let mended = stream::iter(0..candidates.len()).map(one).buffered(MAX_CONCURRENT);
+        Ok(mended.try_collect().await?)
+    }
+}
+
+fn failure(error: mongodb::error::Error) -> Error {
+    Fault::from(error).into()
+}
+
+fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
+    read.map_or(Presence::Unreadable, Presence::Present)
+}
+
+/// The keys that a user's document lists. Fails if the document has another id or tenant.
+fn read_claims(document: &RawDocument) -> Result<UserClaims, Fault> {
+    claims_of(document, &StoredUser::read(document)?)
+}
+
+fn claims_of(document: &RawDocument, stored: &StoredUser) -> Result<UserClaims, Fault> {
+    let record = stored.decode_without_attributes()?;
+    let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
+    if record.id() != stored.id || record.user.tenant.as_str() != tenant {
+        return Err(Fault::damaged("a user has another id or tenant than its document"));
+    }
+    Ok(UserClaims::of(&record))
+}
+
+/// The id of a document as text.
+fn id_text(document: &RawDocument) -> String {
+    let Ok(Some(id)) = document.get(ID) else { return String::new() };
+    match (id.as_str(), id.as_binary()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(binary)) => match <[u8; 16]>::try_from(binary.bytes) {
+            Ok(bytes) => LocalityId::from(bytes).to_string(),
+            Err(_) => format!("{id:?}"),
+        },
+        _ => format!("{id:?}"),
+    }
+}

@@ -1,0 +1,11 @@
+//! The commands of an administrator: init, upgrade, status, verify.
+
+pub mod cluster;
+pub mod init;
+pub mod inspect;
+pub mod integrity;
+pub mod presplit;
+pub mod rewrite;
+pub mod status;
+pub mod upgrade;
+pub mod validators;

@@ -1,0 +1,140 @@
+//! The rewrite of users of an older schema, whose attributes are in their wire form. A user that
+//! changes concurrently is skipped: a server has rewritten it.
+
+use std::collections::HashMap;
+
+use mongodb::bson::{Bson, Document, doc};
+
+use crate::directory::model::policies::Policies;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::concern::{majority, majority_document};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::attributes::ATTRIBUTES;
+use crate::store::mongo::schema::bson::{bson_id, id_value, raw};
+use crate::store::mongo::schema::fields::{EPOCH, ID, REVISION, TENANTS, USERS};
+use crate::store::mongo::schema::preserved::{PreservedFields, with_epoch};
+use crate::store::mongo::schema::tail::Tail;
+use crate::store::mongo::schema::tenant::{read_tenant, tenant_document};
+use crate::store::mongo::schema::user::{StoredUser, user_document};
+use crate::store::mongo::schema::versions::Versions;
+use crate::store::searched::IndexedAttributes;
+
+/// The users of one step.
+const PAGE_SIZE: usize = 500;
+
+impl Collections {
+    /// Rewrites the next users of an older schema after `after`. Returns the last of them and the
+    /// number of rewritten users; `None` if there are no more.
+    pub async fn rewrite_users(
+        &self,
+        after: &Bson,
+        versions: Versions,
+    ) -> Result<Option<(Bson, usize)>, Fault> {
+        let old = doc! { ATTRIBUTES: { "$exists": false }, ID: { "$gt": after } };
+        let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        let found = self.find_documents(&self.users, old, options).await?;
+        let Some(last) = found.last() else { return Ok(None) };
+        let last = bson_id(last)?;
+        let (mut updates, mut created) = (Vec::new(), HashMap::new());
+        for document in &found {
+            // Skip damaged documents.
+            let Ok(stored) = StoredUser::read(document) else { continue };
+            let revision = stored.revision;
+            let record = match self.record(stored).await {
+                Err(Fault::Damaged(_)) => continue,
+                record => record?,
+            };
+            let tenant = record.user.tenant.clone();
+            let since = match created.get(&tenant) {
+                Some(since) => *since,
+                None => self.tenant_since(&tenant, versions).await?,
+            };
+            created.insert(tenant, since);
+            updates.push(self.rewrite_statement(&record, revision, since, versions).await?);
+        }
+
+        let count = updates.len();
+        if count > 0 {
+            let command = doc! {
+                "update": USERS,
+                "updates": updates,
+                "ordered": false,
+                "writeConcern": majority_document(),
+            };
+            let reply = self.database.run_command(command).await?;
+            if reply.contains_key("writeErrors") {
+                return Err(Fault::damaged("MongoDB rejects a rewritten user"));
+            }
+        }
+        Ok(Some((last, count)))
+    }
+
+    async fn rewrite_statement(
+        &self,
+        record: &Record,
+        revision: i64,
+        since: Timestamp,
+        versions: Versions,
+    ) -> Result<Document, Fault> {
+        let names = self.names_with(&record.user.tenant, since, &[record]).await?;
+        let names = names.map_err(Fault::damaged)?;
+        let tokens = IndexedAttributes { names: &names, policies: &Policies::default() };
+        let mut set = user_document(record, Some(tokens), &Tail::default(), revision + 1);
+        set.remove(ID);
+        set.insert(EPOCH, versions.epoch);
+        let filter = doc! { ID: id_value(record.id()), REVISION: revision };
+        Ok(doc! { "q": filter, "u": { "$set": set } })
+    }
+
+    /// Records the current time as the begin of all tenants' histories.
+    pub async fn begin_histories(&self, versions: Versions) -> Result<(), Fault> {
+        let mut after = String::new();
+        loop {
+            let tenants = self.tenants("", &after, PAGE_SIZE).await?;
+            let Some(last) = tenants.last() else { return Ok(()) };
+            after = last.name.as_str().to_owned();
+            for tenant in tenants {
+                while !self.begin_history(&tenant.name, versions).await? {}
+            }
+        }
+    }
+
+    /// Records the begin of a tenant's history. Returns false if the tenant changed concurrently.
+    async fn begin_history(&self, name: &Tenant, versions: Versions) -> Result<bool, Fault> {
+        let tenants = self.collection(TENANTS);
+        let id = doc! { ID: name.as_str() };
+        let Some(found) = tenants.find_one(id.clone()).await? else { return Ok(true) };
+        let (preserved, mut tenant) = (PreservedFields::of_tenant(&found)?, read_tenant(&found)?);
+        tenant.policies.history_since = Some(Timestamp::now());
+        let document = tenant_document(&tenant, preserved.revision + 1);
+        let document = raw(&with_epoch(document, versions.epoch, Some(&preserved)))?;
+        let unchanged = doc! { ID: name.as_str(), REVISION: preserved.revision };
+        let replaced = tenants.replace_one(unchanged, document).write_concern(majority()).await?;
+        Ok(replaced.matched_count == 1)
+    }
+
+    /// When a tenant was created. Creates the record of a tenant that never had policies.
+    async fn tenant_since(&self, name: &Tenant, versions: Versions) -> Result<Timestamp, Fault> {
+        if let Some(tenant) = self.tenant(name).await? {
+            return Ok(tenant.since);
+        }
+        let tenant = TenantRecord::new(name.clone(), Timestamp::now());
+        let mut document = tenant_document(&tenant, 0);
+        document.insert(EPOCH, Bson::Int32(versions.epoch));
+        let tenants = self.collection(TENANTS);
+        let inserted = tenants.insert_one(raw(&document)?).await.map_err(Fault::from);
+        match inserted {
+            // A server has created it concurrently.
+            Err(fault) if fault.is_duplicate() => {
+                let tenant = self.tenant(name).await?;
+                Ok(tenant.map_or(Timestamp::default(), |tenant| tenant.since))
+            }
+            Err(fault) => Err(fault),
+            Ok(_) => Ok(tenant.since),
+        }
+    }
+}

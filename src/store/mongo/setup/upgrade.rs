@@ -1,0 +1,202 @@
+//! `store upgrade`: upgrades a store to the newest versions while servers run. It first changes the
+//! document of versions: programs that support the new versions use them once they have read it.
+//! Then it changes the validators, so that MongoDB rejects writes of other programs. In between it
+//! moves identities to later rules. Steps are idempotent: another run completes an upgrade that was
+//! interrupted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::Database;
+use mongodb::bson::{Bson, RawDocumentBuf, doc};
+use tokio::time::sleep;
+
+use crate::directory::service::renormalization::move_all::move_all;
+use crate::identifier::Rules;
+use crate::store::mongo::client::concern::majority;
+use crate::store::mongo::client::connect::{connect, disconnect};
+use crate::store::mongo::client::error::OpenError;
+use crate::store::mongo::client::options::Options;
+use crate::store::mongo::client::supported::{JOURNALED, Supported, TOKENS};
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::Mongo;
+use crate::store::mongo::schema::fields::{META, META_NEXT_RULES_VERSION};
+use crate::store::mongo::schema::versions::{LEASE, VersionGuard, Versions};
+use crate::store::mongo::setup::init::complete;
+
+/// The delay between the announcement of new versions and their use: by then each server has read
+/// them, or reads them before it answers.
+const ANNOUNCEMENT_TIME: Duration = LEASE.saturating_add(Duration::from_secs(1));
+
+/// Upgrades the store in the database that `uri` names to the versions of this program, and reports
+/// each step to `progress` in a sentence.
+///
+/// # Errors
+/// [`OpenError`]. If a step fails, another run continues from there.
+pub async fn upgrade(uri: &str, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+    upgrade_to(uri, Rules::PRESENT, progress).await
+}
+
+/// Upgrades it to the newest schema and to these rules of normalisation.
+///
+/// # Errors
+/// [`OpenError`]. If a step fails, another run continues from there.
+pub async fn upgrade_to(
+    uri: &str,
+    rules: Rules,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    let database = connect(uri).await?;
+    let supported = Supported { rules: rules.version(), ..Supported::PRESENT };
+    let upgrade = Upgrade { uri, database: &database, supported, rules, progress };
+    let upgraded = upgrade.run().await;
+    disconnect(&database).await;
+    upgraded
+}
+
+/// The time limit of one step over users.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+
+struct Upgrade<'u> {
+    uri: &'u str,
+    database: &'u Database,
+    supported: Supported,
+    rules: Rules,
+    progress: &'u (dyn Fn(&str) + Sync),
+}
+
+impl Upgrade<'_> {
+    async fn run(&self) -> Result<(), OpenError> {
+        let newest = self.supported.schema;
+        // First complete the store in its old versions: servers that support the new ones rely on
+        // it.
+        let mut versions = self.complete().await?;
+        for schema in [TOKENS.min(newest), JOURNALED.min(newest), newest] {
+            if versions.schema >= schema {
+                continue;
+            }
+            if versions.has_tokens() && !versions.is_searchable() {
+                self.rewrite_users(versions).await?;
+            }
+            if versions.has_journal() && !versions.has_begun_histories() {
+                self.begin_histories(versions).await?;
+            }
+            self.set_versions(versions, Versions { schema, ..versions }).await?;
+            (self.progress)(&format!(
+                "schema version {schema}: programs that support it now use it"
+            ));
+            versions = self.complete().await?;
+        }
+
+        if versions.rules < self.rules.version() {
+            versions = self.move_identities(versions).await?;
+        }
+        let (name, Versions { schema, rules, .. }) = (self.database.name(), versions);
+        (self.progress)(&format!(
+            "database {name} is a store of schema version {schema} and rules version {rules} now"
+        ));
+
+        Ok(())
+    }
+
+    /// Stores the attributes of all users by tokens. Servers do so with each user that they write.
+    async fn rewrite_users(&self, versions: Versions) -> Result<(), OpenError> {
+        // Until then, servers that have not read the new versions write the old form.
+        sleep(ANNOUNCEMENT_TIME).await;
+        let version_guard = VersionGuard::new(self.supported, versions);
+        let collections =
+            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
+        let (mut users, mut after) = (0, Bson::MinKey);
+        loop {
+            let rewritten = collections.rewrite_users(&after, versions).await.map_err(failed)?;
+            let Some((last, count)) = rewritten else { return Ok(()) };
+            (users, after) = (users + count, last);
+            (self.progress)(&format!("{users} users have attributes that can be searched"));
+        }
+    }
+
+    /// Begins the histories of all tenants. Servers write them in this epoch.
+    async fn begin_histories(&self, versions: Versions) -> Result<(), OpenError> {
+        let version_guard = VersionGuard::new(self.supported, versions);
+        let collections =
+            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
+        collections.begin_histories(versions).await.map_err(failed)?;
+        (self.progress)("the histories of all tenants begin now");
+        Ok(())
+    }
+
+    /// Moves all identities to the new rules. Changes nothing if some cannot be moved.
+    async fn move_identities(&self, mut versions: Versions) -> Result<Versions, OpenError> {
+        let store = Mongo::open_supporting(self.uri, Options::default(), self.supported);
+        let store = Arc::new(store.await?);
+        let moved = async {
+            if versions.moving.is_none() {
+                self.move_identities_of(&store, true).await?;
+                let moving = Some(self.rules.version());
+                self.set_versions(versions, Versions { moving, ..versions }).await?;
+                (self.progress)("identities are being moved: nothing names identifiers meanwhile");
+            }
+            versions = self.complete().await?;
+            sleep(ANNOUNCEMENT_TIME).await;
+            // Identities that cannot be moved may have been added since the first dry run. From now
+            // on none are added.
+            if let Err(error) = self.move_identities_of(&store, true).await {
+                self.set_versions(versions, Versions { moving: None, ..versions }).await?;
+                self.complete().await?;
+                return Err(error);
+            }
+            self.move_identities_of(&store, false).await?;
+            self.set_versions(
+                versions,
+                Versions { rules: self.rules.version(), moving: None, ..versions },
+            )
+            .await?;
+            self.complete().await
+        };
+        let outcome = moved.await;
+        store.close().await;
+        outcome
+    }
+
+    async fn move_identities_of(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
+        let what = if dry_run { "can be moved" } else { "were moved" };
+        let report =
+            |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
+        let moved = move_all(store.backend(), self.rules, dry_run, &report).await;
+        let problems = moved.map_err(failed)?;
+        for problem in &problems {
+            (self.progress)(&problem.to_string());
+        }
+
+        match problems.len() {
+            0 => Ok(()),
+            count => Err(OpenError::Unmovable { database: self.database.name().to_owned(), count }),
+        }
+    }
+
+    /// Creates the missing parts of the store in its versions, and returns these.
+    async fn complete(&self) -> Result<Versions, OpenError> {
+        let versions = Versions::supported_in(self.database, self.supported).await?;
+        complete(self.database, versions, self.progress).await?;
+        Ok(versions)
+    }
+
+    /// Changes the versions, if they are still `from`. The epoch rises with them.
+    async fn set_versions(&self, from: Versions, to: Versions) -> Result<(), OpenError> {
+        let to = Versions { epoch: from.epoch + 1, ..to };
+        let mut unchanged = from.document();
+        unchanged.entry(META_NEXT_RULES_VERSION.to_owned()).or_insert(Bson::Null);
+        let mut change = doc! { "$set": to.document() };
+        if to.moving.is_none() {
+            change.insert("$unset", doc! { META_NEXT_RULES_VERSION: true });
+        }
+
+        let meta = self.database.collection::<RawDocumentBuf>(META);
+        meta.update_one(unchanged, change).write_concern(majority()).await?;
+        Ok(())
+    }
+}
+
+fn failed(error: impl ToString) -> OpenError {
+    OpenError::Failed(error.to_string())
+}

@@ -1,0 +1,226 @@
+//! The shard keys, validators and indexes of a store's collections.
+
+use mongodb::bson::{Document, doc};
+
+use crate::directory::mutation::IdempotencyKey;
+use crate::store::mongo::inbox::bucket::{COUNT, FIRST as FIRST_POSITION, NOTICES, SIZE};
+use crate::store::mongo::schema::attributes::{ATTRIBUTES, ATTRIBUTES_INDEX, KEY, VALUE};
+use crate::store::mongo::schema::fields::{
+    CALLER, CLAIM_RULES_VERSION, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FLUSHES, GUARD, HOLD,
+    ID, IDENTITIES, INBOX, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE,
+    REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USAGE,
+    USER, USERS, WIRE,
+};
+use crate::store::mongo::search::names::{FIRST, NAMES_FIELD, SINCE};
+
+/// The collections of a store, in the order of their creation.
+pub const COLLECTIONS: [&str; 10] =
+    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, INBOX, SERVERS];
+
+/// The shard key of a collection. Ids of users and requests are evenly distributed, and sharded in
+/// their order. Identity keys of one tenant and kind have a common prefix, so they are sharded by
+/// their hashes.
+pub fn shard_key(collection: &str) -> Document {
+    if matches!(collection, IDENTITIES | ENDED) {
+        doc! { ID: "hashed" }
+    } else {
+        by_order()
+    }
+}
+
+/// Whether a store may have this shard key. Older programs sharded identities in the order of their
+/// keys.
+pub fn is_shard_key(collection: &str, key: &Document) -> bool {
+    *key == shard_key(collection) || (collection == IDENTITIES && *key == by_order())
+}
+
+/// The key of the index of ids.
+pub fn by_order() -> Document {
+    doc! { ID: 1 }
+}
+
+/// Whether stores of older programs lack this collection.
+pub fn is_optional(collection: &str) -> bool {
+    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | INBOX)
+}
+
+/// The seconds for which requests and holds are retained after their expiry: clocks may differ.
+const GRACE_SECONDS: i64 = 60 * 60;
+
+/// Whether documents of a collection have an epoch. Nearly every mutation writes one of them.
+fn has_epoch(collection: &str) -> bool {
+    matches!(collection, USERS | TENANTS)
+}
+
+/// The required validation level of a collection, if any. In an epoch, a document without one must
+/// not pass because it had none before.
+pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
+    (epoch > 0 && has_epoch(collection)).then_some("strict")
+}
+
+/// The validator of a collection in this epoch. It rejects writes of programs of other versions,
+/// and errors of other programs. It allows unknown fields.
+pub fn validator(collection: &str, epoch: i32) -> Document {
+    let (mut required, mut properties) = fields(collection);
+    if epoch > 0 && has_epoch(collection) {
+        required.push(EPOCH);
+        properties.insert(EPOCH, doc! { "bsonType": "int", "minimum": epoch });
+    }
+    doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
+}
+
+/// The required fields of a collection, and the types of all fields.
+fn fields(collection: &str) -> (Vec<&'static str>, Document) {
+    match collection {
+        USERS => (
+            vec![ID, REVISION, TENANT, WIRE],
+            doc! {
+                ID: { "bsonType": "binData" },
+                REVISION: { "bsonType": "long" },
+                TENANT: { "bsonType": "string" },
+                WIRE: { "bsonType": "binData" },
+                PRIVATE: { "bsonType": "binData" },
+                EXPIRES_AT: { "bsonType": "date" },
+            },
+        ),
+        IDENTITIES => (
+            vec![ID, CLAIM_RULES_VERSION],
+            doc! {
+                ID: { "bsonType": "string" },
+                USER: { "bsonType": "binData" },
+                CLAIM_RULES_VERSION: { "bsonType": "int" },
+                GUARD: { "bsonType": "bool" },
+                HOLD: { "bsonType": "date" },
+            },
+        ),
+        TENANTS => (
+            vec![ID, REVISION, POLICIES],
+            doc! {
+                ID: { "bsonType": "string" },
+                REVISION: { "bsonType": "long" },
+                POLICIES: { "bsonType": "binData" },
+            },
+        ),
+        NAMES => name_fields(),
+        JOURNAL | ENDED => history_fields(collection),
+        USAGE => usage_fields(),
+        INBOX => inbox_fields(),
+        SERVERS => server_fields(),
+        _ => (
+            vec![ID, USER, REQUEST_HASH, TIME],
+            doc! {
+                ID: { "bsonType": "binData" },
+                USER: { "bsonType": "binData" },
+                REQUEST_HASH: { "bsonType": "long" },
+                TIME: { "bsonType": "date" },
+            },
+        ),
+    }
+}
+
+/// The fields of [`NAMES`].
+fn name_fields() -> (Vec<&'static str>, Document) {
+    let types = doc! {
+        ID: { "bsonType": "string" },
+        SINCE: { "bsonType": "date" },
+        FIRST: { "bsonType": "int" },
+        NAMES_FIELD: { "bsonType": "array", "items": { "bsonType": "string" } },
+    };
+    (vec![ID, FIRST, NAMES_FIELD], types)
+}
+
+/// The fields of [`SERVERS`].
+fn server_fields() -> (Vec<&'static str>, Document) {
+    let types = doc! {
+        ID: { "bsonType": "binData" },
+        TIME: { "bsonType": "date" },
+        SESSIONS: { "bsonType": "array", "items": { "bsonType": "binData" } },
+    };
+    (vec![ID, TIME], types)
+}
+
+/// The fields of [`JOURNAL`] and [`ENDED`].
+fn history_fields(collection: &str) -> (Vec<&'static str>, Document) {
+    let date = doc! { "bsonType": "date" };
+    if collection == JOURNAL {
+        let bytes = doc! { "bsonType": "binData" };
+        let types = doc! { ID: bytes.clone(), EVENTS: bytes, EXPIRES_AT: date };
+        return (vec![ID, EVENTS, EXPIRES_AT], types);
+    }
+    let list = doc! { "bsonType": "array", "items": { "bsonType": "object" } };
+    let types = doc! { ID: { "bsonType": "string" }, OWNERSHIPS: list, EXPIRES_AT: date };
+    (vec![ID, OWNERSHIPS, EXPIRES_AT], types)
+}
+
+/// The fields of [`USAGE`].
+fn usage_fields() -> (Vec<&'static str>, Document) {
+    let types = doc! {
+        ID: { "bsonType": "binData" },
+        TENANT: { "bsonType": "string" },
+        CALLER: { "bsonType": "string" },
+        METRIC: { "bsonType": "string" },
+        RESOLUTION: { "bsonType": "int" },
+        PERIOD: { "bsonType": "date" },
+        COUNTS: { "bsonType": "object" },
+        FLUSHES: { "bsonType": "object" },
+        EXPIRES_AT: { "bsonType": "date" },
+    };
+    (vec![ID, TENANT, CALLER, METRIC, RESOLUTION, PERIOD, COUNTS, FLUSHES], types)
+}
+
+/// The fields of [`INBOX`].
+fn inbox_fields() -> (Vec<&'static str>, Document) {
+    let long = doc! { "bsonType": "long" };
+    let types = doc! {
+        ID: { "bsonType": "binData" },
+        FIRST_POSITION: long.clone(),
+        COUNT: long.clone(),
+        SIZE: long,
+        NOTICES: { "bsonType": "array", "items": { "bsonType": "object" } },
+        EXPIRES_AT: { "bsonType": "date" },
+    };
+    (vec![ID, FIRST_POSITION, COUNT, SIZE, NOTICES, EXPIRES_AT], types)
+}
+
+/// The index of all attributes: multikey over one array, so that its entries for a token are in the
+/// order of values.
+fn by_attributes() -> Document {
+    let (key, value) = (format!("{ATTRIBUTES}.{KEY}"), format!("{ATTRIBUTES}.{VALUE}"));
+    doc! { "key": { TENANT: 1, key: 1, value: 1, ID: 1 }, "name": ATTRIBUTES_INDEX }
+}
+
+/// The index by which the server deletes expired documents.
+fn expiring() -> Document {
+    doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "expireAfterSeconds": GRACE_SECONDS }
+}
+
+/// The indexes of a collection in this epoch, without that of `_id`. Those of expiries and holds
+/// are sparse, and cost other documents nothing. Stores without epochs do not list a tenant's
+/// users.
+pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
+    let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE_SECONDS;
+    match collection {
+        USERS => {
+            let expiry = doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true };
+            let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
+            if epoch > 0 { vec![expiry, of_tenant, by_attributes()] } else { vec![expiry] }
+        }
+        IDENTITIES => vec![doc! {
+            "key": { HOLD: 1 },
+            "name": "h_1",
+            "sparse": true,
+            "expireAfterSeconds": GRACE_SECONDS,
+        }],
+        JOURNAL | INBOX => vec![expiring()],
+        USAGE => {
+            let of_tenant = doc! { TENANT: 1, RESOLUTION: 1, PERIOD: 1 };
+            vec![expiring(), doc! { "key": of_tenant, "name": "t_1_r_1_p_1" }]
+        }
+        ENDED => {
+            let users = format!("{OWNERSHIPS}.{USER}");
+            vec![expiring(), doc! { "key": { users: 1 }, "name": "o.u_1", "sparse": true }]
+        }
+        REQUESTS => vec![doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds }],
+        _ => Vec::new(),
+    }
+}
