@@ -65,8 +65,8 @@ impl Fault {
         Self::Damaged(cause.into())
     }
 
-    /// The reason to degrade the store after a read with this error. None if the error concerns only
-    /// one record.
+    /// The reason to degrade the store after a read with this error. None if the error concerns
+    /// only one record.
     pub fn degraded_by_read(&self) -> Option<DegradedReason> {
         match self {
             Self::Panicked => Some(DegradedReason::Damaged),

@@ -1,5 +1,5 @@
-//! The store's clock: the last time seen, which the file keeps, plus the monotonic clock since then.
-//! It detects jumps of the wall clock.
+//! The store's clock: the last time seen, which the file keeps, plus the monotonic clock since
+//! then. It detects jumps of the wall clock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,12 +12,13 @@ use polynym_directory::clock::Now;
 use polynym_directory::model::timestamp::Timestamp;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How far ahead the wall clock may be when a store is opened, which may have been closed for a while.
+/// How far ahead the wall clock may be when a store is opened, which may have been closed for a
+/// while.
 const MAX_CLOSED: Duration = DAY;
 /// How long a wall clock that has jumped ahead must run steadily before it is trusted.
 const TRUSTED_AFTER: Duration = DAY;
-/// The interval at which an agreeing wall clock becomes the new base, so that small steps do not add
-/// up.
+/// The interval at which an agreeing wall clock becomes the new base, so that small steps do not
+/// add up.
 const REBASE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The interval between writes of the last time seen.
 const WRITE_INTERVAL: Duration = Duration::from_secs(10 * 60);

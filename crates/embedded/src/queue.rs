@@ -56,7 +56,8 @@ impl Embedded {
         result.await.map_err(|_| unknown())
     }
 
-    /// Reserves room in the queue for a mutation. Returns the mutation and the receiver of its answer.
+    /// Reserves room in the queue for a mutation. Returns the mutation and the receiver of its
+    /// answer.
     fn waiting(&self, mutation: Mutation) -> Result<(Waiting, Receiver<Answer>), Error> {
         self.rules.check(&mutation)?;
         let bytes = mutation.bytes().clamp(MIN_BYTES, QUEUE_BYTES);

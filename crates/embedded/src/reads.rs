@@ -1,5 +1,5 @@
-//! Reads on the published snapshot. After an error that concerns the whole file, the writer opens the
-//! file again.
+//! Reads on the published snapshot. After an error that concerns the whole file, the writer opens
+//! the file again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -66,8 +66,8 @@ impl Embedded {
         Ok(outcome?)
     }
 
-    /// Withdraws a snapshot, and has the writer recover. Of several failed reads only the first does
-    /// so.
+    /// Withdraws a snapshot, and has the writer recover. Of several failed reads only the first
+    /// does so.
     fn withdraw(&self, snapshot: &Arc<Snapshot>, reason: DegradedReason, fault: &Fault) {
         let published = self.published.compare_and_swap(snapshot, None);
         if published.as_ref().is_some_and(|published| Arc::ptr_eq(published, snapshot)) {

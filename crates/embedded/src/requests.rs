@@ -69,8 +69,8 @@ impl<'t> Requests<'t> {
         Ok(())
     }
 
-    /// Removes the oldest request if it has expired. Returns whether it had. The record of a request
-    /// that took effect again later stays.
+    /// Removes the oldest request if it has expired. Returns whether it had. The record of a
+    /// request that took effect again later stays.
     pub fn sweep(&mut self, now: Timestamp) -> Result<bool, Fault> {
         let oldest = self.times.first()?.map(|(entry, _)| {
             let (time, key) = entry.value();

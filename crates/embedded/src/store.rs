@@ -71,8 +71,8 @@ impl Embedded {
         self.hints.clone()
     }
 
-    /// Returns once the writer has ended, which before the store is closed is a bug. The store rejects
-    /// mutations from then on.
+    /// Returns once the writer has ended, which before the store is closed is a bug. The store
+    /// rejects mutations from then on.
     pub async fn writer_ended(&self) {
         let mut alive = self.alive.clone();
         while alive.changed().await.is_ok() {}

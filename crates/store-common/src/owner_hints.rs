@@ -1,8 +1,9 @@
 //! Hints of the owners of keys, which save the read of a claim.
 //!
-//! A hint may be wrong: the user's record shows whether it owns the key. So mutations need not update
-//! the table, and threads share it without a lock. A hint that is stale, that belongs to another key
-//! with the same hash, or that two threads wrote concurrently, is detected and costs one more read.
+//! A hint may be wrong: the user's record shows whether it owns the key. So mutations need not
+//! update the table, and threads share it without a lock. A hint that is stale, that belongs to
+//! another key with the same hash, or that two threads wrote concurrently, is detected and costs
+//! one more read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};

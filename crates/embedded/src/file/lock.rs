@@ -29,8 +29,8 @@ impl FileId {
     }
 }
 
-/// The locks of one opening. Openings share them, and the last one releases them: a store is reopened
-/// while look-ups still read the database that it replaces.
+/// The locks of one opening. Openings share them, and the last one releases them: a store is
+/// reopened while look-ups still read the database that it replaces.
 #[derive(Clone, Debug)]
 pub struct Locks {
     pub file: Arc<FileBackend>,

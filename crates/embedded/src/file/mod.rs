@@ -1,5 +1,5 @@
-//! The database's file: its locks, its header, the gate that decides whether writes reach it, and its
-//! opening.
+//! The database's file: its locks, its header, the gate that decides whether writes reach it, and
+//! its opening.
 
 pub mod header;
 pub mod lock;

@@ -1,4 +1,5 @@
-//! Opening a folder as a store, or creating one in it. An error names what is wrong with the folder.
+//! Opening a folder as a store, or creating one in it. An error names what is wrong with the
+//! folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

@@ -18,8 +18,8 @@ use crate::file::lock::{FileId, Locks};
 use crate::file::tests::{disk, faults};
 
 /// The file as the database sees it. A failed write is staged, like all writes after it, and the
-/// database gets no error: it would refuse to read from then on, although all durable data can still
-/// be read.
+/// database gets no error: it would refuse to read from then on, although all durable data can
+/// still be read.
 #[derive(Debug)]
 pub struct StoreFile(Arc<Shared>);
 

@@ -24,8 +24,8 @@ struct Cursor {
     /// The number of the event.
     #[prost(uint64, tag = "1")]
     number: u64,
-    /// The [fingerprint](StoredEvent::fingerprint) of the previous event, or 0. It differs in another
-    /// store.
+    /// The [fingerprint](StoredEvent::fingerprint) of the previous event, or 0. It differs in
+    /// another store.
     #[prost(fixed64, tag = "2")]
     before: u64,
 }

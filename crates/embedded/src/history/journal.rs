@@ -1,6 +1,6 @@
 //! The journal inside one write transaction: events, numbered in the order of their writes, and the
-//! ended ownerships of identifiers. Each event has the number of the same user's previous event, and
-//! the user's record that of the last one: an event costs one row at the end of the table.
+//! ended ownerships of identifiers. Each event has the number of the same user's previous event,
+//! and the user's record that of the last one: an event costs one row at the end of the table.
 
 use std::time::Duration;
 
@@ -65,8 +65,8 @@ impl<'t> Journal<'t> {
         })
     }
 
-    /// Writes an event of a user whose record was `before`. If the user has no history yet, it first
-    /// writes an event with the user's former state.
+    /// Writes an event of a user whose record was `before`. If the user has no history yet, it
+    /// first writes an event with the user's former state.
     pub fn add(
         &mut self,
         mutation: &Mutation,

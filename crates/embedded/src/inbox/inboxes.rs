@@ -1,5 +1,5 @@
-//! Inboxes inside one write transaction: rows by user and position, the positions of each notice, and
-//! the times at which rows expire.
+//! Inboxes inside one write transaction: rows by user and position, the positions of each notice,
+//! and the times at which rows expire.
 
 use locality_uuid::LocalityId;
 use prost::Message;

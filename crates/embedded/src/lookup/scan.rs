@@ -55,8 +55,8 @@ impl Snapshot {
         Ok(keys)
     }
 
-    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. Reads all claims
-    /// of the tenant.
+    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. Reads all
+    /// claims of the tenant.
     pub fn ownerless_holds(
         &self,
         tenant: &Tenant,
@@ -118,8 +118,8 @@ impl Snapshot {
         Ok(scanned)
     }
 
-    /// A scan in stores of older schemas, which do not list a tenant's users: reads `count` users of
-    /// all tenants.
+    /// A scan in stores of older schemas, which do not list a tenant's users: reads `count` users
+    /// of all tenants.
     fn scan_all<T>(
         &self,
         tenant: &Tenant,

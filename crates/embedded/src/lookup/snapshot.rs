@@ -47,8 +47,8 @@ impl Caches {
     }
 }
 
-/// The store at one commit. Its tables are opened once for each commit, which would take most of the
-/// time of a look-up.
+/// The store at one commit. Its tables are opened once for each commit, which would take most of
+/// the time of a look-up.
 pub struct Snapshot {
     /// For copies of all tables.
     pub transaction: ReadTransaction,

@@ -92,8 +92,8 @@ impl<'t> Tables<'t> {
         })
     }
 
-    /// Applies a mutation. The outer error is the store's and ends the transaction; the inner one is
-    /// the caller's.
+    /// Applies a mutation. The outer error is the store's and ends the transaction; the inner one
+    /// is the caller's.
     pub fn mutate(&mut self, mutation: &Mutation) -> Result<Result<Outcome, Error>, Fault> {
         let repeated = match self.repeated_subject(mutation)? {
             Some(Ok(subject)) => Some(subject),
@@ -139,8 +139,8 @@ impl<'t> Tables<'t> {
         Ok(stored.map(|stored| stored.map(IdempotencyKey::subject)))
     }
 
-    /// The names of the attributes of the users to be stored, including new ones, which it adds. None
-    /// in stores of older schemas.
+    /// The names of the attributes of the users to be stored, including new ones, which it adds.
+    /// None in stores of older schemas.
     fn names_of(
         &mut self,
         mutation: &Mutation,

@@ -6,11 +6,11 @@ use crate::error::Fault;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::timestamp::Timestamp;
 
-/// The length of a claim on an identity that a user owns: 16 bytes of the user's id, then the version
-/// of the rules that made the key. Numbers are big-endian.
+/// The length of a claim on an identity that a user owns: 16 bytes of the user's id, then the
+/// version of the rules that made the key. Numbers are big-endian.
 const OWNED: usize = 18;
-/// The length of a claim that is a guard, or held, or has no owner: the bytes above, a byte of flags,
-/// and the end of its hold. Fields of a newer program may follow.
+/// The length of a claim that is a guard, or held, or has no owner: the bytes above, a byte of
+/// flags, and the end of its hold. Fields of a newer program may follow.
 const FLAGGED: usize = 27;
 
 const GUARD: u8 = 1;
@@ -53,8 +53,8 @@ pub fn decode_claim(bytes: &[u8]) -> Result<Claim, Fault> {
     })
 }
 
-/// The stored form of a claim that replaces `before` and keeps its unknown fields. None if it has no
-/// unknown fields.
+/// The stored form of a claim that replaces `before` and keeps its unknown fields. None if it has
+/// no unknown fields.
 pub fn encode_claim_over(claim: &Claim, before: &[u8]) -> Option<Vec<u8>> {
     let unknown = before.get(FLAGGED..).filter(|unknown| !unknown.is_empty())?;
     let mut bytes = encode_claim(claim);

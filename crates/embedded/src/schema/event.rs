@@ -8,9 +8,9 @@ use polynym_directory::encoded::event::{decode_event, encode_event};
 use polynym_directory::model::event::Event;
 use polynym_directory::model::tenant::Tenant;
 
-/// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous event
-/// (0 for none), big-endian; 16 of the user's id; one of the length of the tenant's name; the name;
-/// and the rest of the event, in the form of the API.
+/// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous
+/// event (0 for none), big-endian; 16 of the user's id; one of the length of the tenant's name; the
+/// name; and the rest of the event, in the form of the API.
 pub struct StoredEvent<'r> {
     /// The number of the user's previous event.
     pub previous: u64,

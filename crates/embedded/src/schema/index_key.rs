@@ -1,6 +1,6 @@
 //! The keys of the index of attributes: tenant, attribute id, value, user. Their bytes order like
-//! these parts. Values order as in MongoDB: integers and doubles by their exact value, then texts by
-//! their bytes, then `false` and `true`, then times.
+//! these parts. Values order as in MongoDB: integers and doubles by their exact value, then texts
+//! by their bytes, then `false` and `true`, then times.
 
 use locality_uuid::LocalityId;
 

@@ -1,5 +1,5 @@
-//! The tables of the store. Records are protocol buffers: a field that a later version adds reads as
-//! absent in what an earlier one wrote.
+//! The tables of the store. Records are protocol buffers: a field that a later version adds reads
+//! as absent in what an earlier one wrote.
 
 use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
 
@@ -40,8 +40,8 @@ pub const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, AttributeId), (i64, &str)>
 pub const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
 /// When a user's state expires, in milliseconds, and the user's id.
 pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
-/// When a hold ends, in milliseconds, and its key. Entries of holds that ended early or were replaced
-/// remain.
+/// When a hold ends, in milliseconds, and its key. Entries of holds that ended early or were
+/// replaced remain.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
 /// The number of an event to its row: see [`StoredEvent`](super::event::StoredEvent).

@@ -37,9 +37,9 @@ impl<'t> Attributes<'t> {
         stored.names(self.names.known(tenant), || self.names.all(tenant))
     }
 
-    /// Updates the entries of a user in the index. The tenant's definitions may have changed since the
-    /// user was indexed last: all entries that it may have had are removed, and during a change all
-    /// that it must have are added.
+    /// Updates the entries of a user in the index. The tenant's definitions may have changed since
+    /// the user was indexed last: all entries that it may have had are removed, and during a change
+    /// all that it must have are added.
     pub fn index(
         &mut self,
         before: Option<&Record>,

@@ -46,8 +46,8 @@ impl<'t> Names<'t> {
         Ok(all)
     }
 
-    /// The names of a tenant that was created at `since`, including all names of these users, of which
-    /// new ones are added. Adds nothing if it returns the inner error, which is the caller's.
+    /// The names of a tenant that was created at `since`, including all names of these users, of
+    /// which new ones are added. Adds nothing if it returns the inner error, which is the caller's.
     pub fn with_names_of<'r>(
         &mut self,
         tenant: &Tenant,

@@ -45,8 +45,8 @@ pub struct Step {
 }
 
 impl Snapshot {
-    /// The walk of a search. None if nobody can match, and for searches that need no walk: all users
-    /// are scanned, and identifiers looked up.
+    /// The walk of a search. None if nobody can match, and for searches that need no walk: all
+    /// users are scanned, and identifiers looked up.
     pub fn walk(
         &self,
         tenant: &Tenant,
@@ -84,8 +84,8 @@ impl Snapshot {
         Ok(id.map(|id| index_key::prefix(tenant.as_str(), id)))
     }
 
-    /// Reads [`YIELD_EVERY`] entries of a walk. A user with several entries is found at its least one
-    /// only.
+    /// Reads [`YIELD_EVERY`] entries of a walk. A user with several entries is found at its least
+    /// one only.
     pub fn step(
         &self,
         tenant: &Tenant,

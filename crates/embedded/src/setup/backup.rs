@@ -1,5 +1,5 @@
-//! A copy of the store while it is served: copies the tables of one snapshot into a new database, in an
-//! unnamed file in the store's folder.
+//! A copy of the store while it is served: copies the tables of one snapshot into a new database,
+//! in an unnamed file in the store's folder.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};

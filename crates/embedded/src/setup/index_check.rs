@@ -1,5 +1,5 @@
-//! The check of the index of attributes: compares the entries that users should have with the entries
-//! that exist.
+//! The check of the index of attributes: compares the entries that users should have with the
+//! entries that exist.
 
 use locality_uuid::LocalityId;
 use redb::{Range, ReadableTableMetadata};
@@ -20,7 +20,8 @@ struct Entries {
     allowed: Vec<Vec<u8>>,
 }
 
-/// The check of an index: one item for each user, then one for each entry if some belong to no user.
+/// The check of an index: one item for each user, then one for each entry if some belong to no
+/// user.
 pub struct IndexCheck {
     snapshot: Snapshot,
     index: AttributesTable,

@@ -32,8 +32,8 @@ pub struct Status {
     pub identities: u64,
     /// The number of remembered requests.
     pub requests: u64,
-    /// Seconds by which this machine's clock is ahead of the last time that a server has seen. None if
-    /// no server has seen a time.
+    /// Seconds by which this machine's clock is ahead of the last time that a server has seen. None
+    /// if no server has seen a time.
     pub ahead_of_last_seen: Option<i64>,
 }
 

@@ -1,6 +1,6 @@
 //! `store upgrade` on a folder that no server has open. One transaction upgrades the schema.
-//! Identities are moved to later rules one by one: until all are moved, only servers that support both
-//! rules open the store.
+//! Identities are moved to later rules one by one: until all are moved, only servers that support
+//! both rules open the store.
 
 use std::ops::Bound;
 use std::path::Path;

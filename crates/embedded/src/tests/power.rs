@@ -1,6 +1,6 @@
 //! Power loss at random steps, while mutations are written and again while the store is opened. All
-//! acknowledged mutations survive, the others completely or not at all, in order, and a verification
-//! finds nothing.
+//! acknowledged mutations survive, the others completely or not at all, in order, and a
+//! verification finds nothing.
 
 mod steps;
 
@@ -215,8 +215,8 @@ impl Observer for Findings {
 async fn lose_power(losses: usize, seed: u64) {
     let mut machine = Machine::new(seed);
     let ids = Generator::builder(Mode::Variable).random_origin().build();
-    // The possible states after the last loss: one for each number of unanswered mutations that took
-    // effect.
+    // The possible states after the last loss: one for each number of unanswered mutations that
+    // took effect.
     let mut models = vec![Model::at(Timestamp::from_millis(START))];
     while !machine.has_lost(losses) {
         let running = machine.open().await;
@@ -249,7 +249,8 @@ async fn lose_power(losses: usize, seed: u64) {
     machine.report("power loss under mutations of all kinds");
 }
 
-/// A possible behaviour of a store: its first state, the state after each mutation, and each answer.
+/// A possible behaviour of a store: its first state, the state after each mutation, and each
+/// answer.
 struct Prediction {
     models: Vec<Model>,
     answers: Vec<Result<Outcome, Vec<Error>>>,

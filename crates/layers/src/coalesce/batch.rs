@@ -1,5 +1,5 @@
-//! Look-ups that share a call: the keys to send, the distribution of the answers, and the look-ups to
-//! send again.
+//! Look-ups that share a call: the keys to send, the distribution of the answers, and the look-ups
+//! to send again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -18,8 +18,8 @@ pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
     type Key: Clone + Eq + Hash + Send + Sync;
     type Found: Clone + Send;
 
-    /// Looks `keys` up in `store`. Returns the answers to all of them or to the first of them, in their
-    /// order.
+    /// Looks `keys` up in `store`. Returns the answers to all of them or to the first of them, in
+    /// their order.
     fn ask(
         &self,
         store: &dyn LookUps,
@@ -118,8 +118,9 @@ impl<G: Group> Batch<G> {
         self.callers.iter().all(|(_, answer)| answer.as_ref().is_none_or(Sender::is_closed))
     }
 
-    /// Splits off the callers to send again after this outcome: those that the answer leaves out, or,
-    /// after an error that one look-up may have caused, all callers in two halves if `may_halve`.
+    /// Splits off the callers to send again after this outcome: those that the answer leaves out,
+    /// or, after an error that one look-up may have caused, all callers in two halves if
+    /// `may_halve`.
     pub fn split_retries(&mut self, outcome: &Answered<G::Found>, may_halve: bool) -> Vec<Self> {
         match outcome {
             Ok(answers) if answers.found.len() < self.keys.len() => {
@@ -190,7 +191,8 @@ fn call_items() -> &'static Histogram {
     HISTOGRAM.get_or_init(|| histogram!(CALL_ITEMS.0))
 }
 
-/// Looks `keys` up. A panic becomes an error: it must not affect callers who wait for the next call.
+/// Looks `keys` up. A panic becomes an error: it must not affect callers who wait for the next
+/// call.
 pub async fn call<G: Group>(group: &G, store: &dyn LookUps, keys: &[G::Key]) -> Answered<G::Found> {
     call_items().record(keys.len() as f64);
     let outcome = AssertUnwindSafe(group.ask(store, keys)).catch_unwind().await;

@@ -1,7 +1,7 @@
 //! Coalescing of look-ups, for a store where a call is expensive and one more key in it is cheap.
-//! Look-ups that arrive during calls are sent in one call once they are as many as those in flight, or
-//! once a call returns. Timers matter only for stalled calls. `queue` holds waiting look-ups, `batch`
-//! distributes answers, and `stalled_retry` retries the look-ups of a stalled call.
+//! Look-ups that arrive during calls are sent in one call once they are as many as those in flight,
+//! or once a call returns. Timers matter only for stalled calls. `queue` holds waiting look-ups,
+//! `batch` distributes answers, and `stalled_retry` retries the look-ups of a stalled call.
 
 mod batch;
 mod options;
@@ -44,8 +44,9 @@ impl Coalesced {
         Self { inner, options, owners, users }
     }
 
-    /// Adds the same store with a short timeout, for a store on several servers of which one may hang.
-    /// If a shared call stalls, each of its look-ups is retried by itself until it is answered.
+    /// Adds the same store with a short timeout, for a store on several servers of which one may
+    /// hang. If a shared call stalls, each of its look-ups is retried by itself until it is
+    /// answered.
     #[must_use]
     pub fn with_short_timeout(self, store: Option<Arc<dyn LookUps>>) -> Self {
         let Some(store) = store else { return self };

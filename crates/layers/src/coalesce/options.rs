@@ -5,8 +5,8 @@ use std::time::Duration;
 /// The settings of a [`Coalesced`](super::Coalesced) store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The most concurrent calls of look-ups that could share one. 0 counts as 1. Stalled calls do not
-    /// count.
+    /// The most concurrent calls of look-ups that could share one. 0 counts as 1. Stalled calls do
+    /// not count.
     pub calls: usize,
     /// The most keys of one call. A look-up of more keys has a call to itself.
     pub keys: usize,

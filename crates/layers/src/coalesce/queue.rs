@@ -15,8 +15,8 @@ use super::stalled_retry::{StalledRetry, UsualLatency};
 use polynym_directory::error::Error;
 use polynym_directory::stores::LookUps;
 
-/// The most stalled calls of one group that others need not wait for. Each of them uses resources of
-/// the store below.
+/// The most stalled calls of one group that others need not wait for. Each of them uses resources
+/// of the store below.
 const MAX_STALLED_CALLS: usize = 8;
 /// Flush at 16 waiting look-ups, even if more are in flight.
 const FLUSH_THRESHOLD: usize = 16;
@@ -59,9 +59,9 @@ impl<G: Group> Queue<G> {
         outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
     }
 
-    /// Begins the call of a look-up if none is in flight and others are unlikely to join: its caller
-    /// makes the call itself, which saves a task. If only one call may be in flight, later look-ups
-    /// would wait for it.
+    /// Begins the call of a look-up if none is in flight and others are unlikely to join: its
+    /// caller makes the call itself, which saves a task. If only one call may be in flight, later
+    /// look-ups would wait for it.
     fn begin_alone(self: &Arc<Self>, group: &G) -> Option<InFlight<G>> {
         if self.is_shared.load(Ordering::Relaxed) || self.options.calls < 2 {
             return None;
@@ -94,8 +94,8 @@ impl<G: Group> Queue<G> {
         })
     }
 
-    /// Marks a call as stalled, so that later look-ups do not wait for it, unless too many calls are
-    /// stalled. Returns the state of the call.
+    /// Marks a call as stalled, so that later look-ups do not wait for it, unless too many calls
+    /// are stalled. Returns the state of the call.
     fn mark_stalled(self: &Arc<Self>, group: &G, state: CallState) -> CallState {
         let mut queues = self.queues();
         let queue = queues.get_mut(group).filter(|queue| queue.stalled < MAX_STALLED_CALLS);
@@ -111,8 +111,8 @@ impl<G: Group> Queue<G> {
         CallState::Stalled
     }
 
-    /// The retry of stalled calls. None if calls usually take so long that calls with a short timeout
-    /// would often fail.
+    /// The retry of stalled calls. None if calls usually take so long that calls with a short
+    /// timeout would often fail.
     fn usable_retry(&self) -> Option<&StalledRetry> {
         let least = self.options.stall_timeout;
         self.retry.as_ref().filter(|_| self.usual.stall_timeout(least) <= 2 * least)
@@ -167,8 +167,8 @@ impl<G: Group> GroupQueue<G> {
         opens
     }
 
-    /// The look-ups for the next call: the oldest ones, with at most `max_keys` keys together unless
-    /// the first one alone has more.
+    /// The look-ups for the next call: the oldest ones, with at most `max_keys` keys together
+    /// unless the first one alone has more.
     fn take(&mut self, max_keys: usize) -> Vec<LookUp<G>> {
         let mut taken = Vec::with_capacity(self.waiting.len().min(max_keys));
         let mut keys = 0;
@@ -236,8 +236,8 @@ enum CallState {
 }
 
 impl<G: Group> InFlight<G> {
-    /// Sends the waiting look-ups, in another task. The call must be counted as open. The queues must
-    /// not be locked: a runtime that shuts down drops the task immediately.
+    /// Sends the waiting look-ups, in another task. The call must be counted as open. The queues
+    /// must not be locked: a runtime that shuts down drops the task immediately.
     fn open(queue: Arc<Queue<G>>, group: G) {
         tokio::spawn(Self { queue, group, state: CallState::Open, is_stalled: false }.run());
     }
@@ -254,8 +254,8 @@ impl<G: Group> InFlight<G> {
     async fn run(mut self) {
         while let Some(mut batch) = self.next() {
             let outcome = self.call_for_batch(&mut batch).await;
-            // Before the answers: the last caller may close the store, which this call must not keep
-            // open.
+            // Before the answers: the last caller may close the store, which this call must not
+            // keep open.
             let next = self.reopen();
             batch.answer(outcome);
             let Some(next) = next else { return };
@@ -265,8 +265,8 @@ impl<G: Group> InFlight<G> {
         }
     }
 
-    /// Makes the call of a batch, and further calls for callers whom it leaves over. Answers all but
-    /// the last callers, whose outcome it returns.
+    /// Makes the call of a batch, and further calls for callers whom it leaves over. Answers all
+    /// but the last callers, whose outcome it returns.
     async fn call_for_batch(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
         let (mut left, mut halvings) = (Vec::new(), 0);
         loop {
@@ -311,7 +311,7 @@ impl<G: Group> InFlight<G> {
                 () = &mut timer => {
                     self.state = queue.mark_stalled(group, self.state);
                     timer.as_mut().reset(Instant::now() + stall_timeout);
-                    if let (Some(retry), false, true) = (retry, self.is_stalled, batch.is_shared()) {
+                    if let Some(retry) = retry && !self.is_stalled && batch.is_shared() {
                         retries.extend(batch.waiting().into_iter().map(|(n, keys)| async move {
                             (n, retry.retry_until_answered(group, &keys).await)
                         }));
@@ -328,8 +328,8 @@ impl<G: Group> InFlight<G> {
         }
     }
 
-    /// The batch of the next call, unless all callers have left. Opens another call for look-ups that
-    /// do not fit if that is worth its price.
+    /// The batch of the next call, unless all callers have left. Opens another call for look-ups
+    /// that do not fit if that is worth its price.
     fn next(&mut self) -> Option<Batch<G>> {
         let Options { calls, keys, .. } = self.queue.options;
         let mut queues = self.queue.queues();
@@ -365,8 +365,8 @@ impl<G: Group> InFlight<G> {
     }
 }
 
-/// A runtime that shuts down drops calls in flight. Waiting look-ups fail unless another call of their
-/// group is left.
+/// A runtime that shuts down drops calls in flight. Waiting look-ups fail unless another call of
+/// their group is left.
 impl<G: Group> Drop for InFlight<G> {
     fn drop(&mut self) {
         let mut queues = self.queue.queues();

@@ -34,8 +34,8 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// Answers look-ups of `inner` from `cache`, by the rules that `reads` has. The store below must
-    /// report its own writes to the cache by [`LookupCache::pending_write`].
+    /// Answers look-ups of `inner` from `cache`, by the rules that `reads` has. The store below
+    /// must report its own writes to the cache by [`LookupCache::pending_write`].
     pub fn new(inner: Arc<dyn LookUps>, reads: Arc<dyn Reads>, cache: Arc<LookupCache>) -> Self {
         Self { inner, reads, cache }
     }
@@ -66,8 +66,8 @@ impl Cached {
         Some(Ok(found))
     }
 
-    /// Reads `keys` from the store below. Caches the answers of LATEST reads: the age of an EVENTUAL
-    /// answer is unknown.
+    /// Reads `keys` from the store below. Caches the answers of LATEST reads: the age of an
+    /// EVENTUAL answer is unknown.
     async fn read(
         &self,
         keys: &[IdentityKey],

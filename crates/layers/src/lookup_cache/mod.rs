@@ -1,6 +1,6 @@
-//! A cache of answers to look-ups, for callers who accept stale answers (`max_staleness`). `entries`
-//! stores owners by keys and users by ids in bounded memory, `own_writes` stores the times of this
-//! server's own writes, and `layer` answers look-ups.
+//! A cache of answers to look-ups, for callers who accept stale answers (`max_staleness`).
+//! `entries` stores owners by keys and users by ids in bounded memory, `own_writes` stores the
+//! times of this server's own writes, and `layer` answers look-ups.
 
 mod entries;
 mod layer;
@@ -26,9 +26,9 @@ const OWN_WRITES_DIVISOR: usize = 16;
 
 /// The answers to look-ups of one server.
 ///
-/// A user is an answer to each key that it lists, because its own document proves its ownership. The
-/// age of that answer is the age of the user. The age of the answer that nobody owns a key is the age
-/// of the key's entry.
+/// A user is an answer to each key that it lists, because its own document proves its ownership.
+/// The age of that answer is the age of the user. The age of the answer that nobody owns a key is
+/// the age of the key's entry.
 pub struct LookupCache {
     entries: Entries,
     writes: OwnWrites,
@@ -92,8 +92,8 @@ impl LookupCache {
         is_usable.then(|| Hit { found, age: Duration::from_nanos(now.0 - sent.0.min(now.0)) })
     }
 
-    /// Stores the answer to a look-up whose read was sent at `sent`, unless this server has written the
-    /// user or the key since.
+    /// Stores the answer to a look-up whose read was sent at `sent`, unless this server has written
+    /// the user or the key since.
     pub fn put(&self, key: &IdentityKey, terms: Terms, sent: CacheInstant, found: Option<&Found>) {
         let rules = terms.rules;
         let Some(found) = found else {
@@ -115,8 +115,8 @@ impl LookupCache {
         self.entries.bytes()
     }
 
-    /// Registers a mutation of this server that is about to be committed. Answers are stored again if
-    /// their reads are sent later than `settling` after its end.
+    /// Registers a mutation of this server that is about to be committed. Answers are stored again
+    /// if their reads are sent later than `settling` after its end.
     pub fn pending_write<'w>(
         self: &Arc<Self>,
         writes: impl Iterator<Item = &'w Write>,

@@ -11,8 +11,8 @@ use polynym_identifier::IdentityKey;
 const MIN_SLOTS: usize = 1 << 10;
 const MAX_SLOTS: usize = 1 << 20;
 
-/// A table from the hash of a user's id or a key to the end of the last write. Users and keys may share
-/// a slot: a write of one then invalidates older reads of the others.
+/// A table from the hash of a user's id or a key to the end of the last write. Users and keys may
+/// share a slot: a write of one then invalidates older reads of the others.
 pub struct OwnWrites(Box<[AtomicU64]>);
 
 impl OwnWrites {

@@ -12,8 +12,8 @@ use polynym_directory::model::ownership::EndedOwnerships;
 use polynym_directory::model::record::Record;
 use polynym_identifier::IdentityKey;
 
-/// A store that can be verified. Walks need not read one snapshot, and the store may be in use: each
-/// suspicion is checked again by [`CheckableStore::state`].
+/// A store that can be verified. Walks need not read one snapshot, and the store may be in use:
+/// each suspicion is checked again by [`CheckableStore::state`].
 #[async_trait]
 pub trait CheckableStore: Sync {
     /// The approximate numbers of users and claims.

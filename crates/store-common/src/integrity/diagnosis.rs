@@ -1,5 +1,5 @@
-//! The diagnosis and the repair of a candidate: pure functions, so that stores can call them inside a
-//! transaction too.
+//! The diagnosis and the repair of a candidate: pure functions, so that stores can call them inside
+//! a transaction too.
 
 use super::checkable::{Candidate, CandidateState, Presence, Side};
 use super::finding::Inconsistency;

@@ -1,5 +1,5 @@
-//! Finds unclaimed keys that several users may list, in bounded memory: a bit for each key's hash, and
-//! the hashes whose bit was already set. Two keys may share a bit: another pass over the users
+//! Finds unclaimed keys that several users may list, in bounded memory: a bit for each key's hash,
+//! and the hashes whose bit was already set. Two keys may share a bit: another pass over the users
 //! distinguishes them.
 
 use std::collections::HashSet;

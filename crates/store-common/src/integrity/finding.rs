@@ -64,8 +64,8 @@ pub struct Finding {
     pub other: Option<LocalityId>,
     /// The key that it is about.
     pub key: Option<IdentityKey>,
-    /// As text: the id of an unreadable record, if neither user nor key identifies it; or an entry of
-    /// the index.
+    /// As text: the id of an unreadable record, if neither user nor key identifies it; or an entry
+    /// of the index.
     pub document: Option<String>,
     /// The state of the fault.
     pub repair: RepairState,

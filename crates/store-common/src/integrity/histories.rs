@@ -129,8 +129,8 @@ pub(super) async fn ended_faults<A: CheckableStore>(
     Ok(faults)
 }
 
-/// Repeats a check until it succeeds, for a limited time: shards of a store in use may show a commit
-/// at different times.
+/// Repeats a check until it succeeds, for a limited time: shards of a store in use may show a
+/// commit at different times.
 async fn holds_soon(holds: impl AsyncFn() -> Result<bool, Error>) -> Result<bool, Error> {
     for pause in REREAD_DELAYS {
         if holds().await? {
