@@ -156,7 +156,7 @@ fn all_configuration_errors_are_reported_with_their_origin() {
         &format!("file {path} key max_cals: unknown key; did you mean max_calls?"),
         &format!("file {path} key drain: "),
         "flag --listen: ",
-        "flag --store: the address has no database",
+        "flag --store: the URI has no database",
         "environment POLYNYM_CACHE: ",
     ];
     assert_fails(&output, 2, &parts);

@@ -144,8 +144,16 @@ fn every_named_flag_and_variable_exists() {
 
     let tools = ["benches", "tests", "src", "crates"].iter().flat_map(|folder| sources(folder));
     let tools: String = tools.collect();
-    // Flags of podman, and of the tests' program.
-    let foreign = ["--stop-timeout", "--read-only", "--cap-drop", "--security-opt", "--"];
+    // Flags of podman, of cargo, of the tests' programs and of the harness.
+    let foreign = [
+        "--stop-timeout",
+        "--read-only",
+        "--cap-drop",
+        "--security-opt",
+        "--ignored",
+        "--mongod",
+        "--",
+    ];
     let exists = |name: &str| {
         known.contains(name) || foreign.contains(&name) || tools.contains(&format!("\"{name}\""))
     };
@@ -191,13 +199,13 @@ fn sources(folder: &str) -> Vec<String> {
 #[test]
 fn every_reason_is_documented() {
     let files = [
-        "grpc/authorization",
-        "grpc/status",
-        "grpc/directory_service/batch",
-        "grpc/directory_service/watch",
-        "transport/protocol",
+        "src/grpc/authorization.rs",
+        "src/grpc/status.rs",
+        "src/grpc/directory_service/batch.rs",
+        "src/grpc/directory_service/watch.rs",
+        "crates/transport/src/protocol.rs",
     ];
-    let sources = files.map(|name| read(&format!("src/{name}.rs")));
+    let sources = files.map(read);
     let texts = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
     let defined: BTreeSet<_> = texts.filter(|text| is_reason(text)).collect();
     let guide = read("docs/api.md");

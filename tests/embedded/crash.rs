@@ -44,7 +44,7 @@ fn child() {
 /// the users that it printed.
 fn write_and_be_killed(folder: &Path, count: usize, after: Duration) -> Vec<usize> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "embedded::crash::child", "--nocapture"])
+        .args(["--exact", "crash::child", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
