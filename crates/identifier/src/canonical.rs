@@ -24,11 +24,11 @@ impl Identifier {
     /// The text breaks a rule.
     ///
     /// ```
-    /// use crate::{Identifier, RawIdentifier};
+    /// use polynym_identifier::{Identifier, RawIdentifier};
     ///
     /// let joe = Identifier::parse(RawIdentifier::Email("Joe.Smith@Exämple.COM"))?;
     /// assert_eq!(joe.canonical(), "joe.smith@xn--exmple-cua.com");
-    /// # Ok::<(), crate::Rejection>(())
+    /// # Ok::<(), polynym_identifier::Rejection>(())
     /// ```
     pub fn parse(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
         let quick = match raw {
@@ -61,12 +61,12 @@ impl Identifier {
     /// The text breaks a rule.
     ///
     /// ```
-    /// use crate::{Identifier, RawIdentifier};
+    /// use polynym_identifier::{Identifier, RawIdentifier};
     ///
     /// let run = Identifier::normalize(RawIdentifier::Url("http://X.y/%7ejoe/"))?;
     /// let rules: Vec<_> = run.changes.iter().map(|change| change.rule).collect();
     /// assert_eq!(rules, ["whatwg", "https", "escapes", "trailing-slashes"]);
-    /// # Ok::<(), crate::Rejection>(())
+    /// # Ok::<(), polynym_identifier::Rejection>(())
     /// ```
     pub fn normalize(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         let mut changes = Vec::new();

@@ -12,12 +12,12 @@ const SEPARATOR: char = ',';
 /// The unique key of an identifier in a tenant, such as `default,email,joe@example.com`.
 ///
 /// ```
-/// use crate::{Identifier, IdentityKey, RawIdentifier};
+/// use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 ///
 /// let joe = Identifier::parse(RawIdentifier::Handle("@Joe"))?;
 /// let key = IdentityKey::new("default", &joe);
 /// assert_eq!(key.as_str(), "default,handle,joe");
-/// # Ok::<(), crate::Rejection>(())
+/// # Ok::<(), polynym_identifier::Rejection>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentityKey(String);

@@ -10,7 +10,7 @@
 //! | url | `http://twitter.com/Joe/` | `https://x.com/joe` | WHATWG, RFC 3986 |
 //!
 //! ```
-//! use crate::{Identifier, RawIdentifier};
+//! use polynym_identifier::{Identifier, RawIdentifier};
 //!
 //! let typed = Identifier::parse(RawIdentifier::Phone { number: "(415) 555-2300", region: "US" })?;
 //! let stored = Identifier::parse(RawIdentifier::from_text("phone:+1 415 555 2300")?)?;
@@ -21,7 +21,7 @@
 //! A value that breaks a rule is rejected with the rule, its position and advice, never the value:
 //!
 //! ```
-//! use crate::{Identifier, RawIdentifier};
+//! use polynym_identifier::{Identifier, RawIdentifier};
 //!
 //! let rejection = Identifier::parse(RawIdentifier::Email("joe smith@example.com")).unwrap_err();
 //! assert_eq!(rejection.rule().as_str(), "email-character");

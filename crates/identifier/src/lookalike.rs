@@ -12,12 +12,12 @@ use super::kind::Kind;
 /// The additional key that a non-ASCII handle reserves. It never resolves.
 ///
 /// ```
-/// use crate::{Identifier, RawIdentifier};
+/// use polynym_identifier::{Identifier, RawIdentifier};
 ///
 /// // All letters are Cyrillic.
 /// let handle = Identifier::parse(RawIdentifier::Handle("ѕсоре"))?;
 /// assert_eq!(handle.guard().unwrap().skeleton(), "scope");
-/// # Ok::<(), crate::Rejection>(())
+/// # Ok::<(), polynym_identifier::Rejection>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Guard {

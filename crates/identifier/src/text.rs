@@ -42,7 +42,7 @@ impl<'a> RawIdentifier<'a> {
     /// A part is missing. The value is not checked.
     ///
     /// ```
-    /// use crate::{Identifier, RawIdentifier};
+    /// use polynym_identifier::{Identifier, RawIdentifier};
     ///
     /// let raw = RawIdentifier::from_text("phone/US:(415) 555-2300")?;
     /// assert_eq!(Identifier::parse(raw)?.to_string(), "phone:+14155552300");
