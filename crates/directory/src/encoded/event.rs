@@ -88,75 +88,35 @@ fn stored_message(event: &Event) -> v1::Event {
     }
 }
 
-/// The kind of events with this number in the API.
-pub fn read_event_type(message: EventType) -> Option<EventKind> {
-    Some(match message {
-        EventType::Unspecified => return None,
-        EventType::HistoryBegun => EventKind::HistoryBegun,
-        EventType::UserCreated => EventKind::UserCreated,
-        EventType::UserImported => EventKind::UserImported,
-        EventType::UserUpdated => EventKind::UserUpdated,
-        EventType::UserDisabled => EventKind::UserDisabled,
-        EventType::UserEnabled => EventKind::UserEnabled,
-        EventType::UserDeleted => EventKind::UserDeleted,
-        EventType::UserRestored => EventKind::UserRestored,
-        EventType::UserMerged => EventKind::UserMerged,
-        EventType::UserUnmerged => EventKind::UserUnmerged,
-        EventType::IdentityLinked => EventKind::IdentityLinked,
-        EventType::IdentityUnlinked => EventKind::IdentityUnlinked,
-        EventType::IdentityReplaced => EventKind::IdentityReplaced,
-        EventType::IdentityMoved => EventKind::IdentityMoved,
-        EventType::IdentityVerified => EventKind::IdentityVerified,
-        EventType::IdentityTakenOver => EventKind::IdentityTakenOver,
-        EventType::IdentityRenormalized => EventKind::IdentityRenormalized,
-        EventType::HoldReleased => EventKind::HoldReleased,
-    })
+/// Maps the kinds of events to the API's types and messages, which have the same names.
+macro_rules! event_kinds {
+    ($($kind:ident)*) => {
+        /// The kind of events with this type in the API.
+        pub fn read_event_type(message: EventType) -> Option<EventKind> {
+            match message {
+                EventType::Unspecified => None,
+                $(EventType::$kind => Some(EventKind::$kind),)*
+            }
+        }
+
+        const fn change_of(kind: EventKind, changes: v1::ChangeSet) -> Change {
+            match kind {
+                $(EventKind::$kind => Change::$kind(changes),)*
+            }
+        }
+
+        fn kind_of(change: Change) -> (EventKind, v1::ChangeSet) {
+            match change {
+                $(Change::$kind(changes) => (EventKind::$kind, changes),)*
+            }
+        }
+    };
 }
 
-const fn change_of(kind: EventKind, changes: v1::ChangeSet) -> Change {
-    match kind {
-        EventKind::HistoryBegun => Change::HistoryBegun(changes),
-        EventKind::UserCreated => Change::UserCreated(changes),
-        EventKind::UserImported => Change::UserImported(changes),
-        EventKind::UserUpdated => Change::UserUpdated(changes),
-        EventKind::UserDisabled => Change::UserDisabled(changes),
-        EventKind::UserEnabled => Change::UserEnabled(changes),
-        EventKind::UserDeleted => Change::UserDeleted(changes),
-        EventKind::UserRestored => Change::UserRestored(changes),
-        EventKind::UserMerged => Change::UserMerged(changes),
-        EventKind::UserUnmerged => Change::UserUnmerged(changes),
-        EventKind::IdentityLinked => Change::IdentityLinked(changes),
-        EventKind::IdentityUnlinked => Change::IdentityUnlinked(changes),
-        EventKind::IdentityReplaced => Change::IdentityReplaced(changes),
-        EventKind::IdentityMoved => Change::IdentityMoved(changes),
-        EventKind::IdentityVerified => Change::IdentityVerified(changes),
-        EventKind::IdentityTakenOver => Change::IdentityTakenOver(changes),
-        EventKind::IdentityRenormalized => Change::IdentityRenormalized(changes),
-        EventKind::HoldReleased => Change::HoldReleased(changes),
-    }
-}
-
-fn kind_of(change: Change) -> (EventKind, v1::ChangeSet) {
-    match change {
-        Change::HistoryBegun(changes) => (EventKind::HistoryBegun, changes),
-        Change::UserCreated(changes) => (EventKind::UserCreated, changes),
-        Change::UserImported(changes) => (EventKind::UserImported, changes),
-        Change::UserUpdated(changes) => (EventKind::UserUpdated, changes),
-        Change::UserDisabled(changes) => (EventKind::UserDisabled, changes),
-        Change::UserEnabled(changes) => (EventKind::UserEnabled, changes),
-        Change::UserDeleted(changes) => (EventKind::UserDeleted, changes),
-        Change::UserRestored(changes) => (EventKind::UserRestored, changes),
-        Change::UserMerged(changes) => (EventKind::UserMerged, changes),
-        Change::UserUnmerged(changes) => (EventKind::UserUnmerged, changes),
-        Change::IdentityLinked(changes) => (EventKind::IdentityLinked, changes),
-        Change::IdentityUnlinked(changes) => (EventKind::IdentityUnlinked, changes),
-        Change::IdentityReplaced(changes) => (EventKind::IdentityReplaced, changes),
-        Change::IdentityMoved(changes) => (EventKind::IdentityMoved, changes),
-        Change::IdentityVerified(changes) => (EventKind::IdentityVerified, changes),
-        Change::IdentityTakenOver(changes) => (EventKind::IdentityTakenOver, changes),
-        Change::IdentityRenormalized(changes) => (EventKind::IdentityRenormalized, changes),
-        Change::HoldReleased(changes) => (EventKind::HoldReleased, changes),
-    }
+event_kinds! {
+    HistoryBegun UserCreated UserImported UserUpdated UserDisabled UserEnabled UserDeleted
+    UserRestored UserMerged UserUnmerged IdentityLinked IdentityUnlinked IdentityReplaced
+    IdentityMoved IdentityVerified IdentityTakenOver IdentityRenormalized HoldReleased
 }
 
 fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {

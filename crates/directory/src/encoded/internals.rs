@@ -12,7 +12,8 @@ use v1::user_internals::{Hold as HoldMessage, MergeUndo, NotRestored as NotResto
 
 /// The internal part of a user. It is empty for nearly all users.
 pub fn internals_message(record: &Record) -> Message {
-    let UserInternals { disabled, guards, holds, merged, undo, not_restored, .. } = &record.private;
+    let UserInternals { disabled, guards, holds, merged, undo, not_restored, .. } =
+        &record.internals;
     Message {
         disabled: *disabled,
         guarded_handles: guards.iter().map(|own| own.handle.canonical().to_owned()).collect(),

@@ -126,7 +126,7 @@ pub fn encode_private(record: &Record) -> Vec<u8> {
     let is_named = |identity: &Identity| identity.rules_version != Rules::UNNAMED;
     let versions = if identities.iter().any(is_named) { identities.as_slice() } else { &[] };
     let UserInternals { disabled, guards, holds, merged, undo, not_restored, unknown } =
-        &record.private;
+        &record.internals;
     let message = PrivateRecord {
         rules_versions: versions.iter().map(|identity| identity.rules_version).collect(),
         disabled: *disabled,
@@ -152,7 +152,7 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
         identity.rules_version = version;
     }
 
-    record.private = UserInternals {
+    record.internals = UserInternals {
         disabled: message.disabled,
         guards: message.guards.into_iter().map(Guarded::from).collect(),
         holds: message.holds.into_iter().map(Hold::try_from).collect::<Result<_, _>>()?,

@@ -11,7 +11,7 @@ use crate::encoded::decode::{read_tenant, read_time};
 use crate::encoded::definition::{definition_messages, read_definition};
 use crate::encoded::encode::time_message;
 use crate::encoded::error::WireError;
-use crate::model::policies::{HISTORY, INBOX_LIMIT, INBOX_RETENTION, Policies};
+use crate::model::policies::{HISTORY_RETENTION, INBOX_LIMIT, INBOX_RETENTION, Policies};
 use crate::model::tenant_record::{Deletion, TenantRecord};
 use crate::model::unknown::{Unknown, messages, write_message};
 use polynym_identifier::Kind;
@@ -32,7 +32,7 @@ pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut message = message(tenant);
     message.create_time = Some(time_message(tenant.since));
     if let Some(policies) = &mut message.policies {
-        policies.history_retention.take_if(|own| *own == span(HISTORY));
+        policies.history_retention.take_if(|own| *own == span(HISTORY_RETENTION));
         policies.inbox_retention.take_if(|own| *own == span(INBOX_RETENTION));
         if policies.inbox_limit == INBOX_LIMIT as i32 {
             policies.inbox_limit = 0;
@@ -180,7 +180,7 @@ pub fn read_policies(message: v1::Policies) -> Policies {
             .into_iter()
             .filter_map(|own| Some((own.name.clone(), read_definition(&own)?)))
             .collect(),
-        history_retention: message.history_retention.map_or(HISTORY, read_span),
+        history_retention: message.history_retention.map_or(HISTORY_RETENTION, read_span),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),
         history_change: message.history_change_time.map(|time| read_time(Some(time))),
         inbox_retention: message.inbox_retention.map_or(INBOX_RETENTION, read_span),

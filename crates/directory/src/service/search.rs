@@ -1,4 +1,4 @@
-//! Searches: the choice of a lead, and the pages that it finds.
+//! Searches: the choice of an access path, and the pages that it finds.
 
 use super::Directory;
 use super::context::RequestContext;
@@ -8,7 +8,7 @@ use crate::model::policies::Policies;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{State, User};
 use crate::search::{
-    Field, Filter, Lead, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
+    AccessPath, Field, Filter, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
 use crate::stores::{ANSWER_BYTES, Consistency, View};
 
@@ -17,7 +17,7 @@ const PAGE: usize = 50;
 const LARGEST_PAGE: usize = 1_000;
 /// Index entries that one probe counts.
 const PROBED: usize = 101;
-/// Leads that are probed. A filter may have more.
+/// Access paths that are probed. A filter may have more.
 const PROBES: usize = 16;
 /// Users that the store reads at once.
 const BATCH: usize = 200;
@@ -35,7 +35,7 @@ pub struct SearchRequest<'a> {
     pub page_size: i32,
     /// The token of the page before, or nothing.
     pub page_token: &'a str,
-    /// Whether leads are probed even where there is no choice, for the plan.
+    /// Whether paths are probed even where there is no choice, for the plan.
     pub explain: bool,
     /// The part of users that the caller needs. They may come with more.
     pub view: View,
@@ -44,7 +44,7 @@ pub struct SearchRequest<'a> {
 /// A page of users.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The users that match, in the order of the lead.
+    /// The users that match, in the order of the access path.
     pub users: Vec<EncodedUser>,
     /// The token of the next page; empty where there is none.
     pub next_page_token: String,
@@ -56,9 +56,9 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The condition that the store evaluated.
-    pub lead: Lead,
-    /// The leads that were probed, and the index entries that each has; 101 at most.
-    pub probes: Vec<(Lead, usize)>,
+    pub path: AccessPath,
+    /// The paths that were probed, and the index entries that each has; 101 at most.
+    pub probes: Vec<(AccessPath, usize)>,
     /// Users that the store read for this page.
     pub read: usize,
     /// Those of them that match.
@@ -96,55 +96,55 @@ impl Directory {
         let rules: Vec<_> = [rules].into_iter().chain(next).collect();
         let filter = Filter::parse(request.filter, &rules)?;
         let policies = self.policies(&context.tenant).await?;
-        let leads = leads(&filter, field.as_ref(), &policies)?;
+        let paths = paths(&filter, field.as_ref(), &policies)?;
 
         let query = query_hash(&context.tenant, request.filter, request.order_by);
         let now = context.now.time;
-        let (lead, probes, after) = match request.page_token {
+        let (path, probes, after) = match request.page_token {
             "" => {
-                let (lead, probes) = self.choose(context, leads, request.explain).await?;
-                (lead, probes, None)
+                let (path, probes) = self.choose(context, paths, request.explain).await?;
+                (path, probes, None)
             }
             token => {
                 let token = PageToken::decode(token, query, now)?;
-                // A filter whose identifiers other rules normalise has other leads now.
-                if token.lead != Lead::All && !leads.contains(&token.lead) {
+                // A filter whose identifiers other rules normalise has other paths now.
+                if token.path != AccessPath::All && !paths.contains(&token.path) {
                     return Err(stale_token());
                 }
-                (token.lead, Vec::new(), Some(token.position))
+                (token.path, Vec::new(), Some(token.position))
             }
         };
 
-        let (view, filter) = reads(filter, &lead, request.view);
+        let (view, filter) = reads(filter, &path, request.view);
         let mut walk =
-            Walk { size, read_limit, lead, view, after, users: Vec::new(), read: 0, bytes: 0 };
+            Walk { size, read_limit, path, view, after, users: Vec::new(), read: 0, bytes: 0 };
         let more = self.walk(context, &filter, &mut walk).await?;
         Ok(walk.into_page(probes, more.then_some((query, now))))
     }
 
-    /// The lead with the fewest index entries, equalities before others; all users where there is
-    /// no lead.
+    /// The access path with the fewest index entries, equalities before others; all users if there
+    /// is none.
     async fn choose(
         &self,
         context: &RequestContext<'_>,
-        mut leads: Vec<Lead>,
+        mut paths: Vec<AccessPath>,
         explain: bool,
-    ) -> Result<(Lead, Vec<(Lead, usize)>), Error> {
-        leads.truncate(PROBES);
-        if leads.len() == 1 && !explain {
-            return Ok((leads.remove(0), Vec::new()));
+    ) -> Result<(AccessPath, Vec<(AccessPath, usize)>), Error> {
+        paths.truncate(PROBES);
+        if paths.len() == 1 && !explain {
+            return Ok((paths.remove(0), Vec::new()));
         }
-        let mut probes = Vec::with_capacity(leads.len());
-        for lead in leads {
-            let count = self.backend.search.probe(&context.tenant, &lead, PROBED).await?;
-            probes.push((lead, count));
+        let mut probes = Vec::with_capacity(paths.len());
+        for path in paths {
+            let count = self.backend.search.probe(&context.tenant, &path, PROBED).await?;
+            probes.push((path, count));
             if count == 0 {
                 break;
             }
         }
-        let fewest = probes.iter().min_by_key(|(lead, count)| (*count, !lead.is_equality()));
-        let lead = fewest.map_or(Lead::All, |(lead, _)| lead.clone());
-        Ok((lead, probes))
+        let fewest = probes.iter().min_by_key(|(path, count)| (*count, !path.is_equality()));
+        let path = fewest.map_or(AccessPath::All, |(path, _)| path.clone());
+        Ok((path, probes))
     }
 
     /// Reads users until the page is full. Returns whether there may be more.
@@ -161,7 +161,7 @@ impl Directory {
             let batch = self
                 .backend
                 .search
-                .search(&context.tenant, &walk.lead, after, limit, walk.view)
+                .search(&context.tenant, &walk.path, after, limit, walk.view)
                 .await?;
             let is_last = batch.len() < limit;
             for found in batch {
@@ -185,7 +185,7 @@ impl Directory {
 struct Walk {
     size: usize,
     read_limit: usize,
-    lead: Lead,
+    path: AccessPath,
     /// The part of users that is read.
     view: View,
     /// The last user that was read.
@@ -202,9 +202,9 @@ impl Walk {
 
     /// Notes that a user was read.
     fn pass(&mut self, user: &User) {
-        self.after = match self.lead.order() {
+        self.after = match self.path.order() {
             Order::Id => Some(Position { value: None, id: user.id }),
-            Order::Value => self.lead.position(user),
+            Order::Value => self.path.position(user),
         };
         self.read += 1;
     }
@@ -215,11 +215,11 @@ impl Walk {
         self.users.push(user);
     }
 
-    fn into_page(self, probes: Vec<(Lead, usize)>, next: Option<(u64, Timestamp)>) -> Page {
+    fn into_page(self, probes: Vec<(AccessPath, usize)>, next: Option<(u64, Timestamp)>) -> Page {
         let plan =
-            Plan { lead: self.lead.clone(), probes, read: self.read, matched: self.users.len() };
+            Plan { path: self.path.clone(), probes, read: self.read, matched: self.users.len() };
         let token = next.zip(self.after).map(|((query, now), position)| {
-            PageToken { lead: self.lead, position }.encode(query, now)
+            PageToken { path: self.path, position }.encode(query, now)
         });
         Page { users: self.users, next_page_token: token.unwrap_or_default(), plan }
     }
@@ -228,12 +228,12 @@ impl Walk {
 /// The part of users that has to be read, and the filter that decides which of them match. Users
 /// that an equality of an attribute has found are not looked at for it again, so that their
 /// attributes need not be read.
-fn reads(filter: Filter, lead: &Lead, wanted: View) -> (View, Filter) {
-    if lead.view(wanted) == View::Full {
+fn reads(filter: Filter, path: &AccessPath, wanted: View) -> (View, Filter) {
+    if path.view(wanted) == View::Full {
         return (View::Full, filter);
     }
-    let rest = match lead.field().and_then(Field::attribute) {
-        Some(_) => filter.rest(lead),
+    let rest = match path.field().and_then(Field::attribute) {
+        Some(_) => filter.rest(path),
         None => filter.clone(),
     };
     if rest.attributes().is_empty() { (View::Basic, rest) } else { (View::Full, filter) }
@@ -247,12 +247,12 @@ fn is_gone(context: &RequestContext<'_>, user: &User) -> bool {
     }
 }
 
-/// The leads that the indexes of the tenant allow.
-fn leads(
+/// The paths that the indexes of the tenant allow.
+fn paths(
     filter: &Filter,
     order_by: Option<&Field>,
     policies: &Policies,
-) -> Result<Vec<Lead>, Error> {
+) -> Result<Vec<AccessPath>, Error> {
     let ordered = order_by.and_then(Field::attribute);
     if filter.attributes().into_iter().chain(ordered).any(|name| policies.is_index_changing(name)) {
         return Err(Error::IndexChanging);
@@ -262,9 +262,10 @@ fn leads(
         return Err(Error::invalid(Invalid::Field, "order_by", rule));
     }
     let is_indexed = |field: &Field| field.attribute().is_none_or(|name| policies.indexes(name));
-    let mut leads = order_by.map_or_else(|| filter.leads(), |field| filter.ordered_leads(field));
-    leads.retain(|lead| lead.field().is_none_or(is_indexed));
-    Ok(leads)
+    let mut paths =
+        order_by.map_or_else(|| filter.access_paths(), |field| filter.ordered_paths(field));
+    paths.retain(|path| path.field().is_none_or(is_indexed));
+    Ok(paths)
 }
 
 /// The size of a page that a caller asks for.

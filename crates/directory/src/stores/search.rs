@@ -8,33 +8,34 @@ use super::lookups::View;
 use crate::error::Error;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
-use crate::search::{Lead, Position, SearchedUser};
+use crate::search::{AccessPath, Position, SearchedUser};
 
 /// Searches and scans of the users of a tenant.
 #[async_trait]
 pub trait Search: Send + Sync + 'static {
-    /// The users of `tenant` that `lead` finds, each once and in the order of the lead: those whose
-    /// [position](Lead::position) is after `after`, at most `limit`; fewer only where there are no
-    /// more. A user that does not change between two calls is never missed or met twice. In
-    /// [`View::Basic`] they come without attributes, unless [the order needs them](Lead::view).
+    /// The users of `tenant` that `path` finds, each once and in its order: at most `limit` of those
+    /// whose [position](AccessPath::position) is after `after`; fewer only at the end. A user that
+    /// does not change between two calls is never missed or repeated. In [`View::Basic`] they come
+    /// without attributes, unless [the order needs them](AccessPath::view).
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
     async fn search(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         after: Option<&Position>,
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Error>;
 
-    /// The index entries that a search by `lead` reads, at most `limit`. A user may have several
-    /// entries; there are none only where the lead finds nobody.
+    /// The index entries that a search by `path` reads, at most `limit`. A user may have several
+    /// entries; there are none only where the access path finds nobody.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
-    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error>;
+    async fn probe(&self, tenant: &Tenant, path: &AccessPath, limit: usize)
+    -> Result<usize, Error>;
 
     /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`.
     ///

@@ -12,7 +12,7 @@ use crate::error::{Error, Invalid};
 use crate::model::attribute::{self, Value};
 use crate::model::notice::{Notice, NoticeContent};
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{Fields, State};
+use crate::model::user::{FieldHasher, State};
 use crate::mutation::IdempotencyKey;
 use crate::mutation::size;
 use crate::service::Directory;
@@ -251,7 +251,7 @@ impl Directory {
     ) -> Result<Option<IdempotencyKey>, Error> {
         let Some(key) = idempotency_key(context)? else { return Ok(None) };
         let rules = self.rules_to_change().await?;
-        let mut hash = Fields::default();
+        let mut hash = FieldHasher::default();
         for recipient in &request.recipients {
             match recipient {
                 UserRef::Id(id) => hash.bytes(id.to_ascii_lowercase().as_bytes()),

@@ -93,7 +93,7 @@ impl Directory {
 
         let users = self.backend.search.scan(name, None, PAGE).await?;
         if !users.is_empty() && !deletion.with_users {
-            self.finish_deletion(name, DeletionStep::GiveUp).await?;
+            self.finish_deletion(name, DeletionStep::Cancel).await?;
             tracing::warn!(tenant = %name, "the tenant is not deleted: it has users now");
             return Ok(Step::Done);
         }
@@ -105,7 +105,7 @@ impl Directory {
 
         let keys = self.backend.tenants.keys(name, PAGE).await?;
         if !keys.is_empty() {
-            self.advance(name, DeletionStep::Forget(keys)).await?;
+            self.advance(name, DeletionStep::RemoveClaims(keys)).await?;
             return Ok(Step::More);
         }
 
