@@ -10,8 +10,8 @@ use super::field::Field;
 use super::lead::{AccessPath, Position};
 use super::range::Range;
 use super::scalar::Scalar;
-use super::sealed::{has_expired, open, seal};
-use crate::error::{Error, Invalid};
+use super::sealed::{SealedToken, TokenPayload, foreign_page_token};
+use crate::error::Error;
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind};
@@ -42,13 +42,17 @@ impl PageToken {
     /// Encodes a token that is issued at `now` for the search with this hash.
     pub fn encode(&self, query: u64, now: Timestamp) -> String {
         let record = TokenRecord {
+<<<<<<< main
             query,
             issued: now.as_millis(),
             path: Some(PathRecord::from(&self.path)),
+=======
+            lead: Some(LeadRecord::from(&self.lead)),
+>>>>>>> wservice
             value: self.position.value.as_ref().map(ScalarRecord::from),
             id: self.position.id.as_bytes().to_vec(),
         };
-        seal(record.encode_to_vec(), SEED)
+        SealedToken { query, issued: now, payload: record }.seal()
     }
 
     /// Decodes a token of the search with this hash.
@@ -56,6 +60,7 @@ impl PageToken {
     /// # Errors
     /// [`Error::Invalid`] if it is damaged, of another search, or older than a day.
     pub fn decode(text: &str, query: u64, now: Timestamp) -> Result<Self, Error> {
+<<<<<<< main
         let damaged = || invalid("is not a token of a search: begin again without one");
         let bytes = open(text, SEED).ok_or_else(damaged)?;
         let record = TokenRecord::decode(&*bytes).map_err(|_| damaged())?;
@@ -77,13 +82,18 @@ fn invalid(rule: &str) -> Error {
 
 /// The content of the token is malformed.
 struct DamagedToken;
+=======
+        let record: Option<TokenRecord> = SealedToken::open_page(text, query, now)?;
+        record.and_then(|record| record.try_into().ok()).ok_or_else(foreign_page_token)
+    }
+}
+
+/// A record that no token has.
+struct Damaged;
+>>>>>>> wservice
 
 #[derive(Clone, PartialEq, Message)]
 struct TokenRecord {
-    #[prost(fixed64, tag = "1")]
-    query: u64,
-    #[prost(int64, tag = "2")]
-    issued: i64,
     #[prost(message, optional, tag = "3")]
     path: Option<PathRecord>,
     #[prost(message, optional, tag = "4")]
@@ -92,7 +102,17 @@ struct TokenRecord {
     id: Vec<u8>,
 }
 
+<<<<<<< main
 /// All users if nothing is set; an equality if both bounds are the same.
+=======
+impl TokenPayload for TokenRecord {
+    const SEED: u64 = SEED;
+    const OTHER_QUERY: &'static str = "belongs to another search: tenant, filter and order_by must \
+        be those of the first page";
+}
+
+/// All users, where nothing is set; an equality, where both bounds are the same.
+>>>>>>> wservice
 #[derive(Clone, PartialEq, Message)]
 struct PathRecord {
     /// The field of a range, if it is one.
