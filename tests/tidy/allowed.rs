@@ -12,7 +12,6 @@ pub const FILE_CIRCLE: usize = 2;
 
 /// Folders with more than [`FOLDER_FILES`] files.
 pub const LARGE_FOLDERS: &[&str] = &[
-    "crates/conformance/src",
     "src/cli",
     "src/directory",
     "src/directory/service",
@@ -24,7 +23,6 @@ pub const LARGE_FOLDERS: &[&str] = &[
 
 /// Circles of folders.
 pub const FOLDER_CIRCLES: &[&[&str]] = &[
-    &["crates/conformance/src", "crates/conformance/src/resending"],
     &[
         "src",
         "src/access",
@@ -50,7 +48,6 @@ pub const FOLDER_CIRCLES: &[&[&str]] = &[
 
 /// Folders with a circle of more than [`FILE_CIRCLE`] files.
 pub const FOLDERS_WITH_FILE_CIRCLES: &[&str] = &[
-    "crates/conformance/src",
     "src/cli/user",
     "src/commands/store",
     "src/directory/search",

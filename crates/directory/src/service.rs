@@ -134,13 +134,8 @@ impl Directory {
         self.backend.reads.check().await
     }
 
-<<<<<<< main
-    /// The present time. Logs where the clocks begin to differ, or agree again.
-    pub fn now(&self) -> Now {
-=======
     /// The present time. Logs when the clocks begin to differ, and when they agree again.
-    pub(crate) fn now(&self) -> Now {
->>>>>>> wservice
+    pub fn now(&self) -> Now {
         let wall = self.clock.now();
         let now = Now::compare(wall, self.backend.mutations.time(wall));
         self.clock_log.note(&now);

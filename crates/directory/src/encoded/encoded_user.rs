@@ -68,14 +68,8 @@ impl EncodedUser {
         self.0
     }
 
-<<<<<<< main
-    /// An encoded user without attributes, with these in the place that they have in the message:
-    /// names and encoded values.
-    pub fn with_attributes<'a>(
-=======
     /// Inserts attributes, as names and encoded values, into an encoded user without attributes.
-    pub(crate) fn with_attributes<'a>(
->>>>>>> wservice
+    pub fn with_attributes<'a>(
         bare: &[u8],
         attributes: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
     ) -> Self {
@@ -91,25 +85,14 @@ impl EncodedUser {
         Self(user.into())
     }
 
-<<<<<<< main
-    /// The same user without its attributes.
+    /// The user without its attributes.
     pub fn without_attributes(self) -> Self {
         self.with_fields(|number| number != v1_tag::USER_ATTRIBUTES)
     }
 
-    /// The same user with those of its fields alone whose numbers are kept.
-    pub fn with_fields(self, is_kept: impl Fn(u32) -> bool) -> Self {
-        if unknown::fields(&self.0).all(|field| is_kept(field.tag)) {
-=======
-    /// The user without its attributes.
-    pub(crate) fn without_attributes(self) -> Self {
-        self.with_fields(|number| number != v1_tag::USER_ATTRIBUTES)
-    }
-
     /// The user with only the fields whose numbers satisfy `is_wanted`.
-    pub(crate) fn with_fields(self, is_wanted: impl Fn(u32) -> bool) -> Self {
+    pub fn with_fields(self, is_wanted: impl Fn(u32) -> bool) -> Self {
         if unknown::fields(&self.0).all(|field| is_wanted(field.tag)) {
->>>>>>> wservice
             return self;
         }
         let wanted = unknown::fields(&self.0).filter(|field| is_wanted(field.tag));
@@ -159,17 +142,10 @@ impl EncodedUser {
     }
 
     /// The user's id.
-<<<<<<< main
     pub fn id(&self) -> Result<LocalityId, WireError> {
-        let id = std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_ID));
-        let id = id.ok().and_then(|id| id.parse().ok());
-        id.ok_or_else(|| WireError("a user without an id".to_owned()))
-=======
-    pub(crate) fn id(&self) -> Result<LocalityId, WireError> {
         let text = std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_ID)).ok();
         text.and_then(|text| text.parse().ok())
             .ok_or_else(|| WireError("a user without an id".to_owned()))
->>>>>>> wservice
     }
 
     /// Whether this is the user's id.

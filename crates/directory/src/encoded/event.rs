@@ -88,7 +88,6 @@ fn stored_message(event: &Event) -> v1::Event {
     }
 }
 
-<<<<<<< main
 /// Maps the kinds of events to the API's types and messages, which have the same names.
 macro_rules! event_kinds {
     ($($kind:ident)*) => {
@@ -99,32 +98,6 @@ macro_rules! event_kinds {
                 $(EventType::$kind => Some(EventKind::$kind),)*
             }
         }
-=======
-/// The kind of events of this type in the API; none if it is unspecified.
-pub fn read_event_type(message: EventType) -> Option<EventKind> {
-    Some(match message {
-        EventType::Unspecified => return None,
-        EventType::HistoryBegun => EventKind::HistoryBegun,
-        EventType::UserCreated => EventKind::UserCreated,
-        EventType::UserImported => EventKind::UserImported,
-        EventType::UserUpdated => EventKind::UserUpdated,
-        EventType::UserDisabled => EventKind::UserDisabled,
-        EventType::UserEnabled => EventKind::UserEnabled,
-        EventType::UserDeleted => EventKind::UserDeleted,
-        EventType::UserRestored => EventKind::UserRestored,
-        EventType::UserMerged => EventKind::UserMerged,
-        EventType::UserUnmerged => EventKind::UserUnmerged,
-        EventType::IdentityLinked => EventKind::IdentityLinked,
-        EventType::IdentityUnlinked => EventKind::IdentityUnlinked,
-        EventType::IdentityReplaced => EventKind::IdentityReplaced,
-        EventType::IdentityMoved => EventKind::IdentityMoved,
-        EventType::IdentityVerified => EventKind::IdentityVerified,
-        EventType::IdentityTakenOver => EventKind::IdentityTakenOver,
-        EventType::IdentityRenormalized => EventKind::IdentityRenormalized,
-        EventType::HoldReleased => EventKind::HoldReleased,
-    })
-}
->>>>>>> wservice
 
         const fn change_of(kind: EventKind, changes: v1::ChangeSet) -> Change {
             match kind {

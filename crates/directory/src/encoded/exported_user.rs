@@ -28,13 +28,8 @@ impl ExportedUser {
         Self { id: record.id(), user: EncodedUser::of(&record.user), internals }
     }
 
-<<<<<<< main
-    /// The user of what [`Record::encode`] gave.
-    pub fn from_stored(user: EncodedUser, private: &[u8]) -> Result<Self, WireError> {
-=======
     /// Converts the output of [`Record::encode`].
-    pub(crate) fn from_stored(user: EncodedUser, private: &[u8]) -> Result<Self, WireError> {
->>>>>>> wservice
+    pub fn from_stored(user: EncodedUser, private: &[u8]) -> Result<Self, WireError> {
         if has_internals(private) {
             return Ok(Self::of(&Record::decode(&user, private)?));
         }

@@ -42,13 +42,7 @@ impl PageToken {
     /// Encodes a token that is issued at `now` for the search with this hash.
     pub fn encode(&self, query: u64, now: Timestamp) -> String {
         let record = TokenRecord {
-<<<<<<< main
-            query,
-            issued: now.as_millis(),
             path: Some(PathRecord::from(&self.path)),
-=======
-            lead: Some(LeadRecord::from(&self.lead)),
->>>>>>> wservice
             value: self.position.value.as_ref().map(ScalarRecord::from),
             id: self.position.id.as_bytes().to_vec(),
         };
@@ -60,37 +54,13 @@ impl PageToken {
     /// # Errors
     /// [`Error::Invalid`] if it is damaged, of another search, or older than a day.
     pub fn decode(text: &str, query: u64, now: Timestamp) -> Result<Self, Error> {
-<<<<<<< main
-        let damaged = || invalid("is not a token of a search: begin again without one");
-        let bytes = open(text, SEED).ok_or_else(damaged)?;
-        let record = TokenRecord::decode(&*bytes).map_err(|_| damaged())?;
-        if record.query != query {
-            return Err(invalid(
-                "is of another search: use the tenant, filter and order_by of the first page",
-            ));
-        }
-        if has_expired(record.issued, now) {
-            return Err(invalid("has expired after a day: begin again without one"));
-        }
-        Self::try_from(record).map_err(|DamagedToken| damaged())
-    }
-}
-
-fn invalid(rule: &str) -> Error {
-    Error::invalid(Invalid::PageToken, "page_token", rule)
-}
-
-/// The content of the token is malformed.
-struct DamagedToken;
-=======
         let record: Option<TokenRecord> = SealedToken::open_page(text, query, now)?;
         record.and_then(|record| record.try_into().ok()).ok_or_else(foreign_page_token)
     }
 }
 
 /// A record that no token has.
-struct Damaged;
->>>>>>> wservice
+struct DamagedToken;
 
 #[derive(Clone, PartialEq, Message)]
 struct TokenRecord {
@@ -102,9 +72,6 @@ struct TokenRecord {
     id: Vec<u8>,
 }
 
-<<<<<<< main
-/// All users if nothing is set; an equality if both bounds are the same.
-=======
 impl TokenPayload for TokenRecord {
     const SEED: u64 = SEED;
     const OTHER_QUERY: &'static str = "belongs to another search: tenant, filter and order_by must \
@@ -112,7 +79,6 @@ impl TokenPayload for TokenRecord {
 }
 
 /// All users, where nothing is set; an equality, where both bounds are the same.
->>>>>>> wservice
 #[derive(Clone, PartialEq, Message)]
 struct PathRecord {
     /// The field of a range, if it is one.

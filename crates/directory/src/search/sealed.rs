@@ -1,9 +1,5 @@
-<<<<<<< main
-//! Tokens that a caller returns unchanged: bytes with a checksum, as text.
-=======
 //! Tokens that a caller gives back unchanged: the query, the time of issue and a position, with a
 //! checksum, as text.
->>>>>>> wservice
 
 use std::time::Duration;
 
@@ -20,29 +16,6 @@ const PAGE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum size of a token.
 const MAX_TOKEN_BYTES: usize = 32 << 10;
 
-<<<<<<< main
-/// Encodes bytes as a token. Each kind of token has its own seed.
-pub fn seal(mut bytes: Vec<u8>, seed: u64) -> String {
-    bytes.extend(xxh3_64_with_seed(&bytes, seed).to_le_bytes());
-    URL_SAFE_NO_PAD.encode(bytes)
-}
-
-/// Decodes a token that [`seal`] encoded with this seed.
-pub fn open(text: &str, seed: u64) -> Option<Vec<u8>> {
-    if text.len() > MAX_TOKEN_BYTES {
-        return None;
-    }
-    let mut bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    let (message, checksum) = bytes.split_last_chunk::<8>()?;
-    (u64::from_le_bytes(*checksum) == xxh3_64_with_seed(message, seed)).then_some(())?;
-    bytes.truncate(bytes.len() - 8);
-    Some(bytes)
-}
-
-/// Whether a page token that was issued at `issued`, in milliseconds, has expired.
-pub fn has_expired(issued: i64, now: Timestamp) -> bool {
-    now.millis_after(Timestamp::from_millis(issued)) > PAGE_LIFETIME.as_millis() as i64
-=======
 /// The position in one kind of token. The numbers of its fields begin at 3.
 pub trait TokenPayload: Message + Default {
     /// The seed of the checksum: a different one for each kind of token.
@@ -80,7 +53,7 @@ impl<T: TokenPayload> SealedToken<T> {
 
     /// Reads the output of [`SealedToken::seal`]; none for any other text.
     pub fn open(text: &str) -> Option<Self> {
-        if text.len() > TOKEN_BYTES {
+        if text.len() > MAX_TOKEN_BYTES {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
@@ -121,5 +94,4 @@ pub fn foreign_page_token() -> Error {
 
 fn error(rule: &str) -> Error {
     Error::invalid(Invalid::PageToken, "page_token", rule)
->>>>>>> wservice
 }

@@ -1,8 +1,4 @@
-<<<<<<< main
-//! Searches: the choice of an access path, and the pages that it finds.
-=======
-//! Searches: choose a lead, and read pages of users by it.
->>>>>>> wservice
+//! Searches: choose a path, and read pages of users by it.
 
 use super::Directory;
 use super::context::RequestContext;
@@ -20,19 +16,11 @@ use crate::stores::{ANSWER_BYTES, Consistency, View};
 const DEFAULT_PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000;
 /// Index entries that one probe counts.
-<<<<<<< main
-const PROBED: usize = 101;
-/// Access paths that are probed. A filter may have more.
-const PROBES: usize = 16;
-/// Users that the store reads at once.
-const BATCH: usize = 200;
-=======
 const PROBE_LIMIT: usize = 101;
-/// Leads that are probed. A filter may have more.
+/// Access paths that are probed. A filter may have more.
 const MAX_PROBES: usize = 16;
 /// Users in one read of the store.
 const READ_BATCH: usize = 200;
->>>>>>> wservice
 /// Users that are read for one page.
 const READ_LIMIT: usize = 100_000;
 
@@ -47,11 +35,7 @@ pub struct SearchRequest<'a> {
     pub page_size: i32,
     /// The token of the page; empty for the first.
     pub page_token: &'a str,
-<<<<<<< main
-    /// Whether paths are probed even where there is no choice, for the plan.
-=======
-    /// Whether to probe even a single lead, for the plan.
->>>>>>> wservice
+    /// Whether to probe even a single path, for the plan.
     pub explain: bool,
     /// The part of users that the caller needs. The answer may contain more.
     pub view: View,
@@ -72,15 +56,9 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The condition that the store evaluated.
-<<<<<<< main
     pub path: AccessPath,
-    /// The paths that were probed, and the index entries that each has; 101 at most.
+    /// The probed paths, and the number of index entries of each, at most 101.
     pub probes: Vec<(AccessPath, usize)>,
-=======
-    pub lead: Lead,
-    /// The probed leads, and the number of index entries of each, at most 101.
-    pub probes: Vec<(Lead, usize)>,
->>>>>>> wservice
     /// Users that the store read for this page.
     pub read: usize,
     /// The users among them that match.
@@ -101,17 +79,8 @@ impl Directory {
         self.search_within(READ_LIMIT, context, request).await
     }
 
-<<<<<<< main
-    /// [`Directory::search`] with another limit of users that are read, for tests.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search`].
-    #[doc(hidden)]
-    pub async fn search_within(
-=======
     /// [`Directory::search`] with another limit of users that are read.
-    pub(crate) async fn search_within(
->>>>>>> wservice
+    pub async fn search_within(
         &self,
         read_limit: usize,
         context: &RequestContext<'_>,
@@ -134,67 +103,38 @@ impl Directory {
             }
             token => {
                 let token = PageToken::decode(token, query, now)?;
-<<<<<<< main
-                // A filter whose identifiers other rules normalise has other paths now.
+                // After a change of rules, the same filter may have other paths.
                 if token.path != AccessPath::All && !paths.contains(&token.path) {
-=======
-                // After a change of rules, the same filter may have other leads.
-                if token.lead != Lead::All && !leads.contains(&token.lead) {
->>>>>>> wservice
                     return Err(stale_token());
                 }
                 (token.path, Vec::new(), Some(token.position))
             }
         };
 
-<<<<<<< main
-        let (view, filter) = reads(filter, &path, request.view);
-        let mut walk =
-            Walk { size, read_limit, path, view, after, users: Vec::new(), read: 0, bytes: 0 };
-        let more = self.walk(context, &filter, &mut walk).await?;
-        Ok(walk.into_page(probes, more.then_some((query, now))))
-    }
-
-    /// The access path with the fewest index entries, equalities before others; all users if there
-    /// is none.
-=======
-        let (view, filter) = view_to_read(filter, &lead, request.view);
+        let (view, filter) = view_to_read(filter, &path, request.view);
         let users = Vec::new();
         let mut page =
-            PageBuilder { size, read_limit, lead, view, after, users, read: 0, bytes: 0 };
+            PageBuilder { size, read_limit, path, view, after, users, read: 0, bytes: 0 };
         let has_more = self.fill_page(context, &filter, &mut page).await?;
         Ok(page.build(probes, has_more.then_some((query, now))))
     }
 
-    /// The lead with the fewest index entries, equalities before others; all users if there is no
-    /// lead.
->>>>>>> wservice
+    /// The path with the fewest index entries, equalities before others; all users if there is no
+    /// path.
     async fn choose(
         &self,
         context: &RequestContext<'_>,
         mut paths: Vec<AccessPath>,
         explain: bool,
-<<<<<<< main
     ) -> Result<(AccessPath, Vec<(AccessPath, usize)>), Error> {
-        paths.truncate(PROBES);
+        paths.truncate(MAX_PROBES);
         if paths.len() == 1 && !explain {
             return Ok((paths.remove(0), Vec::new()));
         }
         let mut probes = Vec::with_capacity(paths.len());
         for path in paths {
-            let count = self.backend.search.probe(&context.tenant, &path, PROBED).await?;
+            let count = self.backend.search.probe(&context.tenant, &path, PROBE_LIMIT).await?;
             probes.push((path, count));
-=======
-    ) -> Result<(Lead, Vec<(Lead, usize)>), Error> {
-        leads.truncate(MAX_PROBES);
-        if leads.len() == 1 && !explain {
-            return Ok((leads.remove(0), Vec::new()));
-        }
-        let mut probes = Vec::with_capacity(leads.len());
-        for lead in leads {
-            let count = self.backend.search.probe(&context.tenant, &lead, PROBE_LIMIT).await?;
-            probes.push((lead, count));
->>>>>>> wservice
             if count == 0 {
                 break;
             }
@@ -214,19 +154,9 @@ impl Directory {
         let (tenant, search) = (&context.tenant, &self.backend.search);
         let mut limit = page.size.saturating_add(1).min(READ_BATCH);
         loop {
-<<<<<<< main
-            limit = limit.min(walk.read_limit - walk.read).max(1);
-            let after = walk.after.as_ref();
-            let batch = self
-                .backend
-                .search
-                .search(&context.tenant, &walk.path, after, limit, walk.view)
-                .await?;
-=======
             limit = limit.min(page.read_limit - page.read).max(1);
             let after = page.after.as_ref();
-            let batch = search.search(tenant, &page.lead, after, limit, page.view).await?;
->>>>>>> wservice
+            let batch = search.search(tenant, &page.path, after, limit, page.view).await?;
             let is_last = batch.len() < limit;
             for found in batch {
                 if page.is_full() {
@@ -249,13 +179,8 @@ impl Directory {
 struct PageBuilder {
     size: usize,
     read_limit: usize,
-<<<<<<< main
     path: AccessPath,
-    /// The part of users that is read.
-=======
-    lead: Lead,
     /// The part of users to read.
->>>>>>> wservice
     view: View,
     /// The last user that was read.
     after: Option<Position>,
@@ -269,15 +194,9 @@ impl PageBuilder {
         self.users.len() >= self.size || self.bytes >= ANSWER_BYTES || self.read >= self.read_limit
     }
 
-<<<<<<< main
-    /// Notes that a user was read.
-    fn pass(&mut self, user: &User) {
-        self.after = match self.path.order() {
-=======
     /// Counts a user that was read, and moves behind it.
     fn count_read(&mut self, user: &User) {
-        self.after = match self.lead.order() {
->>>>>>> wservice
+        self.after = match self.path.order() {
             Order::Id => Some(Position { value: None, id: user.id }),
             Order::Value => self.path.position(user),
         };
@@ -290,11 +209,7 @@ impl PageBuilder {
         self.users.push(user);
     }
 
-<<<<<<< main
-    fn into_page(self, probes: Vec<(AccessPath, usize)>, next: Option<(u64, Timestamp)>) -> Page {
-=======
-    fn build(self, probes: Vec<(Lead, usize)>, next: Option<(u64, Timestamp)>) -> Page {
->>>>>>> wservice
+    fn build(self, probes: Vec<(AccessPath, usize)>, next: Option<(u64, Timestamp)>) -> Page {
         let plan =
             Plan { path: self.path.clone(), probes, read: self.read, matched: self.users.len() };
         let token = next.zip(self.after).map(|((query, now), position)| {
@@ -304,18 +219,10 @@ impl PageBuilder {
     }
 }
 
-<<<<<<< main
-/// The part of users that has to be read, and the filter that decides which of them match. Users
-/// that an equality of an attribute has found are not looked at for it again, so that their
-/// attributes need not be read.
-fn reads(filter: Filter, path: &AccessPath, wanted: View) -> (View, Filter) {
-    if path.view(wanted) == View::Full {
-=======
-/// The part of users to read, and the filter to apply to them. If the lead is an equality of an
+/// The part of users to read, and the filter to apply to them. If the path is an equality of an
 /// attribute, the filter omits it, so that attributes need not be read.
-fn view_to_read(filter: Filter, lead: &Lead, wanted: View) -> (View, Filter) {
-    if lead.view(wanted) == View::Full {
->>>>>>> wservice
+fn view_to_read(filter: Filter, path: &AccessPath, wanted: View) -> (View, Filter) {
+    if path.view(wanted) == View::Full {
         return (View::Full, filter);
     }
     let rest = match path.field().and_then(Field::attribute) {

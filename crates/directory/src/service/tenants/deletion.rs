@@ -90,13 +90,8 @@ impl Directory {
 
         let users = self.backend.search.scan(name, None, STEP_ITEMS).await?;
         if !users.is_empty() && !deletion.with_users {
-<<<<<<< main
             self.finish_deletion(name, DeletionStep::Cancel).await?;
-            tracing::warn!(tenant = %name, "the tenant is not deleted: it has users now");
-=======
-            self.finish_deletion(name, DeletionStep::GiveUp).await?;
             tracing::warn!(tenant = %name, "gave up the deletion of a tenant: it has users now");
->>>>>>> wservice
             return Ok(Step::Done);
         }
 

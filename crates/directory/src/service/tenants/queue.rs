@@ -81,27 +81,16 @@ impl TenantQueue {
             .collect()
     }
 
-<<<<<<< main
     /// Postpones the next step of a tenant.
-    pub fn postpone(&self, tenant: &Tenant) {
-        if let Some(marked) = self.lock().get_mut(tenant) {
-            marked.next = self.clock.instant() + PAUSE;
-        }
-    }
-
-    /// Removes a tenant.
-    pub fn remove(&self, tenant: &Tenant) {
-        self.lock().remove(tenant);
-=======
     pub fn postpone(&self, job: TenantJob, tenant: &Tenant) {
         if let Some(queued) = self.lock().get_mut(&(job, tenant.clone())) {
             queued.next = self.clock.instant() + RETRY_DELAY;
         }
     }
 
+    /// Removes a tenant.
     pub fn remove(&self, job: TenantJob, tenant: &Tenant) {
         self.lock().remove(&(job, tenant.clone()));
->>>>>>> wservice
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(TenantJob, Tenant), QueuedJob>> {
