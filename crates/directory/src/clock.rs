@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::model::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// The gauge of the difference between the two clocks: its name, and its meaning.
 pub const CLOCK_AHEAD: (&str, &str) = (

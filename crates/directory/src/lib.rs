@@ -12,6 +12,7 @@ pub mod replay;
 pub mod search;
 pub mod service;
 pub mod stores;
+pub mod timestamp;
 
 #[cfg(test)]
 mod tests;
@@ -51,7 +52,6 @@ pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
-pub use model::timestamp::Timestamp;
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
@@ -79,3 +79,4 @@ pub use stores::{
     ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
     ItemResult, LookUps, Mutations, Reads, Resolved, Search, StoreFile, StoredRules, Tenants, View,
 };
+pub use timestamp::Timestamp;

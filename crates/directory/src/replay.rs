@@ -7,7 +7,7 @@ use super::model::attribute::Value;
 use super::model::event::{ChangeSet, Event, EventKind, RecordedValue};
 use super::model::user::{Identity, State, User};
 use crate::model::unknown::Unknown;
-use crate::mutation::journal::recorded;
+use crate::mutation::journal::recorded_fields;
 use polynym_identifier::Rules;
 
 /// Checks a user against its events, the newest first.
@@ -86,15 +86,6 @@ impl Replay {
         }
         Ok(())
     }
-}
-
-/// The fields of a user as its events have them.
-pub fn recorded_fields(user: &User) -> BTreeMap<String, RecordedValue> {
-    let attribute = |(name, value)| (format!("attributes.{name}"), recorded(value));
-    let name = Some(&user.display_name).filter(|name| !name.is_empty());
-    let name = name
-        .map(|name| ("display_name".to_owned(), RecordedValue::Whole(Value::String(name.clone()))));
-    user.attributes.iter().map(attribute).chain(name).collect()
 }
 
 /// Whether two records of a value can be of the same value.

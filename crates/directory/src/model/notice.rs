@@ -37,3 +37,14 @@ impl NoticeContent {
     /// The sender of notices that the rules of a tenant send.
     pub const RULES: &str = "polynym";
 }
+
+/// A place in an inbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InboxEntry {
+    /// The number of the notice among all that the inbox has had: 1, 2, 3 and so on.
+    pub position: u64,
+    /// Whether the notice was marked as read.
+    pub read: bool,
+    /// The notice; none where it was deleted. Without its content where that was not asked for.
+    pub notice: Option<Notice>,
+}

@@ -150,8 +150,17 @@ fn fields(old: Option<&User>, new: &User) -> Vec<FieldChange> {
     attributes.into_iter().map(attribute).chain(display_name).collect()
 }
 
+/// The fields of a user as its events have them.
+pub fn recorded_fields(user: &User) -> BTreeMap<String, RecordedValue> {
+    let attribute = |(name, value)| (format!("attributes.{name}"), recorded(value));
+    let name = Some(&user.display_name).filter(|name| !name.is_empty());
+    let name = name
+        .map(|name| ("display_name".to_owned(), RecordedValue::Whole(Value::String(name.clone()))));
+    user.attributes.iter().map(attribute).chain(name).collect()
+}
+
 /// The value of an attribute as an event has it.
-pub fn recorded(value: &Value) -> RecordedValue {
+fn recorded(value: &Value) -> RecordedValue {
     let bytes = size::value(value);
     if bytes <= LARGE {
         return RecordedValue::Whole(value.clone());

@@ -2,7 +2,7 @@
 
 use crate::encoded::encoded_user::EncodedUser;
 use crate::model::user::User;
-use crate::stores::View;
+use crate::model::view::View;
 use polynym_identifier::Rules;
 
 /// A user that a search has found, with what answers show of it: no identity has the version of its

@@ -16,7 +16,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
 use crate::search::sealed;
-use crate::service::lookup::read::parse_user_id;
+use crate::service::parse::parse_user_id;
 use crate::stores::{EventFeed, ResumeToken};
 
 /// The time for which a token can be used.

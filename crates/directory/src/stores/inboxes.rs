@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
-use crate::model::notice::Notice;
+use crate::model::notice::{InboxEntry, Notice};
 use crate::model::policies::Policies;
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
@@ -46,17 +46,6 @@ pub struct Delivery {
     pub limits: InboxLimits,
     /// Whether the time is in doubt, so that nothing counts as over.
     pub clock_uncertain: bool,
-}
-
-/// A place in an inbox.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InboxEntry {
-    /// The number of the notice among all that the inbox has had: 1, 2, 3 and so on.
-    pub position: u64,
-    /// Whether the notice was marked as read.
-    pub read: bool,
-    /// The notice; none where it was deleted. Without its content where that was not asked for.
-    pub notice: Option<Notice>,
 }
 
 /// A part of an inbox.

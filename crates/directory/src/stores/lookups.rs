@@ -23,16 +23,6 @@ pub enum Consistency {
     Eventual,
 }
 
-/// The part of users that a look-up returns (AIP-157).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum View {
-    /// All of them.
-    #[default]
-    Full,
-    /// All but their attributes.
-    Basic,
-}
-
 /// The bytes of users that a look-up may find: more is too much for one answer.
 pub const ANSWER_BYTES: usize = 4 << 20;
 

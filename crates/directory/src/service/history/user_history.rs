@@ -11,8 +11,9 @@ use crate::model::user::State;
 use crate::search::sealed;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::read::{UserRef, parse, parse_user_id};
+use crate::service::lookup::read::{UserRef, parse};
 use crate::service::mutate::write::SKEW;
+use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
 use polynym_identifier::IdentityKey;
 
@@ -127,16 +128,6 @@ fn query_hash(context: &RequestContext<'_>, user: LocalityId, request: &HistoryR
     }
     hash.update(context.tenant.as_str().as_bytes());
     hash.digest()
-}
-
-/// Refuses a range whose end is not later than its beginning.
-pub(crate) fn check_range(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<(), Error> {
-    match (from, to) {
-        (Some(from), Some(to)) if from >= to => {
-            Err(Error::invalid(Invalid::Field, "to", "must be later than `from`"))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -16,7 +16,8 @@ use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::merge_redirects::Followed;
-use crate::service::tenants::cache::KnownTenant;
+use crate::service::parse::parse_user_id;
+use crate::service::tenant_cache::KnownTenant;
 use crate::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
 use polynym_identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 
@@ -362,10 +363,4 @@ fn present<'a>(
 
 fn rejected(field: impl fmt::Display, rejection: &Rejection) -> Error {
     Error::invalid(Invalid::Identifier, field.to_string(), rejection.to_string())
-}
-
-/// Parses a user's id that `field` names.
-pub(crate) fn parse_user_id(field: &str, text: &str) -> Result<LocalityId, Error> {
-    let message = "a user's id is a UUID in its 36-character text form";
-    text.parse().map_err(|_| Error::invalid(Invalid::UserId, field, message))
 }

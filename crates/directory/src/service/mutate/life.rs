@@ -9,7 +9,7 @@ use crate::mutation::read_set::{MutationReport, Outcome};
 use crate::mutation::{Mutation, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
-use crate::service::lookup::read::parse_user_id;
+use crate::service::parse::parse_user_id;
 
 impl Directory {
     /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run

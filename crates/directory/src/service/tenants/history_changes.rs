@@ -12,7 +12,7 @@ use crate::model::tenant::Tenant;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::{MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
-use crate::service::tenants::cache::KnownTenant;
+use crate::service::tenant_cache::KnownTenant;
 
 /// Users that are stored concurrently.
 const AT_ONCE: usize = 32;

@@ -10,7 +10,7 @@ use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
 use crate::mutation::{Mutation, MutationKind};
 use crate::service::Directory;
-use crate::service::tenants::cache::KnownTenant;
+use crate::service::tenant_cache::KnownTenant;
 use crate::service::tenants::each_tenant::each_tenant;
 
 /// The pause between two searches for tenants that other servers have marked.

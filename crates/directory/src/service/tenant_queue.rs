@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::clock::Clock;
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
-use crate::service::tenants::cache::{FRESH, RETRY};
+use crate::service::tenant_cache::{FRESH, RETRY};
 
 /// The time between a mark and the first step. A server may rely on cached policies of the
 /// tenant for the first part of it, and may then take the time of a call to finish a mutation.
