@@ -1,6 +1,6 @@
-//! The contract of a [`Backend`] as code: cases that every store passes unchanged, each on a store of
-//! its own that is empty at first, and a [`model`] for random operations. What is particular to one
-//! store is tested beside that store.
+//! The contract of a [`Backend`] as code: cases that every store passes unchanged, each on a store
+//! of its own that is empty at first, and a [`model`] for random operations. What is particular to
+//! one store is tested beside that store.
 
 mod assertions;
 mod concurrency;

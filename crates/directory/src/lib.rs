@@ -1,6 +1,6 @@
-//! Users, their identities, and the rules by which both change. The traits in [`stores`] say what
-//! a store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
-//! to this module, `store` keeps what it decides.
+//! Users, their identities, and the rules by which both change. The traits in [`stores`] are the
+//! contract of a store. This crate knows no RPC and no database: the program's `grpc` translates
+//! requests to it, and a store writes its decisions.
 
 pub mod clock;
 pub mod duplicates;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::model::attribute::Value;
 use super::model::event::{ChangeSet, Event, EventKind, RecordedValue};
 use super::model::user::{Identity, State, User};
 use crate::model::unknown::Unknown;

@@ -3,12 +3,13 @@
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
-use super::lookups::{Consistency, ItemResult, View};
+use super::lookups::{Consistency, ItemResult};
 use super::stored_rules::StoredRules;
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::tenant::Tenant;
+use crate::model::view::View;
 use polynym_identifier::IdentityKey;
 
 /// Reads that no cache answers and no other read shares.
@@ -22,9 +23,10 @@ pub trait Reads: Send + Sync + 'static {
     /// [`Error::Outdated`] where this program does not support them; [`Error::Unavailable`].
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error>;
 
-    /// The same users as they all are at one moment. A user that shows to an earlier [`LookUps::get`](super::lookups::LookUps::get)
-    /// a part of a mutation shows all of it here, also where users are on several servers. It may
-    /// stop early, as [`LookUps::resolve`](super::lookups::LookUps::resolve) may.
+    /// The same users as they all are at one moment. A user that shows to an earlier
+    /// [`LookUps::get`](super::lookups::LookUps::get) a part of a mutation shows all of it here,
+    /// also where users are on several servers. It may stop early, as
+    /// [`LookUps::resolve`](super::lookups::LookUps::resolve) may.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use super::export_snapshot::ExportSnapshot;
-use super::lookups::View;
 use crate::error::Error;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
+use crate::model::view::View;
 use crate::search::{Lead, Position, SearchedUser};
 
 /// Searches and scans of the users of a tenant.

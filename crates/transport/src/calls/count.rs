@@ -1,6 +1,5 @@
 //! Counts calls by method, code and caller, and measures their time.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
