@@ -97,7 +97,7 @@ impl Watch {
         self.token(self.position.clone(), self.directory.now().time)
     }
 
-    /// The next events. Without any for [`HEARTBEAT`], a page without events.
+    /// The next events. Without any for `HEARTBEAT`, a page without events.
     ///
     /// # Errors
     /// [`Error::ResumeExpired`], [`Error::Unavailable`].

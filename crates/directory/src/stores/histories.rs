@@ -24,7 +24,7 @@ pub struct History {
     pub next: Option<u64>,
 }
 
-/// A user that is [due](Record::expires_at).
+/// A user that is [due](crate::model::record::Record::expires_at).
 #[derive(Clone, Debug)]
 pub struct ExpiredUser {
     /// Since when.
@@ -88,9 +88,10 @@ pub trait Histories: Send + Sync + 'static {
         place: Option<Vec<u8>>,
     ) -> Result<Shortened, Error>;
 
-    /// Users that are [due](Record::expires_at) at `now`, those that have waited longest first, and
-    /// by id where they have waited equally long: those whose [place](ExpiredUser::place) is after
-    /// `after`, at most `limit`. None only where there are no more.
+    /// Users that are [due](crate::model::record::Record::expires_at) at `now`, those that have
+    /// waited longest first, and by id where they have waited equally long: those whose
+    /// [place](ExpiredUser::place) is after `after`, at most `limit`. None only where there are no
+    /// more.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
