@@ -45,8 +45,7 @@ fn url(bencher: Bencher<'_, '_>, typed: &str) {
 
 #[divan::bench]
 fn key(bencher: Bencher<'_, '_>) {
-    let joe = Identifier::parse(RawIdentifier::Email("joe@example.com"));
-    let joe = joe.expect("a valid address");
+    let joe = Identifier::parse(RawIdentifier::Email("joe@example.com")).expect("a valid address");
     bencher.bench(|| IdentityKey::new(black_box("default"), black_box(&joe)));
 }
 

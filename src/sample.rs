@@ -1,5 +1,5 @@
-//! Made-up users for trials. Their ids and times are fixed, so that the documentation can show a
-//! server's answers.
+//! Sample users. Their ids and times are fixed, so that the documentation can show a server's
+//! answers.
 
 mod people;
 
@@ -21,9 +21,8 @@ use polynym_identifier::{Kind, RawIdentifier, Rules};
 const START_MILLIS: i64 = 1_767_603_600_000;
 const HOUR_MILLIS: i64 = 3_600_000;
 
-/// Creates the default tenant, if necessary, and loads the made-up users that are not in `store`.
-/// Returns the number of loaded users, and of those that were rejected, since other users have one
-/// of their identifiers.
+/// Creates the default tenant, if necessary, and loads the sample users that `store` lacks. Returns
+/// the number of loaded users, and of users rejected because others have their identifiers.
 ///
 /// # Errors
 /// Those of [`LookUps::get`](polynym_directory::LookUps::get) and
@@ -83,12 +82,10 @@ fn mutation(
         .iter()
         .map(|text| identity(rules, text, time))
         .collect::<Result<_, _>>()?;
+    let languages = person.languages.iter().map(ToString::to_string).collect();
     let attributes = [
         ("team".to_owned(), Value::String(person.team.to_owned())),
-        (
-            "languages".to_owned(),
-            Value::List(person.languages.iter().map(ToString::to_string).collect()),
-        ),
+        ("languages".to_owned(), Value::List(languages)),
     ];
     let user =
         NewUser { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
@@ -99,7 +96,7 @@ fn mutation(
     })
 }
 
-/// The identity of a text form. Emails are verified.
+/// Parses the text form of an identity. Emails are verified.
 fn identity(rules: Rules, text: &str, time: Timestamp) -> Result<NewIdentity, Error> {
     let raw = RawIdentifier::from_text(text).map_err(|error| Error::Internal(error.into()))?;
     let identifier = rules.parse(raw).map_err(|error| Error::Internal(error.into()))?;

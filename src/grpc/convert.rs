@@ -15,7 +15,7 @@ use polynym_directory::model::event::EventKind;
 use polynym_directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::model::user::Verification;
-use polynym_directory::search::Lead;
+use polynym_directory::search::AccessPath;
 use polynym_directory::service::history::tenant_history::TenantHistoryRequest;
 use polynym_directory::service::history::user_history::HistoryRequest;
 use polynym_directory::service::lookup::read::UserRef;
@@ -192,13 +192,13 @@ fn is_valid_duration(duration: &prost_types::Duration) -> bool {
 
 /// The message for the plan of a search.
 pub fn plan(plan: &Plan) -> v1::SearchPlan {
-    let probe = |(lead, entries): &(Lead, usize)| v1::search_plan::Probe {
-        lead: lead.to_string(),
+    let probe = |(path, entries): &(AccessPath, usize)| v1::search_plan::Probe {
+        lead: path.to_string(),
         entries: *entries as i64,
     };
     v1::SearchPlan {
-        lead: plan.lead.to_string(),
-        order: plan.lead.order().to_string(),
+        lead: plan.path.to_string(),
+        order: plan.path.order().to_string(),
         probes: plan.probes.iter().map(probe).collect(),
         users_read: plan.read as i64,
         users_matched: plan.matched as i64,

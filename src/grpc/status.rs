@@ -1,5 +1,5 @@
-//! From a directory error to a gRPC status with rich details (AIP-193): one reason for each case,
-//! for programs to act on.
+//! Converts directory errors to gRPC statuses with rich details (AIP-193): one reason for each
+//! error, for programs to act on.
 
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -9,16 +9,16 @@ use polynym_directory::error::{Error, Invalid};
 use polynym_transport::log_throttle::LogThrottle;
 use polynym_transport::rich_status::{detailed, info, internal, retry};
 
-/// The bytes of names that a status lists. They are in its message and its details: clients refuse
-/// headers over 8 KiB.
-const NAMES_BYTES: usize = 1_536;
+/// The bytes of field names in a status, which lists them in its message and in its details:
+/// clients refuse headers over 8 KiB.
+const FIELDS_BYTES: usize = 1_536;
 
-/// The status for an error of the directory. Causes that only the operator may see go to the log.
+/// The status of an error. Logs the causes that only operators may see.
 pub fn status(error: Error) -> Status {
-    let (code, reason) = (code(&error), reason(&error));
+    let (code, reason) = code_and_reason(&error);
     let message = match &error {
         Error::Invalid { message, .. } => message.clone(),
-        Error::MergeConflict { fields } => conflict(fields),
+        Error::MergeConflict { fields } => conflict_message(fields),
         error => error.to_string(),
     };
     match &error {
@@ -31,7 +31,7 @@ pub fn status(error: Error) -> Status {
         _ => {}
     }
 
-    if is_temporary(&error) {
+    if code == Code::Unavailable || matches!(error, Error::Overloaded) {
         return retry(code, reason, &message);
     }
     let details = info(reason, metadata(&error));
@@ -39,18 +39,6 @@ pub fn status(error: Error) -> Status {
         Some(field) => at_field(code, field, &message, details),
         None => detailed(code, &message, details),
     }
-}
-
-/// Whether a later attempt may succeed as it is.
-const fn is_temporary(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::ClockInDoubt
-            | Error::Overloaded
-            | Error::Unavailable(_)
-            | Error::Outdated(_)
-            | Error::RulesChanging
-    )
 }
 
 /// The field of the request that the error is about.
@@ -89,114 +77,70 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
             vec![("user_id", user.to_string()), ("merged_into", into.to_string())]
         }
         Error::MergeConflict { fields } => {
-            let (fields, left) = first(fields, NAMES_BYTES);
-            let more = (left > 0).then(|| ("more", left.to_string()));
-            [("fields", fields.join(","))].into_iter().chain(more).collect()
+            let (listed, omitted) = split_listed(fields);
+            let more = (omitted > 0).then(|| ("more", omitted.to_string()));
+            [("fields", listed.join(","))].into_iter().chain(more).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn conflict(fields: &[String]) -> String {
-    let (fields, left) = first(fields, NAMES_BYTES);
-    let more = if left > 0 { format!(" and {left} more") } else { String::new() };
-    format!("both users have values of their own for {}{more}", fields.join(", "))
-}
-
-const fn code(error: &Error) -> Code {
-    match error {
-        Error::Invalid { .. } | Error::BatchTooLarge { .. } | Error::RequestIdReused => {
-            Code::InvalidArgument
-        }
-        Error::IdentityNotFound
-        | Error::NotOwned
-        | Error::UserNotFound
-        | Error::NotHeld
-        | Error::NoticeNotFound { .. }
-        | Error::TenantNotFound => Code::NotFound,
-        Error::IdentityTaken { .. }
-        | Error::UserExists
-        | Error::TenantExists
-        | Error::UserNotDeleted => Code::AlreadyExists,
-        Error::IdentityHeld { .. }
-        | Error::IdentityConfusable { .. }
-        | Error::IdentityReserved { .. }
-        | Error::UserDisabled
-        | Error::UserDeleted { .. }
-        | Error::UserMerged { .. }
-        | Error::LastIdentity
-        | Error::PrimaryIdentity
-        | Error::MergeConflict { .. }
-        | Error::NotMerged
-        | Error::TenantNotEmpty
-        | Error::NotSearchable
-        | Error::IndexChanging
-        | Error::NoInboxes
-        | Error::BackupUnsupported
-        | Error::UndoExpired => Code::FailedPrecondition,
-        Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
-        Error::TooMany { .. }
-        | Error::AttributeNamesFull { .. }
-        | Error::AnswerFull { .. }
-        | Error::Overloaded => Code::ResourceExhausted,
-        Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => {
-            Code::Unavailable
-        }
-        Error::HistoryExpired { .. } | Error::UsageExpired { .. } | Error::ResumeExpired => {
-            Code::OutOfRange
-        }
-        Error::WatchUnsupported => Code::Unimplemented,
-        Error::OutcomeUnknown(_) => Code::Unknown,
-        Error::Internal(_) => Code::Internal,
-    }
+fn conflict_message(fields: &[String]) -> String {
+    let (listed, omitted) = split_listed(fields);
+    let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
+    format!("the users have different values for {}{more}", listed.join(", "))
 }
 
 /// The reason that programs can rely on.
 pub const fn reason(error: &Error) -> &'static str {
+    code_and_reason(error).1
+}
+
+const fn code_and_reason(error: &Error) -> (Code, &'static str) {
     match error {
-        Error::Invalid { what, .. } => invalid_reason(*what),
-        Error::BatchTooLarge { .. } => "BATCH_TOO_LARGE",
-        Error::AnswerFull { .. } => "ANSWER_TOO_LARGE",
-        Error::TooMany { .. } => "LIMIT_EXCEEDED",
-        Error::AttributeNamesFull { .. } => "ATTRIBUTE_NAMES_FULL",
-        Error::NotSearchable | Error::IndexChanging => "INDEX_BUILDING",
-        Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
-        Error::UserNotFound => "USER_NOT_FOUND",
-        Error::BackupUnsupported => "BACKUP_UNSUPPORTED",
-        Error::UserExists => "USER_EXISTS",
-        Error::TenantExists => "TENANT_EXISTS",
-        Error::NotHeld => "HOLD_NOT_FOUND",
-        Error::NoticeNotFound { .. } => "NOTICE_NOT_FOUND",
-        Error::NoInboxes => "STORE_NOT_UPGRADED",
-        Error::TenantNotFound => "TENANT_NOT_FOUND",
-        Error::TenantNotEmpty => "TENANT_NOT_EMPTY",
-        Error::IdentityTaken { .. } => "IDENTITY_TAKEN",
-        Error::IdentityHeld { .. } => "IDENTITY_HELD",
-        Error::IdentityConfusable { .. } => "IDENTITY_CONFUSABLE",
-        Error::IdentityReserved { .. } => "IDENTITY_RESERVED",
-        Error::UserDisabled => "USER_DISABLED",
-        Error::UserDeleted { .. } => "USER_DELETED",
-        Error::UserMerged { .. } => "USER_MERGED",
-        Error::UserNotDeleted => "USER_NOT_DELETED",
-        Error::LastIdentity => "LAST_IDENTITY",
-        Error::PrimaryIdentity => "PRIMARY_IDENTITY",
-        Error::MergeConflict { .. } => "MERGE_CONFLICT",
-        Error::NotMerged => "NOT_MERGED",
-        Error::RenormalizeRunning => "RENORMALIZE_RUNNING",
-        Error::UndoExpired => "UNDO_EXPIRED",
-        Error::EtagMismatch => "ETAG_MISMATCH",
-        Error::HistoryExpired { .. } => "HISTORY_EXPIRED",
-        Error::UsageExpired { .. } => "USAGE_EXPIRED",
-        Error::ResumeExpired => "RESUME_EXPIRED",
-        Error::WatchUnsupported => "WATCH_UNSUPPORTED",
-        Error::RequestIdReused => "REQUEST_ID_REUSED",
-        Error::ClockInDoubt => "CLOCK_IN_DOUBT",
-        Error::Overloaded => "OVERLOADED",
-        Error::Unavailable(_) => "STORE_UNAVAILABLE",
-        Error::Outdated(_) => "SERVER_OUTDATED",
-        Error::RulesChanging => "RULES_CHANGING",
-        Error::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
-        Error::Internal(_) => "INTERNAL",
+        Error::Invalid { what, .. } => (Code::InvalidArgument, invalid_reason(*what)),
+        Error::BatchTooLarge { .. } => (Code::InvalidArgument, "BATCH_TOO_LARGE"),
+        Error::RequestIdReused => (Code::InvalidArgument, "REQUEST_ID_REUSED"),
+        Error::IdentityNotFound | Error::NotOwned => (Code::NotFound, "IDENTITY_NOT_FOUND"),
+        Error::UserNotFound => (Code::NotFound, "USER_NOT_FOUND"),
+        Error::NotHeld => (Code::NotFound, "HOLD_NOT_FOUND"),
+        Error::NoticeNotFound { .. } => (Code::NotFound, "NOTICE_NOT_FOUND"),
+        Error::TenantNotFound => (Code::NotFound, "TENANT_NOT_FOUND"),
+        Error::IdentityTaken { .. } => (Code::AlreadyExists, "IDENTITY_TAKEN"),
+        Error::UserExists => (Code::AlreadyExists, "USER_EXISTS"),
+        Error::TenantExists => (Code::AlreadyExists, "TENANT_EXISTS"),
+        Error::UserNotDeleted => (Code::AlreadyExists, "USER_NOT_DELETED"),
+        Error::IdentityHeld { .. } => (Code::FailedPrecondition, "IDENTITY_HELD"),
+        Error::IdentityConfusable { .. } => (Code::FailedPrecondition, "IDENTITY_CONFUSABLE"),
+        Error::IdentityReserved { .. } => (Code::FailedPrecondition, "IDENTITY_RESERVED"),
+        Error::UserDisabled => (Code::FailedPrecondition, "USER_DISABLED"),
+        Error::UserDeleted { .. } => (Code::FailedPrecondition, "USER_DELETED"),
+        Error::UserMerged { .. } => (Code::FailedPrecondition, "USER_MERGED"),
+        Error::LastIdentity => (Code::FailedPrecondition, "LAST_IDENTITY"),
+        Error::PrimaryIdentity => (Code::FailedPrecondition, "PRIMARY_IDENTITY"),
+        Error::MergeConflict { .. } => (Code::FailedPrecondition, "MERGE_CONFLICT"),
+        Error::NotMerged => (Code::FailedPrecondition, "NOT_MERGED"),
+        Error::UndoExpired => (Code::FailedPrecondition, "UNDO_EXPIRED"),
+        Error::TenantNotEmpty => (Code::FailedPrecondition, "TENANT_NOT_EMPTY"),
+        Error::NotSearchable | Error::IndexChanging => (Code::FailedPrecondition, "INDEX_BUILDING"),
+        Error::NoInboxes => (Code::FailedPrecondition, "STORE_NOT_UPGRADED"),
+        Error::BackupUnsupported => (Code::FailedPrecondition, "BACKUP_UNSUPPORTED"),
+        Error::EtagMismatch => (Code::Aborted, "ETAG_MISMATCH"),
+        Error::RenormalizeRunning => (Code::Aborted, "RENORMALIZE_RUNNING"),
+        Error::TooMany { .. } => (Code::ResourceExhausted, "LIMIT_EXCEEDED"),
+        Error::AttributeNamesFull { .. } => (Code::ResourceExhausted, "ATTRIBUTE_NAMES_FULL"),
+        Error::AnswerFull { .. } => (Code::ResourceExhausted, "ANSWER_TOO_LARGE"),
+        Error::Overloaded => (Code::ResourceExhausted, "OVERLOADED"),
+        Error::Unavailable(_) => (Code::Unavailable, "STORE_UNAVAILABLE"),
+        Error::ClockInDoubt => (Code::Unavailable, "CLOCK_IN_DOUBT"),
+        Error::Outdated(_) => (Code::Unavailable, "SERVER_OUTDATED"),
+        Error::RulesChanging => (Code::Unavailable, "RULES_CHANGING"),
+        Error::HistoryExpired { .. } => (Code::OutOfRange, "HISTORY_EXPIRED"),
+        Error::UsageExpired { .. } => (Code::OutOfRange, "USAGE_EXPIRED"),
+        Error::ResumeExpired => (Code::OutOfRange, "RESUME_EXPIRED"),
+        Error::WatchUnsupported => (Code::Unimplemented, "WATCH_UNSUPPORTED"),
+        Error::OutcomeUnknown(_) => (Code::Unknown, "OUTCOME_UNKNOWN"),
+        Error::Internal(_) => (Code::Internal, "INTERNAL"),
     }
 }
 
@@ -222,24 +166,24 @@ fn at_field(code: Code, field: &str, message: &str, mut details: ErrorDetails) -
     Status::with_error_details(code, format!("{field}: {message}"), details)
 }
 
-/// Those of `names` that have room in so many bytes, and how many are left.
-fn first(names: &[String], bytes: usize) -> (&[String], usize) {
-    let mut taken = 0;
-    let fits = |name: &&String| {
-        taken += name.len() + 2;
-        taken <= bytes
+/// The first fields, up to [`FIELDS_BYTES`], and the number of the others.
+fn split_listed(fields: &[String]) -> (&[String], usize) {
+    let mut bytes = 0;
+    let fits = |field: &&String| {
+        bytes += field.len() + 2;
+        bytes <= FIELDS_BYTES
     };
-    let count = names.iter().take_while(fits).count();
-    (&names[..count], names.len() - count)
+    let count = fields.iter().take_while(fits).count();
+    (&fields[..count], fields.len() - count)
 }
 
-/// The throttles of log lines, one for each kind of failure.
+/// The log throttles, one for each kind of failure.
 static UNAVAILABLE: LogThrottle = LogThrottle::new();
 static OUTCOME_UNKNOWN: LogThrottle = LogThrottle::new();
 static INTERNAL: LogThrottle = LogThrottle::new();
 
-fn log(pace: &LogThrottle, cause: &(dyn std::error::Error + 'static), message: &str) {
-    let Some(suppressed) = pace.step() else { return };
+fn log(throttle: &LogThrottle, cause: &(dyn std::error::Error + 'static), message: &str) {
+    let Some(suppressed) = throttle.step() else { return };
     let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source())
         .map(ToString::to_string)
         .collect();

@@ -1,7 +1,6 @@
-//! The made-up users. Their domains are reserved by RFC 2606; their phone numbers are reserved for
-//! fiction, in countries with valid numbers of this kind.
+//! The sample users. RFC 2606 reserves their domains; their phone numbers are reserved for fiction.
 
-/// A made-up user.
+/// A sample user.
 pub struct Person {
     pub name: &'static str,
     pub team: &'static str,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json as value};
 
-use super::{assert_fails, err, json, out};
+use super::{assert_fails, json, stderr, stdout};
 use crate::server::Server;
 
 const JOE: [&str; 5] = [
@@ -48,7 +48,7 @@ fn every_kind_of_identifier_resolves() {
         value!({ "phone": { "number": "+14155552671" } })
     );
 
-    let table = out(&server.run(&["resolve", "handle:joe"]));
+    let table = stdout(&server.run(&["resolve", "handle:joe"]));
     assert!(table.contains("Joe Smith") && table.contains("social:github/583231"), "{table}");
 }
 
@@ -63,16 +63,16 @@ fn unresolved_identifiers_are_reported_on_standard_error() {
     let server = sample();
     let output = server.run(&["resolve", "--json", "handle:nobody"]);
     assert_fails(&output, 1, &["handle:nobody: nobody owns this identifier"]);
-    let line: Value = serde_json::from_str(&out(&output)).unwrap();
+    let line: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((text(&line, "asked"), &line["error"]["code"]), ("handle:nobody", &value!(5)));
-    assert_eq!(err(&output).lines().count(), 1);
+    assert_eq!(stderr(&output).lines().count(), 1);
 
     let output = server.run(&["resolve", "handle:joe", "handle:nobody", "email:x"]);
     assert_fails(&output, 1, &["handle:nobody: ", "email:x: "]);
-    assert!(out(&output).contains("Joe Smith"));
+    assert!(stdout(&output).contains("Joe Smith"));
     let output = server.run(&["resolve", "--json", "handle:nobody", "handle:joe"]);
     let lines: Vec<Value> =
-        out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
         (text(&lines[0], "asked"), &lines[0]["error"]["code"]),
         ("handle:nobody", &value!(5))
@@ -101,7 +101,7 @@ fn a_user_is_created_shown_and_changed() {
 
     let id = text(&ada, "userId");
     assert_eq!(one(&server, &["user", "get", id]), value!({ "user": ada }));
-    let table = out(&server.run(&["user", "get", id]));
+    let table = stdout(&server.run(&["user", "get", id]));
     assert!(
         ["Ada@example.com", "email:ada@example.com", "a, b", "active"]
             .iter()
@@ -141,7 +141,7 @@ fn identities_are_linked_verified_and_unlinked() {
     assert!(changed["identities"][0]["verifyTime"].is_null());
     let refusal_reason = |identifier: &str| {
         let checked = server.run(&["identity", "check", "--json", identifier]);
-        let checked: Value = serde_json::from_str(&out(&checked)).unwrap();
+        let checked: Value = serde_json::from_str(&stdout(&checked)).unwrap();
         text(&checked, "reason").to_owned()
     };
     assert_eq!(refusal_reason("handle:ada"), "IDENTITY_HELD");
@@ -167,7 +167,7 @@ fn normalization_is_shown() {
     let typed = "email:Joe.Smith@Exämple.COM";
     let answer = one(&server, &["identity", "normalize", typed]);
     assert_eq!(answer["identifier"], value!({ "email": "joe.smith@xn--exmple-cua.com" }));
-    let table = out(&server.run(&["identity", "normalize", typed]));
+    let table = stdout(&server.run(&["identity", "normalize", typed]));
     assert!(
         table.contains("email:joe.smith@xn--exmple-cua.com") && table.contains("rules version"),
         "{table}"
@@ -210,9 +210,9 @@ fn json_errors_go_to_standard_output() {
     for (command, reason) in commands {
         let output = server.run(&[command, &["--json"]].concat());
         assert_fails(&output, 1, &[reason]);
-        let line: Value = serde_json::from_str(&out(&output)).unwrap();
+        let line: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!(line["error"]["details"][0]["reason"], reason, "{line}");
-        assert_eq!(out(&server.run(command)), "");
+        assert_eq!(stdout(&server.run(command)), "");
     }
 }
 

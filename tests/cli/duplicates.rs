@@ -7,26 +7,26 @@ use std::process::Stdio;
 use polynym_cli::sample::generated::SampleUsers;
 use serde_json::Value;
 
-use super::{assert_fails, err, json, out};
+use super::{assert_fails, json, stderr, stdout};
 use crate::server::{Server, polynym};
 
 #[test]
 fn pairs_are_shown_with_their_reasons() {
     let server = Server::start(&["--sample"]);
     let none = server.run(&["user", "duplicates"]);
-    assert_eq!(out(&none), "");
-    assert_eq!(err(&none), "no duplicates among 36 users\n");
+    assert_eq!(stdout(&none), "");
+    assert_eq!(stderr(&none), "no duplicates among 36 users\n");
 
     let create = ["user", "create", "--name", "SMITH, Joe", "--identity"];
     let again = server.run(&[&create[..], &["email:joe.smith+x@example.com"]].concat());
-    assert!(again.status.success(), "{}", err(&again));
+    assert!(again.status.success(), "{}", stderr(&again));
     let shown = server.run(&["user", "duplicates", "--min-score", "80"]);
-    let line = out(&shown);
+    let line = stdout(&shown);
     let words: Vec<_> = line.split(' ').collect();
     assert_eq!((words.len(), words[0]), (7, "93"), "{line}");
     assert!(words[1] < words[2] && words[1].len() == 36, "{line}");
     assert_eq!(words[3..].join(" "), "same mailbox, same name\n");
-    assert_eq!(err(&shown), "1 pair among 37 users\n");
+    assert_eq!(stderr(&shown), "1 pair among 37 users\n");
 
     let pair = &json(&server.run(&["user", "duplicates", "--json"]))[0];
     assert_eq!((pair["score"].as_i64(), pair["userIdA"].as_str()), (Some(93), Some(words[1])));
@@ -38,8 +38,7 @@ fn pairs_are_shown_with_their_reasons() {
 
 const USERS: u64 = 2_000;
 
-/// Imports made-up users, of whom every fifth is dirty, without the identities that cannot be
-/// linked.
+/// Imports random users, every fifth of them dirty, without identities that cannot be linked.
 fn import(server: &Server) {
     let folder = tempfile::tempdir().unwrap();
     let users = USERS.to_string();
@@ -56,10 +55,9 @@ fn import(server: &Server) {
     import.wait().unwrap();
 }
 
-/// The users of whom a dirty one is another record of the same person, with that one: by the
-/// address that the sample gave it.
+/// Each user with a dirty duplicate, and the duplicate, found by the planted marks.
 fn planted(server: &Server) -> HashMap<String, String> {
-    let export = out(&server.run(&["export"]));
+    let export = stdout(&server.run(&["export"]));
     let users: Vec<Value> =
         export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let users: Vec<_> = users.iter().filter(|user| user["userId"].is_string()).collect();

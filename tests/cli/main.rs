@@ -9,22 +9,22 @@
 
 mod bench;
 mod client;
-mod counting;
 mod deploy;
 mod duplicates;
-mod life;
+mod lifecycle;
+mod metrics;
 mod offline;
+mod other_servers;
 mod readme;
 mod sample;
-mod searching;
+mod search;
 mod serving;
 mod store;
-mod strangers;
-mod stumbling;
 mod top;
 mod transfer;
+mod usability;
 mod walkthrough;
 mod watch;
 
-use testkit::output::{assert_fails, err, json, out};
+use testkit::output::{assert_fails, json, stderr, stdout};
 use testkit::{self as support, doc_examples, reflection, scrape, server, users};

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use clap::{CommandFactory, Parser};
 use polynym_cli::{Arguments, Command};
 
-use super::{assert_fails, err, json, out};
+use super::{assert_fails, json, stderr, stdout};
 use crate::server::polynym;
 
 const EXAMPLE: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
@@ -21,7 +21,7 @@ fn check_help(path: &mut Vec<String>, command: &clap::Command) {
     let mut arguments: Vec<_> = path.iter().map(String::as_str).collect();
     arguments.push("--help");
     let output = run(&arguments);
-    let help = out(&output);
+    let help = stdout(&output);
     assert!(output.status.success() && help.contains("Example"), "{path:?}: {help}");
 
     let example = format!("\n  polynym {}", path.join(" "));
@@ -41,7 +41,7 @@ fn the_help_of_every_command_has_an_example() {
 
 #[test]
 fn the_help_names_flag_variable_and_key() {
-    let help = out(&run(&["serve", "--help"])).split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = stdout(&run(&["serve", "--help"])).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("--max-calls <N>"), "{help}");
     assert!(help.contains("[default: 1024, env: POLYNYM_MAX_CALLS, key: max_calls]"), "{help}");
 }
@@ -70,18 +70,18 @@ fn configuration_defaults_equal_those_of_the_modules() {
 
 #[test]
 fn new_ids_are_distinct_and_printed_one_per_line() {
-    let output = out(&run(&["id", "new", "-n", "500"]));
+    let output = stdout(&run(&["id", "new", "-n", "500"]));
     let ids: HashSet<locality_uuid::LocalityId> =
         output.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!((ids.len(), output.lines().count()), (500, 500));
     assert!(ids.iter().all(|id| id.version() == 0xb));
-    assert_eq!(out(&run(&["id", "new"])).lines().count(), 1);
-    assert_eq!(out(&run(&["id", "new", "-n", "0"])), "");
+    assert_eq!(stdout(&run(&["id", "new"])).lines().count(), 1);
+    assert_eq!(stdout(&run(&["id", "new", "-n", "0"])), "");
 }
 
 #[test]
 fn sequential_ids_count_up() {
-    let output = out(&run(&["id", "new", "-n", "3", "--sequential"]));
+    let output = stdout(&run(&["id", "new", "-n", "3", "--sequential"]));
     let counters: Vec<_> =
         output.lines().map(|line| u32::from_str_radix(&line[..8], 16).unwrap()).collect();
     let steps: Vec<_> = counters.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
@@ -103,7 +103,7 @@ fn an_id_is_decoded() {
     });
     assert_eq!(objects, [expected]);
 
-    let table = out(&run(&["id", "inspect", &EXAMPLE.to_uppercase()]));
+    let table = stdout(&run(&["id", "inspect", &EXAMPLE.to_uppercase()]));
     for part in [EXAMPLE, "3488672514", "12618", "d537a50", "2012-10-15T18:58:18.450Z"] {
         assert!(table.contains(part), "{table}");
     }
@@ -160,14 +160,14 @@ fn all_configuration_errors_are_reported_with_their_origin() {
         "environment POLYNYM_CACHE: ",
     ];
     assert_fails(&output, 2, &parts);
-    assert!(!err(&output).contains("s3cret"), "a password is shown");
+    assert!(!stderr(&output).contains("s3cret"), "a password is shown");
 }
 
 #[test]
 fn a_public_address_needs_the_insecure_flag() {
     let output = run(&["serve", "--listen", "0.0.0.0:0", "--sample"]);
     assert_fails(&output, 2, &["flag --listen", "TLS and credentials are missing", "--insecure"]);
-    assert_eq!(out(&output), "");
+    assert_eq!(stdout(&output), "");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn an_address_in_use_is_reported_on_one_line() {
     let address = taken.local_addr().unwrap().to_string();
     let output = run(&["serve", "--sample", "--listen", &address, "--log", "off"]);
     assert_fails(&output, 1, &["cannot listen on", &address]);
-    assert_eq!((err(&output).lines().count(), out(&output).as_str()), (1, ""));
+    assert_eq!((stderr(&output).lines().count(), stdout(&output).as_str()), (1, ""));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn every_shell_has_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = run(&["completions", shell]);
         assert!(output.status.success());
-        assert!(out(&output).contains("normalize"), "{shell}");
+        assert!(stdout(&output).contains("normalize"), "{shell}");
     }
     assert_fails(&run(&["completions", "cmd"]), 2, &["bash"]);
 }
@@ -196,7 +196,7 @@ fn a_closed_output_pipe_is_no_failure() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!((line.len(), err(&output).as_str(), output.status.code()), (37, "", Some(0)));
+    assert_eq!((line.len(), stderr(&output).as_str(), output.status.code()), (37, "", Some(0)));
 }
 
 #[test]

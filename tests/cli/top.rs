@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::err;
+use super::stderr;
 use crate::scrape::free_address;
 use crate::server::{Server, polynym};
 
@@ -34,11 +34,11 @@ fn one_measurement_is_printed_without_a_terminal() {
 }
 
 #[test]
-fn servers_that_do_not_answer_are_named() {
+fn unreachable_servers_are_named() {
     let url = format!("http://{}", free_address());
     let output = polynym(&["top", "--metrics", &url]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(err(&output).contains(&url), "{}", err(&output));
+    assert!(stderr(&output).contains(&url), "{}", stderr(&output));
     let server = Server::start(&["--sample"]);
     let output = polynym(&["top", "--metrics", &server.url]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -3,7 +3,7 @@
 use crate::support::scenarios::walkthrough::{Walk, walk};
 
 #[test]
-fn the_walkthrough_holds_on_the_embedded_store() {
+fn the_walkthrough_is_true_on_the_embedded_store() {
     let folder = tempfile::tempdir().unwrap();
     walk(&format!("embedded:{}", folder.path().join("walk").display()));
 }

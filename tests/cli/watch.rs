@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::server::{Server, polynym};
 
-/// A watch, and what it prints.
+/// A watch and its output.
 struct Watch {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -54,7 +54,7 @@ fn event(line: &str) -> serde_json::Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// The file has a token as soon as the watch has begun.
+/// The file has a token once the watch has begun.
 fn wait_for(file: &std::path::Path) {
     let since = std::time::Instant::now();
     while !file.exists() {
@@ -64,7 +64,7 @@ fn wait_for(file: &std::path::Path) {
 }
 
 #[test]
-fn events_are_shown_and_none_is_missed() {
+fn a_watch_shows_every_event() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());
     let server = Server::start(&["--store", &store]);
@@ -80,7 +80,7 @@ fn events_are_shown_and_none_is_missed() {
     assert_eq!((&joe["sequence"], &joe["method"]), (&"1".into(), &"CreateUser".into()), "{joe}");
     watch.interrupt();
 
-    // What happens while nobody watches is shown later.
+    // Events without a watcher are shown later.
     create(&server, "eve");
     let mut watch = Watch::start(&server.url, &arguments);
     let eve = event(&watch.line());
@@ -90,7 +90,7 @@ fn events_are_shown_and_none_is_missed() {
 }
 
 #[test]
-fn a_watch_that_is_killed_again_and_again_shows_each_event() {
+fn a_repeatedly_killed_watch_shows_each_event() {
     const USERS: usize = 60;
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());

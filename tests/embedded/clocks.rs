@@ -9,7 +9,7 @@ use polynym_embedded::{Embedded, Options};
 use redb::{ReadableDatabase, TableDefinition};
 
 use super::{Folder, database, open};
-use crate::support::clocks;
+use crate::support::scenarios::clocks;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_ahead_expires_nothing() {

@@ -11,9 +11,9 @@ use polynym_embedded::{self as embedded, Embedded};
 use crate::support::scenarios::deliveries::{START, delivery};
 use crate::support::users;
 
-/// Later deliveries remove expired notices, and what was known of them.
+/// Later deliveries remove expired notices and their records.
 #[tokio::test]
-async fn an_embedded_store_removes_what_is_over() {
+async fn expired_records_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let options = embedded::Options { create: true, ..Default::default() };
     let store = Embedded::open(&folder.path().join("store"), options).unwrap();
@@ -25,7 +25,7 @@ async fn an_embedded_store_removes_what_is_over() {
         (delivery(ids.next_id(), START, user), delivery(ids.next_id(), START, user));
     second.notice.expire_time = Some(START.plus(Duration::from_secs(20)));
     let notices = [first.notice.id, second.notice.id];
-    // Nothing expires by a clock that has jumped.
+    // An uncertain clock expires nothing.
     let late = START.plus(Duration::from_secs(1 << 30));
     let jumped = Delivery { clock_uncertain: true, ..delivery(ids.next_id(), late, other) };
     for delivery in [first, second, jumped] {

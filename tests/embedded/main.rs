@@ -7,23 +7,23 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
-mod away;
 mod batches;
 mod calls;
 mod clocks;
 mod coalesce;
 mod crash;
 mod damage;
+mod damaged_records;
+mod disk_outage;
 mod expiry;
-mod following;
-mod foreign;
-mod full;
+mod foreign_files;
+mod full_disk;
 mod golden;
 mod groups;
 mod inbox;
 mod lookup_cache;
-mod moved;
-mod records;
+mod merge_redirects;
+mod moved_files;
 mod server_kills;
 mod usage;
 mod versions;
@@ -38,7 +38,7 @@ use polynym_embedded::{Embedded, Options};
 use tempfile::TempDir;
 
 use support::database;
-use support::mongo::misled::Misled;
+use support::mongo::wrong_hints::WrongHints;
 use testkit::{self as support, server, users};
 
 /// The name of a store's file in its folder.
@@ -62,7 +62,7 @@ impl StoreFactory for Folder {
         let (path, options) = (self.folder.path().to_owned(), self.options);
         let store = tokio::task::spawn_blocking(move || Embedded::open(&path, options)).await??;
         let hints = store.hints();
-        Ok(Arc::new(store).backend().layered(|inner| Misled::new(inner, hints)))
+        Ok(Arc::new(store).backend().layered(|inner| WrongHints::new(inner, hints)))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::support::server::Server;
 const CALLERS: u64 = 16;
 const ROUNDS: u64 = 5;
 /// The time limit for each wait.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn server(folder: &TempDir) -> Server {
     Server::start(&["--store", &format!("embedded:{}", folder.path().join("store").display())])
@@ -45,7 +45,7 @@ async fn until_acknowledged(log: &Mutex<Log>, count: usize) {
             sleep(Duration::from_millis(1)).await;
         }
     };
-    timeout(PATIENCE, reached).await.expect("creates are answered");
+    timeout(TIMEOUT, reached).await.expect("creates are answered");
 }
 
 /// Creates users until the server is gone. Returns the code of the last call of each caller.

@@ -15,7 +15,7 @@ fn embedded_store() -> (Embedded, TempDir) {
 }
 
 #[tokio::test]
-async fn an_embedded_store_removes_what_is_over() {
+async fn expired_records_are_removed() {
     let (store, _folder) = embedded_store();
     let start = Timestamp::from_millis(1_795_559_400_000);
     let later = start.plus(15 * DAY);
@@ -28,7 +28,7 @@ async fn an_embedded_store_removes_what_is_over() {
     assert_eq!(sums(Resolution::Minute).await, [6]);
     assert_eq!(sums(Resolution::Hour).await, [5, 6]);
     assert_eq!(sums(Resolution::Day).await, [5, 6]);
-    // By a clock that has jumped, nothing is over.
+    // An uncertain clock expires nothing.
     let jumped = UsageBatch { clock_uncertain: true, ..batch(server, 9, start.plus(90 * DAY), 1) };
     add(&store, jumped).await;
     assert_eq!(sums(Resolution::Minute).await, [6]);

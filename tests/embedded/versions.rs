@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::golden::empty_store;
 use super::{database, open};
 use crate::server::{Server, polynym};
-use crate::support::added::{FIELD, has_field, with_field};
 use crate::support::golden::{later_rules, records};
+use crate::support::unknown_field::{FIELD, has_field, with_field};
 use crate::support::users;
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");

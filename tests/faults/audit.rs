@@ -1,6 +1,6 @@
-//! Everything that a database holds, read past the store and held against itself: each claim leads
-//! to a user who lists it, each listed name has its claim, each merged user leads to one that is
-//! not and has nothing of its own, and nothing else is there.
+//! Reads a database past the store and checks its consistency: each claim leads to a user that
+//! lists it, each listed name has its claim, each merged user leads to an active one and owns
+//! nothing, and nothing else is stored.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl State {
         state
     }
 
-    /// The same of a database that may contradict itself.
+    /// Reads a database that may contradict itself.
     pub async fn read_torn(database: &Database) -> Self {
         let mut state = Self::default();
         for user in all(database, "users").await {
@@ -82,7 +82,7 @@ impl State {
         state
     }
 
-    /// Follows each merged user to the one who is part of nobody.
+    /// Follows each merged user to its final primary.
     fn follow(&mut self) {
         let into = self.merged.clone();
         for last in self.merged.values_mut() {
@@ -100,7 +100,7 @@ impl State {
             assert_eq!(
                 self.users.get(user),
                 Some(&Names::default()),
-                "user {user}, who is part of {into}: {self:?}"
+                "user {user}, merged into {into}: {self:?}"
             );
             assert!(
                 self.users.contains_key(into) && !self.merged.contains_key(into),
@@ -111,7 +111,7 @@ impl State {
             let names = self
                 .users
                 .get(owner)
-                .unwrap_or_else(|| panic!("name {name} is a claim of nobody: {self:?}"));
+                .unwrap_or_else(|| panic!("name {name} has a claim without an owner: {self:?}"));
             assert!(
                 names.has(*name),
                 "user {owner} does not list name {name}, whose claim says so: {self:?}"
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    /// Fails unless a store finds just this.
+    /// Fails unless a store returns exactly this state.
     pub async fn is_found(&self, caller: &dyn Caller) {
         for name in 0..64 {
             let wanted = match self.owners.get(&name) {
@@ -147,7 +147,7 @@ impl State {
     }
 }
 
-/// Checks all claims, histories and former owners once more, as `store verify` does.
+/// Checks all claims, histories and former owners as `store verify` does.
 async fn verified(database: &Database) {
     struct Strict;
     impl Observer for Strict {
@@ -180,10 +180,10 @@ fn id(document: &Document, field: &str) -> LocalityId {
     }
 }
 
-/// Longer than calls may take whose callers have left, one after the other on a busy machine.
+/// Longer than abandoned calls may take, one after the other on a busy machine.
 const OUTLIVED: Duration = Duration::from_secs(300);
 
-/// Waits until no transaction is open on a server; answers how long that took.
+/// Waits until no transaction is open on a server. Returns the time that took.
 pub async fn no_transaction(servers: &[&Process]) -> Duration {
     let since = Instant::now();
     for server in servers {

@@ -1,5 +1,5 @@
-//! Calls and what their callers are told, in numbers: user 3 links name 7. They go to a store in
-//! this process, or to a server.
+//! Calls and their outcomes in numbers: user 3 links name 7. They go to a store in this process, or
+//! to a server.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ use tonic_types::StatusExt;
 use uuid::Uuid;
 
 use crate::calls::{self, Client};
-use crate::place::PATIENCE;
+use crate::stores::TIMEOUT;
 use crate::users::{self, identity};
 
 /// A call.
@@ -31,9 +31,9 @@ pub enum Call {
     Unlink(usize, usize),
     /// The user, the old name, the new one.
     Replace(usize, usize, usize),
-    /// The user who stays, and the one who becomes part of it.
+    /// The primary and the secondary.
     Merge(usize, usize),
-    /// The same two.
+    /// The primary and the secondary.
     Unmerge(usize, usize),
     Resolve(usize),
     Get(usize),
@@ -42,27 +42,27 @@ pub enum Call {
 /// The outcome that the caller gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It was done; where the answer shows the user as it was just then, what that lists: of an
-    /// undone merge, the one who was part of the other.
+    /// Success. If the answer shows the user right after the call: the names that it lists; after
+    /// an unmerge, those of the secondary.
     Done(Option<Names>),
-    /// This user owns the name, and lists these.
+    /// The owner of the name, and the names that it lists.
     Found(usize, Names),
-    /// Nobody owns the name.
+    /// The name has no owner.
     Nobody,
-    /// The names that the user lists, if it exists.
+    /// The names of the user, if it exists.
     User(Option<Names>),
-    /// The user is part of that one, which lists these.
+    /// The user is merged into this one, which lists these names.
     Part(usize, Names),
     /// The first user was merged into the second.
     Merged(usize, usize),
-    /// The two users are not merged, or not so.
+    /// The two users are not merged.
     NotMerged,
     /// The name belongs to that user.
     Taken(usize, usize),
     NotOwned,
-    /// Nothing was done.
+    /// A failure without an effect.
     Failed(String),
-    /// Nobody knows.
+    /// An unknown outcome.
     Unknown(String),
 }
 
@@ -107,16 +107,16 @@ impl Call {
 }
 
 impl Reply {
-    /// Whether the store answered, be it with a refusal.
+    /// Whether the store answered, possibly with a refusal.
     pub const fn is_answer(&self) -> bool {
         !matches!(self, Self::Failed(_) | Self::Unknown(_))
     }
 }
 
-/// Whom to call.
+/// A store or a server.
 #[async_trait]
 pub trait Caller: Send + Sync {
-    /// Makes a call; a mutation under the name `request`, where it has one.
+    /// Makes a call; `request` is the request id of a mutation.
     async fn call(&self, call: &Call, request: Option<&str>) -> Reply;
 
     /// Whether the answer to a look-up may be older than the call: it shows what was acknowledged
@@ -126,13 +126,13 @@ pub trait Caller: Send + Sync {
         false
     }
 
-    /// Makes a call again and again until it is answered: at the beginning and the end of a test,
-    /// where a busy machine may be slower than a store's timeout, or elect another primary.
+    /// Repeats a call until it is answered, at the beginning and the end of a test: on a busy
+    /// machine a call may time out, or the set may elect another primary.
     async fn answer(&self, call: &Call) -> Reply {
         let (since, request) = (Instant::now(), Uuid::new_v4().to_string());
         loop {
             let reply = self.call(call, (!call.is_read()).then_some(request.as_str())).await;
-            if reply.is_answer() || since.elapsed() > PATIENCE {
+            if reply.is_answer() || since.elapsed() > TIMEOUT {
                 return reply;
             }
             sleep(Duration::from_millis(100)).await;
@@ -140,8 +140,7 @@ pub trait Caller: Send + Sync {
     }
 }
 
-/// A caller whose look-ups may lag, but for linearizable ones. Users are never looked up so by
-/// their ids.
+/// A caller whose look-ups may lag, except linearizable ones, which never use ids.
 pub struct Lagging(pub Direct);
 
 #[async_trait]
@@ -173,8 +172,7 @@ pub fn name(text: &str) -> usize {
     text.strip_prefix("name").and_then(|n| n.parse().ok()).expect("a name of these tests")
 }
 
-/// The number of the user with this id. One who got an id from a server gets a number above all
-/// others.
+/// The number of the user with this id. Ids of servers give numbers above all others.
 pub fn number(id: LocalityId) -> usize {
     static OTHERS: Mutex<Vec<LocalityId>> = Mutex::new(Vec::new());
     let n = usize::from_str_radix(&id.to_string()[..8], 16).unwrap();
@@ -190,7 +188,7 @@ pub fn number(id: LocalityId) -> usize {
         })
 }
 
-/// A time that no other mutation has: what was linked at another time is another link.
+/// A time that no other mutation has: the link time identifies a link.
 fn now() -> Timestamp {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let clock = Timestamp::now().as_millis();
@@ -210,7 +208,7 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// The mutation that a call stands for.
+    /// The mutation of a call.
     pub fn mutation(call: &Call, request: Option<&str>) -> Mutation {
         let (user, change) = match call {
             Call::Create(user, names) => {
@@ -257,7 +255,7 @@ impl Direct {
         }
     }
 
-    /// A user as the API shows it: one that was merged is followed to the other.
+    /// A user as the API shows it: merges are followed.
     async fn follow(&self, user: usize) -> Result<Reply, Error> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         let directory = Directory::new(self.store.clone(), ids, Limits::default());
@@ -302,7 +300,7 @@ fn refused(call: &Call, error: Error) -> Reply {
     }
 }
 
-/// The name that a field of the call's request names.
+/// The name in a field of the request.
 fn meant(call: &Call, field: &str) -> usize {
     match call {
         Call::Create(_, names) => {
@@ -313,11 +311,11 @@ fn meant(call: &Call, field: &str) -> usize {
             names[n.parse::<usize>().unwrap()]
         }
         Call::Link(_, name) | Call::Replace(_, _, name) => *name,
-        _ => panic!("{call:?} takes nothing"),
+        _ => panic!("{call:?} takes no name"),
     }
 }
 
-/// Calls a server. The ids of the users that it creates are its own, so that there is no `Create`.
+/// Calls a server. It generates the ids of users, so there is no `Create`.
 pub struct Remote {
     pub client: Client,
     pub consistency: v1::Consistency,
@@ -433,8 +431,7 @@ fn shown(user: &v1::User) -> Names {
     user.identities.iter().map(handle).collect()
 }
 
-/// The outcome that a caller may conclude from a status: anything that the server does not state is
-/// unknown.
+/// The outcome that a caller may conclude from a status: unknown unless the server states it.
 fn reply_to_status(call: &Call, status: &Status) -> Reply {
     let details = status.get_error_details();
     let Some(info) = details.error_info() else {

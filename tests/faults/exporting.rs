@@ -1,4 +1,4 @@
-//! An export that takes longer than MongoDB remembers a moment goes on, and says so.
+//! An export that outlasts the snapshot of MongoDB completes, and reports that it is not exact.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use polynym_proto::v1;
 use tokio::time::sleep;
 
 use crate::calls::Client;
-use crate::place::{OwnSet, PATIENCE};
 use crate::server::Server;
+use crate::stores::{OwnSet, TIMEOUT};
 use crate::users;
 
-/// Users of some 40 KiB: more than a page of them, and than fits into what is on its way.
+/// Users of about 40 KiB: more than a page and the buffers on the way hold.
 const USERS: usize = 300;
 
 async fn remember(set: &OwnSet, seconds: i32) {
@@ -23,13 +23,13 @@ async fn remember(set: &OwnSet, seconds: i32) {
 }
 
 fn creation(n: usize, texts: usize) -> polynym_directory::Mutation {
-    let text = |t| (format!("text {t}"), Value::String("x".repeat(4_096)));
-    let attributes = (0..texts).map(text).collect();
+    let attributes =
+        (0..texts).map(|t| (format!("text {t}"), Value::String("x".repeat(4_096)))).collect();
     let new = NewUser { attributes, ..NewUser::default() };
     users::mutation(users::id(n), UserChange::Create(new))
 }
 
-/// Writes until MongoDB has forgotten the present.
+/// Writes until MongoDB has dropped the present snapshot.
 async fn forget(store: &(impl Mutations + Search)) {
     let view = store.snapshot().await.unwrap().unwrap();
     let since = Instant::now();
@@ -37,14 +37,14 @@ async fn forget(store: &(impl Mutations + Search)) {
         if view.scan(&Tenant::DEFAULT, None, 1).await.unwrap().is_none() {
             return;
         }
-        assert!(since.elapsed() < PATIENCE, "the moment is remembered");
+        assert!(since.elapsed() < TIMEOUT, "the snapshot is still there");
         store.mutate(creation(n, 0)).await.unwrap();
         sleep(Duration::from_millis(50)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_outlives_its_moment() {
+async fn an_export_outlives_its_snapshot() {
     let set = OwnSet::new().await;
     let uri = set.uri("export_moment", "");
     set.client().await.database("export_moment").drop().await.unwrap();
@@ -59,7 +59,7 @@ async fn an_export_outlives_its_moment() {
     let request = v1::ExportUsersRequest::default();
     let mut parts = client.admin.export_users(request).await.unwrap().into_inner();
     let first = parts.message().await.unwrap().unwrap();
-    assert!(!first.start.unwrap().exact, "it cannot know that");
+    assert!(!first.start.unwrap().exact, "the start claims to be exact");
     remember(&set, 0).await;
     forget(&store).await;
 
@@ -78,5 +78,5 @@ async fn an_export_outlives_its_moment() {
     while let Some(part) = parts.get_mut().message().await.unwrap() {
         last = Some(part);
     }
-    assert!(last.unwrap().end.unwrap().exact, "one that is fast enough");
+    assert!(last.unwrap().end.unwrap().exact, "a fast export is exact");
 }

@@ -1,6 +1,5 @@
-//! Users who are merged and come apart again, with the names that go back and forth between them:
-//! what one store could have told their callers. Each group of a few users and names has a history
-//! of its own, and a short one.
+//! A model of users that are merged and unmerged, with the names that move between them. Each group
+//! of a few users and names has a short history of its own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +14,11 @@ use crate::linear::{Event, Model, check};
 pub struct Group {
     /// The owner of each name, and the call that linked it.
     owners: BTreeMap<usize, (usize, u64)>,
-    /// Into whom users were merged, and what they owned then.
+    /// The primary of each merged user, and the names that it owned then.
     merged: BTreeMap<usize, (usize, BTreeMap<usize, u64>)>,
 }
 
-/// A call and its answer, or what there is in the end.
+/// A call and its answer, or the final state.
 #[derive(Clone, Debug)]
 pub enum GroupCall {
     Reply(Call, Reply, u64),
@@ -30,8 +29,7 @@ impl Group {
     pub const USERS: usize = 3;
     pub const NAMES: usize = 4;
 
-    /// The state of a group after a call, and the caller's outcome. `link` stands for this call
-    /// alone.
+    /// The state of a group after a call, and the outcome. `link` identifies this call.
     fn apply(&self, call: &Call, link: u64) -> (Self, Reply) {
         let mut after = self.clone();
         let reply = match *call {
@@ -52,7 +50,7 @@ impl Group {
             Call::Unmerge(primary, secondary) => {
                 self.refusal(primary).unwrap_or_else(|| after.unmerge(primary, secondary))
             }
-            Call::Create(..) => unreachable!("nobody creates users here"),
+            Call::Create(..) => unreachable!("no call creates users here"),
         };
         (after, reply)
     }
@@ -65,12 +63,12 @@ impl Group {
         self.owners.iter().filter(|(_, (owner, _))| *owner == user).map(|(name, _)| *name).collect()
     }
 
-    /// Whom a user is part of in the end.
+    /// The final primary of a user.
     fn last(&self, user: usize) -> usize {
         self.merged.get(&user).map_or(user, |(into, _)| self.last(*into))
     }
 
-    /// Why a user cannot be changed.
+    /// The reason why a user cannot be changed.
     fn refusal(&self, user: usize) -> Option<Reply> {
         self.merged.get(&user).map(|(into, _)| Reply::Merged(user, *into))
     }
@@ -157,7 +155,7 @@ impl Model for Group {
     }
 }
 
-/// The group that a call stays in.
+/// The group of a call.
 fn group_of(call: &Call) -> usize {
     match *call {
         Call::Resolve(name) => name / Group::NAMES,
@@ -169,8 +167,8 @@ fn group_of(call: &Call) -> usize {
     }
 }
 
-/// Fails unless each group's calls could have come one after the other: from users without names to
-/// what is there now.
+/// Fails unless the calls of each group are linearizable, from users without names to the final
+/// state.
 pub fn check_all(entries: &[Entry], lag: Duration, now: u64, before: &State, after: &State) {
     assert!(before.owners.is_empty() && before.merged.is_empty(), "{before:?}");
     for group in 0..after.users.len().div_ceil(Group::USERS) {
@@ -197,14 +195,14 @@ pub fn check_all(entries: &[Entry], lag: Duration, now: u64, before: &State, aft
         let history: String = events.iter().map(|event| format!("\n  {event:?}")).collect();
         let outcome = check::<Group>(Group::default(), events);
         outcome.unwrap_or_else(|why| {
-            panic!("group {group} has an impossible history: {why}\nall of it:{history}")
+            panic!("group {group} has an impossible history: {why}\nthe history:{history}")
         });
     }
 }
 
-/// The model's answers to sequential calls; and it rejects some.
+/// The model accepts its own sequential answers and rejects wrong ones.
 #[test]
-fn groups_are_told_apart() {
+fn unrelated_groups_are_separated() {
     let [joe, ann, bob] = [0, 1, 2];
     let names = |names: &[usize]| names.iter().copied().collect::<Names>();
     let said = [

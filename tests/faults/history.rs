@@ -1,6 +1,5 @@
-//! Histories without faults: on every store, look-ups of what is LATEST fit between the mutations
-//! as if all calls had come one after the other. The tests of faults check the same for look-ups
-//! that are LINEARIZABLE, or where nothing fails over.
+//! Histories without faults: on every store, even LATEST look-ups are linearizable. The tests of
+//! faults check this for LINEARIZABLE look-ups, or where nothing fails over.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use crate::audit::{State, no_transaction};
 use crate::caller::{Caller, Direct};
 use crate::group::Group;
 use crate::load::{Length, Load, Plan};
-use crate::place::{OwnSet, PATIENCE, fresh, long, open, prepare, print_line};
+use crate::stores::{OwnSet, TIMEOUT, fresh, long, open, prepare, print_line};
 
 const PLAN: Plan = Plan {
     callers: 16,
@@ -25,27 +24,24 @@ const PLAN: Plan = Plan {
     pause: Duration::from_millis(1),
 };
 
-/// Five groups, each with the callers of three.
+/// Five groups, and the callers of three.
 const MERGES: Plan =
     Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, merges: true, ..PLAN };
 
 async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
-    let set = OwnSet::that_ends_nothing().await;
+    let set = OwnSet::with_lasting_transactions().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
     prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for consistency in [Consistency::Latest, Consistency::Linearizable] {
-        let store = open(
-            &set.uri(&name, ""),
-            Options { timeout: PATIENCE, ..Options::default() },
-            coalesce,
-        )
-        .await;
+        let store =
+            open(&set.uri(&name, ""), Options { timeout: TIMEOUT, ..Options::default() }, coalesce)
+                .await;
         to.push(Arc::new(Direct { store, consistency }));
     }
     let load = Load::start(plan, &to).await;
-    load.go_on(length).await;
+    load.run_for(length).await;
     let (ledger, before) = load.stop().await;
     no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
@@ -67,7 +63,7 @@ async fn on_the_embedded_store(plan: Plan, length: Length) {
     let store = Arc::new(store).backend();
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
-    load.go_on(length).await;
+    load.run_for(length).await;
     let (ledger, before) = load.stop().await;
     let users = ledger.users().into_iter().chain(before.users.keys().copied());
     let after = State::ask(&*caller, users).await;
@@ -85,8 +81,7 @@ async fn histories_are_linearizable() {
     }
 }
 
-/// Merges and their undoing, beside links and unlinks on both sides, and look-ups by names and by
-/// ids.
+/// Merges and unmerges, concurrent with links, unlinks, and look-ups by names and by ids.
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_of_merges_are_linearizable() {
     on_the_embedded_store(MERGES, Length::Calls(3_000)).await;

@@ -1,7 +1,6 @@
-//! The calls of all callers with their outcomes, in order, and a check whether one store could have
-//! given them: the history of each name and of each user must be that of sequential calls; if users
-//! are merged, that of each [`group`]. Acknowledged calls must show from then on, failed ones
-//! never, and unknown ones as a whole, at any time, or never.
+//! The calls of all callers with their outcomes, in order. The history of each name and of each
+//! user must be linearizable; if users are merged, that of each [`group`]. Acknowledged calls must
+//! take effect, failed ones never, and unknown ones completely at any time, or never.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -18,18 +17,18 @@ use crate::linear::{Event, Model, check};
 pub struct Entry {
     pub call: Call,
     pub reply: Reply,
-    /// Numbers that grow with time, for the order of calls.
+    /// Increasing numbers that order the calls.
     pub start: u64,
     pub end: u64,
-    /// When it was answered, and after how long; where it was repeated, how long the longest of
-    /// these took.
+    /// The time of the answer and the duration; of a repeated call, the duration of the longest
+    /// attempt.
     pub at: Instant,
     pub took: Duration,
     /// Whether the answer may be older than the call.
     may_lag: bool,
 }
 
-/// The moment at which a call is sent.
+/// The start of a call.
 pub struct Start {
     clock: u64,
     sent: Instant,
@@ -38,12 +37,12 @@ pub struct Start {
 }
 
 impl Start {
-    /// The same call, whose answer may be older than the call or not.
-    pub fn that_may_lag(self, may_lag: bool) -> Self {
+    /// Sets whether the answer may be older than the call.
+    pub fn with_lag(self, may_lag: bool) -> Self {
         Self { may_lag, ..self }
     }
 
-    /// The call was answered, and is repeated.
+    /// Records the end of an attempt that is repeated.
     pub fn repeat(&mut self) {
         self.longest = self.longest();
         self.sent = Instant::now();
@@ -114,12 +113,12 @@ impl Ledger {
         });
     }
 
-    /// Says how long look-ups that may lag can be stale.
+    /// Sets the time for which lagging look-ups can be stale.
     pub fn may_be_stale(&self, lag: Duration) {
         *self.lag.lock().unwrap() = lag;
     }
 
-    /// The number of calls since `since` that fit.
+    /// The number of matching calls since `since`.
     pub fn count_since(&self, since: Instant, fits: impl Fn(&Entry) -> bool) -> usize {
         self.entries.lock().unwrap().iter().filter(|entry| entry.at >= since && fits(entry)).count()
     }
@@ -144,8 +143,7 @@ impl Ledger {
         count
     }
 
-    /// The longest time in which no look-up (or no mutation) was answered while callers made them,
-    /// and the longest that one call took.
+    /// The longest time without an answered look-up (or mutation), and the longest call.
     pub fn silence(&self, reads: bool, since: Instant) -> (Duration, Duration) {
         let entries = self.entries.lock().unwrap();
         let of_kind =
@@ -159,7 +157,7 @@ impl Ledger {
         (gap, of_kind().map(|entry| entry.took).max().unwrap_or_default())
     }
 
-    /// Why calls failed, each reason once.
+    /// The distinct reasons of failed calls.
     pub fn reasons(&self) -> BTreeSet<String> {
         let entries = self.entries.lock().unwrap();
         let reason = |entry: &Entry| match &entry.reply {
@@ -170,12 +168,12 @@ impl Ledger {
         entries.iter().filter_map(reason).collect()
     }
 
-    /// The users that calls were about.
+    /// The users of all calls.
     pub fn users(&self) -> BTreeSet<usize> {
         self.entries.lock().unwrap().iter().filter_map(|entry| user_of(&entry.call)).collect()
     }
 
-    /// Fails unless one store, which was `before` at first and is `after` now, could have given all
+    /// Fails unless one store with the state `before` and finally `after` could have given all
     /// replies.
     pub fn check(&self, before: &State, after: &State) {
         let (users, entries) = (self.users(), self.entries.lock().unwrap());
@@ -216,7 +214,7 @@ impl Ledger {
     }
 }
 
-/// The calls that say something of one thing.
+/// The calls that concern one name or user.
 pub struct History<'e> {
     entries: Vec<&'e Entry>,
     lag: Duration,
@@ -227,7 +225,7 @@ impl<'e> History<'e> {
         Self { entries: entries.iter().filter(|entry| is_part(entry)).collect(), lag }
     }
 
-    /// The effects of the calls, each with the earliest moment at which it may have happened.
+    /// The effects of the calls, each with its earliest possible time.
     pub fn flat_map<T, I: IntoIterator<Item = T>>(
         &self,
         say: impl Fn(&'e Entry, u64) -> I,
@@ -235,7 +233,8 @@ impl<'e> History<'e> {
         self.entries.iter().flat_map(|entry| say(entry, self.start(entry))).collect()
     }
 
-    /// A look-up that may lag sees at least what was acknowledged early enough before it.
+    /// The earliest time of the state that an entry may show: lagging look-ups see what was
+    /// acknowledged early enough.
     fn start(&self, entry: &Entry) -> u64 {
         if !entry.may_lag {
             return entry.start;
@@ -255,11 +254,11 @@ struct Name;
 
 #[derive(Clone, Debug)]
 enum NameCall {
-    /// By this user, who has it already or to whom nobody was in the way.
+    /// Linked by this user, which owns it already, or it had no owner.
     Take(usize),
-    /// By this user, who had it.
+    /// Unlinked by this user, which owned it.
     Release(usize),
-    /// This user does not have it.
+    /// A refusal: this user does not own it.
     Lacks(usize),
     /// Its owner.
     Is(Option<usize>),
@@ -321,9 +320,9 @@ struct User;
 
 #[derive(Clone, Debug)]
 enum UserCall {
-    /// The call is carried out; the answer lists these.
+    /// The call succeeds; the answer lists these names.
     Did(Call, Option<Names>),
-    /// The first is listed, if there is a first, and the second is not.
+    /// The first is listed, if present, and the second is not.
     Has(Option<usize>, usize),
     Is(Option<Names>),
 }
@@ -352,7 +351,7 @@ impl Model for User {
     }
 }
 
-/// The names of a user after a call, which must be possible.
+/// The names of a user after a successful call; none if it cannot succeed.
 fn changed(listed: Option<Names>, call: &Call) -> Option<Names> {
     match (call, listed) {
         (Call::Create(_, names), None) => Some(names.iter().copied().collect()),

@@ -33,8 +33,7 @@ const MAX_STATES: usize = 2_000_000;
 
 /// Returns an error with the calls that fit no order, unless the history is linearizable.
 pub fn check<M: Model>(initial: M::State, mut events: Vec<Event<M::Call>>) -> Result<(), String> {
-    // Calls without a response come last: otherwise the search would visit all later calls again
-    // and again.
+    // Calls without a response come last: otherwise the search would revisit all later calls.
     events.sort_by_key(|event| (event.end.is_none(), event.start));
     let answered = events.partition_point(|event| event.end.is_some());
     Search::<M> { events: &events, answered, visited: HashSet::new() }.run(initial)
@@ -112,8 +111,8 @@ impl<M: Model> Search<'_, M> {
         Err(self.describe(&farthest))
     }
 
-    /// Enters a node, unless it was visited before. Reads that fit take effect here at once: a
-    /// later place fits no better.
+    /// Enters a node, unless it was visited before. Reads that fit take effect here immediately: a
+    /// later position fits no better.
     fn enter(&mut self, mut done: Effective, state: M::State) -> Option<Node<M::State>> {
         loop {
             let candidates = self.candidates(&done);

@@ -1,5 +1,5 @@
-//! Callers who make random calls about a few users and names, so that they meet, and write down
-//! what they are told.
+//! Callers that make random calls about a few users and names, so that they conflict, and record
+//! the outcomes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::audit::State;
 use crate::caller::{Call, Caller, Reply};
 use crate::group::Group;
 use crate::ledger::{Entry, Ledger};
-use crate::place::PATIENCE;
+use crate::stores::TIMEOUT;
 
 /// The calls that callers make.
 #[derive(Clone, Copy, Debug)]
@@ -23,11 +23,11 @@ pub struct Plan {
     /// At most 64 names.
     pub names: usize,
     pub users: usize,
-    /// Whether users are looked up by their ids, too.
+    /// Whether users are also looked up by id.
     pub gets: bool,
-    /// Whether users are created. Those of a server get ids that these tests do not know.
+    /// Whether users are created. A server generates ids that these tests do not know.
     pub creates: bool,
-    /// Whether users are merged, and merges undone. Then each call stays within a [`Group`].
+    /// Whether users are merged and unmerged. Then each call stays within a [`Group`].
     pub merges: bool,
     /// The pause of a caller between two calls.
     pub pause: Duration,
@@ -51,14 +51,14 @@ impl Default for Plan {
     }
 }
 
-/// For how long callers are at work.
+/// The length of a load.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
     Calls(usize),
     Time(Duration),
 }
 
-/// Callers at work.
+/// Running callers.
 pub struct Load {
     pub ledger: Arc<Ledger>,
     before: State,
@@ -77,7 +77,7 @@ struct Shared {
 }
 
 impl Load {
-    /// Creates the users, on a store that works, and starts the callers, each with one of `to`.
+    /// Creates the users on a working store and starts the callers, each with one of `to`.
     pub async fn start(plan: Plan, to: &[Arc<dyn Caller>]) -> Self {
         let mut before = State::default();
         for user in 0..plan.users {
@@ -88,7 +88,7 @@ impl Load {
         Self::resume(plan, to, before)
     }
 
-    /// Starts the callers where the users are there already.
+    /// Starts the callers for existing users.
     pub fn resume(plan: Plan, to: &[Arc<dyn Caller>], before: State) -> Self {
         let (ledger, stop) = (Arc::new(Ledger::default()), Arc::new(AtomicBool::new(false)));
         let shared = Arc::new(Shared {
@@ -105,16 +105,15 @@ impl Load {
         Self { ledger, before, stop, callers }
     }
 
-    /// Lets callers go on for so long.
-    pub async fn go_on(&self, length: Length) {
+    /// Runs for this length.
+    pub async fn run_for(&self, length: Length) {
         match length {
             Length::Time(time) => sleep(time).await,
             Length::Calls(calls) => self.until_some(calls, Instant::now(), |_| true).await,
         }
     }
 
-    /// Waits until so many look-ups and so many mutations were answered that ended after an
-    /// instant.
+    /// Waits until this number of look-ups, and of mutations, was answered after an instant.
     pub async fn until_answered(&self, calls: usize, since: Instant) {
         for reads in [true, false] {
             let is_answered =
@@ -123,12 +122,12 @@ impl Load {
         }
     }
 
-    /// Waits until so many calls that ended after an instant fit.
+    /// Waits until this number of matching calls ended after an instant.
     pub async fn until_some(&self, calls: usize, since: Instant, fits: impl Fn(&Entry) -> bool) {
         let begun = Instant::now();
         while self.ledger.count_since(since, &fits) < calls {
             assert!(
-                begun.elapsed() < 2 * PATIENCE,
+                begun.elapsed() < 2 * TIMEOUT,
                 "hardly any calls fit: {}; {:?}",
                 self.ledger.count(),
                 self.ledger.reasons()
@@ -137,8 +136,7 @@ impl Load {
         }
     }
 
-    /// Lets callers end what they are at. Answers with what they did, and what was there before
-    /// them.
+    /// Stops the callers after their present calls. Returns the ledger and the initial state.
     pub async fn stop(mut self) -> (Arc<Ledger>, State) {
         self.stop.store(true, Relaxed);
         while let Some(ended) = self.callers.join_next().await {
@@ -153,13 +151,17 @@ async fn call_on(shared: Arc<Shared>, caller: Arc<dyn Caller>) {
     while !shared.stop.load(Relaxed) {
         let call = shared.choose(&mut random);
         if call.is_read() || random.below(2) == 0 {
-            let start = shared.ledger.start().that_may_lag(caller.may_lag(&call));
+            let start = shared.ledger.start().with_lag(caller.may_lag(&call));
             let reply = caller.call(&call, None).await;
             shared.learn(&call, &reply);
             shared.ledger.add(&call, reply, &start);
         } else {
             shared
-                .insist(&call, &Uuid::from_u128(random.next().into()).to_string(), &*caller)
+                .retry_until_answered(
+                    &call,
+                    &Uuid::from_u128(random.next().into()).to_string(),
+                    &*caller,
+                )
                 .await;
         }
         sleep(shared.plan.pause).await;
@@ -190,7 +192,7 @@ impl Shared {
         }
     }
 
-    /// Unlike merges, few undoings are of two users who are merged: they are tried more often.
+    /// Unmerges rarely find merged users, so they are tried more often.
     fn choose_in_group(&self, random: &mut Random) -> Call {
         let group = random.below(self.plan.users / Group::USERS);
         let user = random.below(Group::USERS);
@@ -212,8 +214,8 @@ impl Shared {
         }
     }
 
-    /// Makes a call under a name of its own, again and again while its outcome is not known.
-    async fn insist(&self, call: &Call, request: &str, caller: &dyn Caller) {
+    /// Repeats a call with a request id of its own while its outcome is unknown.
+    async fn retry_until_answered(&self, call: &Call, request: &str, caller: &dyn Caller) {
         let mut first = self.ledger.start();
         let mut reply = caller.call(call, Some(request)).await;
         let mut tries = 0;
@@ -223,11 +225,10 @@ impl Shared {
             first.repeat();
             let again = self.ledger.start();
             match caller.call(call, Some(request)).await {
-                // The answer shows the user as it is now, which may be long after it was done.
+                // The answer shows the present user, possibly long after the call.
                 Reply::Done(_) => reply = Reply::Done(None),
                 Reply::Unknown(_) | Reply::Failed(_) => {}
-                // This time it was not done. The first time may still have its effect, for all that
-                // is known.
+                // This attempt failed. An earlier one may still take effect.
                 refused => {
                     self.ledger.add(call, refused, &again);
                     break;

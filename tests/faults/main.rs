@@ -1,6 +1,6 @@
-//! Faults under the store on MongoDB: servers killed, frozen and replaced, replies lost, networks
-//! cut, chunks moved, callers that leave, and contention. After each fault everything is checked:
-//! see [`audit`] and [`ledger`].
+//! Faults under the store on MongoDB: killed, frozen and replaced servers, lost replies, cut
+//! networks, moving chunks, cancelled calls and contention. After each fault [`audit`] and
+//! [`ledger`] check everything.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 #![allow(
@@ -9,7 +9,7 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
-mod aged;
+mod attribute_names;
 mod audit;
 mod caller;
 mod exporting;
@@ -19,14 +19,14 @@ mod importing;
 mod ledger;
 mod linear;
 mod load;
-mod naming;
 mod network;
 mod notices;
 mod outages;
-mod place;
-mod searching;
+mod search;
 mod sharded;
-mod torn;
+mod staleness;
+mod stores;
+mod torn_backup;
 mod usage;
 
 use testkit::{self as support, calls, mongo as servers, server, users};

@@ -1,5 +1,5 @@
-//! Users on several shards of a cluster: histories of merges, and what shows while one shard has
-//! carried out a commit and another has not.
+//! Users on several shards: histories of merges, and reads while one shard has applied a commit and
+//! another has not.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::caller::{Call, Caller, Direct, Lagging, Reply};
 use crate::group::Group;
 use crate::ledger::Count;
 use crate::load::{Load, Plan};
-use crate::place::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, print_line};
 use crate::servers::Process;
+use crate::stores::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, print_line};
 
-/// Five groups, each with the callers of three. The first two have users on two shards.
+/// Five groups, and the callers of three. The first two have users on two shards.
 const MERGES: Plan = Plan {
     callers: 15,
     names: 5 * Group::NAMES,
@@ -28,12 +28,11 @@ const MERGES: Plan = Plan {
     pause: Duration::from_millis(2),
 };
 
-/// The time for which a shard is kept from carrying out a commit: less than a transaction may wait
-/// for it.
+/// The delay of a commit on a shard: less than a transaction may wait for it.
 const HELD: Duration = Duration::from_millis(LIFETIME.as_millis() as u64 / 2);
 
-/// Merges and their undoing over three shards, until so many calls were made. Linearizable look-ups
-/// fit between the mutations and each other; the others show at least what was acknowledged.
+/// Merges and unmerges over three shards, until this number of calls. Linearizable look-ups are
+/// linearizable; others show at least the acknowledged state.
 async fn merge_on_a_cluster(calls: usize, coalesce: bool) -> Count {
     let (cluster, _turn) = cluster().await;
     let name = fresh();
@@ -79,7 +78,7 @@ async fn long_merges_on_a_cluster() {
     print_line(&format!("merges on a cluster: {count}; every answer was right"));
 }
 
-/// Has a shard wait for [`HELD`] before it carries out the next commit.
+/// Makes a shard wait for [`HELD`] before it applies the next commit.
 async fn hold_next_commit(shard: &Process) {
     let data = doc! {
         "failCommands": ["commitTransaction"],
@@ -91,10 +90,10 @@ async fn hold_next_commit(shard: &Process) {
     shard.admin(point).await.unwrap();
 }
 
-/// The shard of the request coordinates the commit; that of the secondary carries it out first,
-/// that of the primary late.
+/// The shard of the request coordinates the commit; that of the secondary applies it first, that of
+/// the primary late.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merge_that_one_shard_has_carried_out_shows_as_a_whole() {
+async fn a_merge_committed_on_one_shard_is_seen_whole() {
     let (cluster, _turn) = cluster().await;
     let name = fresh();
     prepare_sharded(cluster, &name).await;

@@ -1,6 +1,5 @@
-//! Counters of calls while servers are killed and a set loses its primary: what a server has
-//! written is what callers did, once; a server that is killed loses what it had not written, and a
-//! server that ends cleanly loses nothing.
+//! Counters of calls during kills and failovers: servers count each answered call once; a killed
+//! server loses only its unwritten counts, and a cleanly stopped one none.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,33 +12,33 @@ use tokio::time::sleep;
 use tonic::Code;
 
 use crate::calls::{Client, email};
-use crate::notices::servers::{Blow, Servers};
-use crate::place::print_line;
+use crate::notices::servers::{Disruption, Servers};
 use crate::server::Server;
+use crate::stores::print_line;
 
-/// The longest that counts may take to be seen, with a store that is away meanwhile.
+/// The maximum time until counts are visible, including outages of the store.
 const LIMIT: Duration = Duration::from_secs(120);
-/// A user who is not there.
+/// An unknown user.
 const NOBODY: &str = "70000000-0001-b000-0001-000000000000";
 
 /// Counts by metric.
 type Counts = BTreeMap<String, i64>;
 
-/// Servers, and how often callers had each answer.
+/// Servers, and the number of each answer to callers.
 struct Stage {
     servers: Servers,
     answered: Mutex<Counts>,
 }
 
 impl Stage {
-    /// Looks a user up. The answer is counted, whatever it is.
+    /// Looks a user up and counts the answer.
     async fn call(&self, server: usize) {
         let answer = self.servers.client(server).get(NOBODY).await;
         let metric = format!("calls.GetUser.{}", name(answer.unwrap_err().code()));
         *self.answered.lock().unwrap().entry(metric).or_default() += 1;
     }
 
-    /// Calls servers in turn until the blow has fallen.
+    /// Calls servers in turn until the disruption is over.
     async fn call_until(&self, is_over: &AtomicBool) {
         for n in 0.. {
             self.call(n).await;
@@ -50,7 +49,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the counters show each answer. They never show more.
+    /// Waits until the counters show all answers. They never show more.
     async fn until_counted(&self) {
         let since = Instant::now();
         loop {
@@ -65,8 +64,8 @@ impl Stage {
         }
     }
 
-    /// Kills a server in the middle of look-ups that are counted apart, once all else is written.
-    /// Returns how many were answered.
+    /// Kills a server during look-ups that are counted separately, after all else is written.
+    /// Returns the number of answers.
     async fn kill(&self, server: usize) -> i64 {
         for n in 0..20 {
             self.call(n).await;
@@ -85,7 +84,7 @@ impl Stage {
             answered
         });
         sleep(Duration::from_millis(200)).await;
-        self.servers.strike(Blow::Server(server)).await;
+        self.servers.disrupt(Disruption::Server(server)).await;
         looking_up.await.unwrap()
     }
 }
@@ -105,28 +104,27 @@ async fn counts(client: &mut Client) -> Option<Counts> {
     sums(client, "calls.GetUser.*").await
 }
 
-/// The counters of the last day; none where the server cannot tell.
+/// The counters of the last day; none if the server cannot read them.
 async fn sums(client: &mut Client, metric: &str) -> Option<Counts> {
     let request = v1::GetUsageRequest { metrics: vec![metric.to_owned()], ..Default::default() };
     client.usage(request).await.ok()
 }
 
-/// Lets the blows fall while callers work. Then all servers end, and another one tells what they
-/// have counted.
-async fn count_under(servers: Servers, blows: &[Blow]) {
+/// Disrupts servers while callers work. Finally stops them and compares the counters.
+async fn count_under(servers: Servers, disruptions: &[Disruption]) {
     servers.client(0).create(v1::User::default()).await.unwrap();
     let stage = Stage { servers, answered: Mutex::default() };
     let mut looked_up = 0;
-    for blow in blows {
-        match blow {
-            Blow::Server(n) => looked_up += stage.kill(*n).await,
-            Blow::Primary | Blow::StepDown => {
+    for disruption in disruptions {
+        match disruption {
+            Disruption::Server(n) => looked_up += stage.kill(*n).await,
+            Disruption::Primary | Disruption::StepDown => {
                 let is_over = AtomicBool::new(false);
-                let strike = async {
-                    stage.servers.strike(*blow).await;
+                let disrupt = async {
+                    stage.servers.disrupt(*disruption).await;
                     is_over.store(true, Relaxed);
                 };
-                tokio::join!(strike, stage.call_until(&is_over));
+                tokio::join!(disrupt, stage.call_until(&is_over));
             }
         }
     }
@@ -141,22 +139,26 @@ async fn count_under(servers: Servers, blows: &[Blow]) {
     let answered = stage.answered.into_inner().unwrap();
     assert_eq!(counts(&mut client).await.unwrap(), answered);
     let looked_up_by_email = sums(&mut client, "resolves.email.not_found").await.unwrap();
-    let kept: i64 = looked_up_by_email.values().sum();
-    // One that was on its way when its server was killed may be counted, too.
-    assert!(looked_up > 0 && kept <= looked_up + blows.len() as i64, "{kept} of {looked_up}");
+    let counted: i64 = looked_up_by_email.values().sum();
+    // A call in progress at a kill may be counted too.
+    assert!(
+        looked_up > 0 && counted <= looked_up + disruptions.len() as i64,
+        "{counted} of {looked_up}"
+    );
     print_line(&format!(
-        "usage under {blows:?}: {answered:?} counted, each once; {looked_up} look-ups answered by \
-         servers that were killed, {kept} of them written"
+        "usage under {disruptions:?}: {answered:?} counted, each once; {looked_up} look-ups \
+         answered by killed servers, {counted} of them written"
     ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_are_counted_once_while_a_set_loses_its_primary() {
-    let blows = [Blow::StepDown, Blow::Primary, Blow::Server(1), Blow::StepDown];
-    count_under(Servers::on_a_set(3, 2).await, &blows).await;
+async fn calls_are_counted_once_during_failovers() {
+    let disruptions =
+        [Disruption::StepDown, Disruption::Primary, Disruption::Server(1), Disruption::StepDown];
+    count_under(Servers::on_a_set(3, 2).await, &disruptions).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_are_counted_once_while_the_embedded_store_is_killed() {
-    count_under(Servers::embedded().await, &[Blow::Server(0); 3]).await;
+async fn calls_are_counted_once_despite_kills() {
+    count_under(Servers::embedded().await, &[Disruption::Server(0); 3]).await;
 }

@@ -1,4 +1,4 @@
-//! Users who probably are the same person, as found over gRPC.
+//! Probable duplicates over gRPC.
 
 use polynym_proto::v1;
 use tonic::{Code, Status};
@@ -32,7 +32,7 @@ fn reasons(pair: &Pair) -> Vec<(v1::DuplicateReason, &str)> {
 }
 
 #[tokio::test]
-async fn pairs_come_with_reasons_and_feed_a_merge() {
+async fn pairs_have_reasons_and_can_be_merged() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe Smith", vec![email("joe.smith@gmail.com")])).await.unwrap();
     let again = user("SMITH, Joe", vec![email("joesmith+x@gmail.com"), handle("wolf")]);

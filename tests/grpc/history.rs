@@ -1,4 +1,4 @@
-//! The history of users, and who owned an identifier when, over gRPC.
+//! Histories of users, and former owners of identifiers, over gRPC.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +10,10 @@ use tonic::{Code, Status};
 
 use super::{Fresh, fresh, fresh_with_clock, user};
 use crate::support::calls::{Client, email, handle, merging, text};
-use crate::support::clocks::skip_quiet_time;
-use crate::support::scenarios::histories::{changes, come_and_go, events, of, page, send_notice};
+use crate::support::scenarios::clocks::skip_quiet_time;
+use crate::support::scenarios::histories::{
+    changes, create_and_purge, events, of, page, send_notice,
+};
 use crate::support::status::{StatusDetails, outcome, status_details};
 
 async fn refused(client: &mut Client, request: v1::ListHistoryRequest) -> StatusDetails {
@@ -135,7 +137,7 @@ async fn pages_and_conditions_choose_events() {
 }
 
 #[tokio::test]
-async fn both_users_of_a_merge_have_its_event() {
+async fn a_merge_is_an_event_of_both_users() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let eve = client.create(user("Eve", vec![handle("eve")])).await.unwrap();
@@ -160,8 +162,8 @@ async fn bad_requests_name_the_field() {
     let eve = client.create(user("Eve", vec![handle("eve")])).await.unwrap();
     let small = v1::ListHistoryRequest { page_size: 1, ..of(&joe.user_id) };
     let token = page(&mut client, &small).await.unwrap().next_page_token;
-    let invalid = StatusDetails::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID");
-    let invalid = invalid.field("page_token");
+    let invalid =
+        StatusDetails::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID").field("page_token");
 
     let mut changed = token.clone();
     let last = changed.pop().unwrap();
@@ -209,7 +211,7 @@ async fn owner(client: &mut Client, name: &str, time: Timestamp) -> Result<v1::U
 }
 
 #[tokio::test]
-async fn an_identifier_is_found_with_whoever_owned_it_then() {
+async fn a_look_up_in_the_past_finds_the_former_owner() {
     let (_server, mut client) = fresh().await;
     client.hold_nothing().await;
     let before = pause().await;
@@ -227,7 +229,7 @@ async fn an_identifier_is_found_with_whoever_owned_it_then() {
     }
     assert_eq!(owner(&mut client, "joe", with_joe).await.unwrap().user_id, joe.user_id);
     assert_eq!(owner(&mut client, "joe", with_eve).await.unwrap(), eve);
-    // The user is as it is now, in whatever state.
+    // The user is in its present state.
     let disabled = client.disable(&joe.user_id).await.unwrap();
     assert_eq!(owner(&mut client, "joe", with_joe).await.unwrap(), disabled);
 
@@ -248,7 +250,7 @@ async fn an_identifier_is_found_with_whoever_owned_it_then() {
 }
 
 #[tokio::test]
-async fn a_history_reaches_as_far_as_the_policy_says() {
+async fn the_policy_limits_a_history() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let later = Timestamp { seconds: now().seconds + 3_600, nanos: 0 };
@@ -284,7 +286,7 @@ async fn a_history_reaches_as_far_as_the_policy_says() {
 }
 
 #[tokio::test]
-async fn a_history_goes_with_its_user() {
+async fn a_purge_removes_the_history() {
     let (_server, mut client) = fresh().await;
     let joe = changed_in_every_way(&mut client).await;
     let request = v1::ListHistoryRequest { page_size: 1, ..of(&joe.user_id) };
@@ -298,7 +300,7 @@ async fn a_history_goes_with_its_user() {
 
 /// Each page that is read meanwhile is whole, or the user is not found.
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_are_whole_while_their_user_is_purged() {
+async fn pages_are_complete_during_a_purge() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     for n in 0..40 {
@@ -343,9 +345,9 @@ async fn read_until_gone(mut client: Client, first: v1::ListHistoryRequest) {
     }
 }
 
-/// A shorter retention is marked until what it does not keep is removed.
+/// A shorter retention is pending until old events are removed.
 #[tokio::test]
-async fn a_shorter_retention_is_carried_out() {
+async fn a_shorter_retention_removes_old_events() {
     let (_folder, clock, mut client) = fresh_with_clock().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let retention = |seconds| v1::Policies {
@@ -373,13 +375,13 @@ async fn a_shorter_retention_is_carried_out() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_purged_user() {
+async fn a_purge_leaves_no_trace() {
     const NAME: &str = "quetzalcoatl";
     let (Fresh { server, _folder: folder }, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     send_notice(&mut client, &joe.user_id, "Terms").await;
-    come_and_go(&mut client, NAME).await;
-    // A copy has what is stored, and no freed pages.
+    create_and_purge(&mut client, NAME).await;
+    // A copy has the stored data without freed pages.
     let copy = folder.path().join("copy");
     let output = server.run(&["backup", copy.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");

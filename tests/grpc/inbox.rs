@@ -1,4 +1,4 @@
-//! Notices to users, and requests of InboxService that make no sense.
+//! Notices to users, and invalid requests of InboxService.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -9,7 +9,8 @@ use v1::attribute_value::Kind;
 
 use crate::support::calls::handle;
 use crate::support::scenarios::inbox::{
-    Place, inboxes_are_bounded, notices_are_sent_and_read, results, rules_send_notices, to, to_id,
+    InboxClient, inboxes_are_bounded, notices_are_sent_and_read, results, rules_send_notices, to,
+    to_id,
 };
 use crate::support::status::{StatusDetails, status_details};
 
@@ -26,9 +27,9 @@ fn text(text: String) -> v1::AttributeValue {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn notices_that_make_no_sense_are_refused() {
-    let mut place = Place::embedded().await;
-    let joe = place.user("joe").await;
+async fn invalid_notices_are_refused() {
+    let mut inbox = InboxClient::embedded().await;
+    let joe = inbox.user("joe").await;
     let past = SystemTime::UNIX_EPOCH.into();
     let large = BTreeMap::from([("a".to_owned(), text("x".repeat(4_096)))]);
     let many = (0..21).map(|n| (format!("a{n}"), text(String::new()))).collect();
@@ -54,7 +55,7 @@ async fn notices_that_make_no_sense_are_refused() {
     for (notice, expected) in notices {
         let request =
             v1::SendNoticeRequest { recipients: vec![to_id(&joe)], notice, ..Default::default() };
-        let refused = place.client.inbox.send_notice(request).await.unwrap_err();
+        let refused = inbox.client.inbox.send_notice(request).await.unwrap_err();
         assert_eq!(status_details(refused), expected);
     }
 
@@ -69,37 +70,37 @@ async fn notices_that_make_no_sense_are_refused() {
         ),
     ];
     for (recipients, expected) in recipients {
-        let refused = place.send(recipients, "x", "").await.unwrap_err();
+        let refused = inbox.send(recipients, "x", "").await.unwrap_err();
         assert_eq!(status_details(refused), expected);
     }
-    let refused = place.send(vec![to_id(&joe)], "x", "no-uuid").await.unwrap_err();
+    let refused = inbox.send(vec![to_id(&joe)], "x", "no-uuid").await.unwrap_err();
     assert_eq!(status_details(refused).reason, "REQUEST_ID_INVALID");
-    assert!(place.subjects(&joe).await.is_empty());
+    assert!(inbox.subjects(&joe).await.is_empty());
 
-    // 1,000 recipients of whom one is there.
+    // 1,000 recipients, one of whom exists.
     let mut recipients = vec![to(handle("nobody")); 999];
     recipients.push(to_id(&joe));
     let body = "x".repeat(16 << 10);
     let notice = Some(v1::NoticeContent { body: body.clone(), ..content("large") });
     let request = v1::SendNoticeRequest { recipients, notice, ..Default::default() };
-    let sent = place.client.inbox.send_notice(request).await.unwrap().into_inner();
+    let sent = inbox.client.inbox.send_notice(request).await.unwrap().into_inner();
     assert_eq!(results(&sent)[999], Ok(joe.clone()));
-    assert_eq!(place.list(&joe, false, 50).await[0].body, body);
+    assert_eq!(inbox.list(&joe, false, 50).await[0].body, body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reads_and_marks_that_make_no_sense_are_refused() {
-    let mut place = Place::embedded().await;
-    let (joe, ann) = (place.user("joe").await, place.user("ann").await);
+async fn invalid_reads_and_marks_are_refused() {
+    let mut inbox = InboxClient::embedded().await;
+    let (joe, ann) = (inbox.user("joe").await, inbox.user("ann").await);
     for n in 0..3 {
-        place.send(vec![to_id(&joe), to_id(&ann)], &format!("number {n}"), "").await.unwrap();
+        inbox.send(vec![to_id(&joe), to_id(&ann)], &format!("number {n}"), "").await.unwrap();
     }
     let list = |user: &str| v1::ListNoticesRequest {
         user_id: user.to_owned(),
         page_size: 1,
         ..Default::default()
     };
-    let first = place.client.inbox.list_notices(list(&joe)).await.unwrap().into_inner();
+    let first = inbox.client.inbox.list_notices(list(&joe)).await.unwrap().into_inner();
     let token = first.next_page_token;
     let mut changed = token.clone().into_bytes();
     changed[3] ^= 1;
@@ -111,41 +112,41 @@ async fn reads_and_marks_that_make_no_sense_are_refused() {
         v1::ListNoticesRequest { page_token: "x".repeat(100_000), ..list(&joe) },
     ];
     for request in tokens {
-        let refused = place.client.inbox.list_notices(request).await.unwrap_err();
+        let refused = inbox.client.inbox.list_notices(request).await.unwrap_err();
         assert_eq!(status_details(refused).reason, "PAGE_TOKEN_INVALID");
     }
     let negative = v1::ListNoticesRequest { page_size: -1, ..list(&joe) };
-    let refused = place.client.inbox.list_notices(negative).await.unwrap_err();
+    let refused = inbox.client.inbox.list_notices(negative).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
     for user in ["5bcb4db0-05a3-b000-001e-019b8d627a80", ""] {
-        let refused = place.client.inbox.list_notices(list(user)).await.unwrap_err();
+        let refused = inbox.client.inbox.list_notices(list(user)).await.unwrap_err();
         let expected = if user.is_empty() { "USER_ID_INVALID" } else { "USER_NOT_FOUND" };
         assert_eq!(status_details(refused).reason, expected);
     }
 
-    let none = place.mark(&joe, &[]).await.unwrap_err();
+    let none = inbox.mark(&joe, &[]).await.unwrap_err();
     assert_eq!(status_details(none), field("notice_ids"));
-    let wrong = place.mark(&joe, &[&first.notices[0].notice_id, "x"]).await.unwrap_err();
+    let wrong = inbox.mark(&joe, &[&first.notices[0].notice_id, "x"]).await.unwrap_err();
     assert_eq!(status_details(wrong), field("notice_ids[1]"));
     let ids: Vec<_> = (0..1_001).map(|_| &*first.notices[0].notice_id).collect();
-    let many = place.mark(&joe, &ids).await.unwrap_err();
+    let many = inbox.mark(&joe, &ids).await.unwrap_err();
     assert_eq!(status_details(many).reason, "BATCH_TOO_LARGE");
-    let wrong = place.delete(&joe, "x").await.unwrap_err();
+    let wrong = inbox.delete(&joe, "x").await.unwrap_err();
     assert_eq!(status_details(wrong), field("notice_id"));
-    assert_eq!((place.unread(&joe).await, place.unread(&ann).await), (3, 3));
+    assert_eq!((inbox.unread(&joe).await, inbox.unread(&ann).await), (3, 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_has_inboxes() {
-    notices_are_sent_and_read(Place::embedded().await).await;
+    notices_are_sent_and_read(InboxClient::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_send_notices_on_the_embedded_store() {
-    rules_send_notices(Place::embedded().await).await;
+    rules_send_notices(InboxClient::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn inboxes_are_bounded_on_the_embedded_store() {
-    inboxes_are_bounded(Place::embedded().await).await;
+    inboxes_are_bounded(InboxClient::embedded().await).await;
 }

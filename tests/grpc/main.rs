@@ -8,19 +8,19 @@
 )]
 
 mod accounts;
-mod defining;
-mod deleting;
+mod attribute_definitions;
 mod duplicates;
 mod history;
 mod inbox;
-mod life;
-mod merging;
-mod resending;
-mod searching;
+mod lifecycle;
+mod merge;
+mod repeated_requests;
+mod search;
+mod tenant_deletion;
 mod tenant_history;
 mod tenants;
 mod usage;
-mod watching;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ use tempfile::TempDir;
 use tonic::{Code, Request};
 
 use support::calls::{Client, email, handle, phone, social, url, user};
-use support::clocks::Scene;
+use support::scenarios::clocks::Scene;
 use support::server::Server;
 use support::status::{StatusDetails, status_details};
 use testkit::{self as support, server};
@@ -54,7 +54,7 @@ async fn fresh_with(arguments: &[&str]) -> (Fresh, Client) {
 /// A server with an empty store in this process, its clock, and the folder of the store.
 async fn fresh_with_clock() -> (TempDir, Clock, Client) {
     let folder = tempfile::tempdir().unwrap();
-    let Scene { clock, client } = Scene::embedded(&folder.path().join("store")).await;
+    let Scene { clock, client, .. } = Scene::embedded(&folder.path().join("store")).await;
     (folder, clock, client)
 }
 

@@ -8,20 +8,20 @@ use tonic::Code;
 
 use super::{fresh, fresh_with_clock, user};
 use crate::support::calls::handle;
-use crate::support::clocks::skip_quiet_time;
+use crate::support::scenarios::clocks::skip_quiet_time;
 use crate::support::scenarios::tenant_history::{
-    a_tenant_tells_what_happened_to_it, events, page, pages_of, set_retention,
+    events, page, pages_of, set_retention, tenant_changes_are_events,
 };
 use crate::support::status::{StatusDetails, status_details};
 
 #[tokio::test]
 async fn an_embedded_store_has_the_history_of_a_tenant() {
     let (_server, mut client) = fresh().await;
-    a_tenant_tells_what_happened_to_it(&mut client).await;
+    tenant_changes_are_events(&mut client).await;
 }
 
 #[tokio::test]
-async fn a_deletion_is_in_the_history_of_the_next_tenant_of_that_name() {
+async fn a_deletion_is_in_the_history_of_a_recreated_tenant() {
     let (_folder, clock, mut client) = fresh_with_clock().await;
     let tenant = || "acme".to_owned();
     let create = v1::UpdateTenantRequest { tenant: tenant(), ..Default::default() };
@@ -61,7 +61,7 @@ async fn a_tenant_without_history_has_no_events() {
     set_retention(&mut client, 86_400).await;
     let all = events(&mut client, pages_of(50)).await;
     let names: Vec<_> = all.iter().map(|event| event.method.as_str()).collect();
-    // What happened while there was no history is not in it.
+    // Events from before the history are not in it.
     assert_eq!(names, ["UpdateTenant", "job"]);
 }
 
@@ -71,8 +71,8 @@ async fn page_tokens_of_other_requests_are_refused() {
     client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     set_retention(&mut client, 86_400).await;
     let token = page(&mut client, pages_of(1)).await.unwrap().next_page_token;
-    let invalid = StatusDetails::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID");
-    let invalid = invalid.field("page_token");
+    let invalid =
+        StatusDetails::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID").field("page_token");
     let from = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
     let page_token = || token.clone();
     let cases = [

@@ -1,4 +1,4 @@
-//! Counters of calls: what callers did is what they show, over servers that come and go.
+//! Counters of calls across restarts of servers.
 
 use std::time::SystemTime;
 
@@ -6,19 +6,19 @@ use polynym_proto::v1;
 use tonic::Code;
 
 use crate::support::calls::Client;
-use crate::support::scenarios::usage::{servers_count_what_they_do, work};
+use crate::support::scenarios::usage::{clean_stops_lose_no_counts, work};
 use crate::support::server::Server;
 use crate::support::status::{StatusDetails, status_details};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_has_what_servers_counted() {
+async fn the_embedded_store_counts_calls() {
     let folder = tempfile::tempdir().unwrap();
-    servers_count_what_they_do(&format!("embedded:{}", folder.path().join("store").display()))
+    clean_stops_lose_no_counts(&format!("embedded:{}", folder.path().join("store").display()))
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_make_no_sense_are_refused() {
+async fn invalid_requests_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());
     let server = tokio::task::block_in_place(|| Server::start(&["--store", &store]));
@@ -74,7 +74,7 @@ async fn requests_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_draws_what_was_counted() {
+async fn the_usage_command_draws_counters() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());
     let server = tokio::task::block_in_place(|| Server::start(&["--store", &store]));

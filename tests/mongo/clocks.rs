@@ -1,5 +1,5 @@
-//! A clock that jumps under a server on MongoDB, in both directions and under load; and how `store
-//! status` shows it.
+//! Clock jumps under a server on MongoDB, in both directions and under load, and their display in
+//! `store status`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,46 +12,46 @@ use tokio::time::sleep;
 use crate::server::polynym;
 use crate::servers::{self, Databases, InDatabase};
 use crate::support::calls::handle;
-use crate::support::clocks::{self, DAY, Scene};
+use crate::support::scenarios::clocks::{self, DAY, Scene};
 
-async fn place() -> InDatabase {
-    Databases::of_set(servers::one_member().await, "").place()
+async fn factory() -> InDatabase {
+    Databases::of_set(servers::one_member().await, "").factory()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_ends_by_a_clock_that_is_ahead() {
-    clocks::ahead(place().await.open().await.unwrap()).await;
+async fn a_clock_ahead_expires_nothing() {
+    clocks::ahead(factory().await.open().await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deadlines_of_a_clock_that_is_behind_are_kept() {
-    clocks::behind(place().await.open().await.unwrap()).await;
+async fn a_clock_behind_keeps_deadlines() {
+    clocks::behind(factory().await.open().await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_jumps_under_load_harms_nobody() {
-    let store = place().await.open().await.unwrap();
+async fn clock_jumps_under_load_harm_no_user() {
+    let store = factory().await.open().await.unwrap();
     clocks::jumping(store.layered(|inner| Coalesced::new(inner, Default::default()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_event_is_lost_by_a_clock_that_jumps() {
-    let store = place().await.mongo().await.unwrap();
+async fn clock_jumps_lose_no_event() {
+    let store = factory().await.mongo().await.unwrap();
     clocks::histories(Scene::new(Arc::new(store).backend()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_call_is_counted_once_by_a_clock_that_jumps() {
-    let store = Arc::new(place().await.mongo().await.unwrap());
+async fn clock_jumps_count_each_call_once() {
+    let store = Arc::new(factory().await.mongo().await.unwrap());
     clocks::usage(Scene::new(store.backend()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_shows_a_clock_that_differs_until_it_is_set_right() {
-    let place = place().await;
-    let mut scene = Scene::new(place.open().await.unwrap()).await;
+async fn status_shows_a_differing_clock_until_corrected() {
+    let factory = factory().await;
+    let mut scene = Scene::new(factory.open().await.unwrap()).await;
     scene.create(handle("joe")).await;
-    let uri = place.uri().await;
+    let uri = factory.uri().await;
     for (ahead, shown) in
         [(-2 * DAY, Some("48.0 h behind")), (DAY, Some("24.0 h ahead of")), (0, None)]
     {
@@ -60,7 +60,7 @@ async fn status_shows_a_clock_that_differs_until_it_is_set_right() {
     }
 }
 
-/// Waits until `store status` shows the clock of a server so.
+/// Waits until `store status` shows this clock difference of a server.
 async fn until_status_shows(uri: &str, shown: Option<&str>) {
     for _ in 0..600 {
         let status = polynym(&["store", "status", "--store", uri]).output().unwrap();

@@ -1,5 +1,4 @@
-//! Golden stores: the documents are what they were, and an old store reads under later rules as
-//! what it is.
+//! Golden stores: documents do not change, and an old store keeps its meaning under later rules.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,9 +15,8 @@ use super::support::golden::{
     untouched,
 };
 
-/// The golden stores, the oldest first: the version of the schema that each has. A store is as the
-/// program wrote it that first had this schema. Versions 4 and 6 are of stores that are being
-/// upgraded.
+/// The schema versions of the golden stores, oldest first. Each was written by the first program
+/// with its schema. Versions 4 and 6 are of stores in the middle of an upgrade.
 pub const VERSIONS: [i64; 5] = [2, 3, 5, 7, 8];
 const NEWEST: i64 = VERSIONS[VERSIONS.len() - 1];
 
@@ -30,20 +28,20 @@ fn store_of(version: i64) -> String {
 const COLLECTIONS: [&str; 9] =
     ["meta", "users", "identities", "requests", "tenants", "names", "journal", "ended", "inbox"];
 
-/// Those that stores get before their upgrade to a version with a journal.
+/// The collections that stores get before their upgrade to a version with a journal.
 const HISTORY: [&str; 2] = ["journal", "ended"];
 /// The first version with inboxes.
 const INBOXED: i64 = 8;
 
-/// A line with a document: its bytes, and what they mean for people.
+/// A line with a document: its bytes, and a readable form.
 fn line(document: &Document) -> String {
     let bytes = RawDocumentBuf::try_from(document).unwrap().into_bytes();
     format!("{} {document}\n", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
-/// The document with revision 0 in the place of its own: revisions are drawn at random. How often
-/// the epoch was confirmed depends on what was asked, and in which order an upgrade adds fields is
-/// MongoDB's choice.
+/// The document with revision 0, because revisions are random; without the confirmations of the
+/// epoch, whose number varies; and with sorted fields, because MongoDB chooses the order of added
+/// ones.
 fn plain(mut document: Document) -> Document {
     if document.contains_key("r") {
         document.insert("r", 0_i64);
@@ -66,7 +64,7 @@ fn document(line: &str) -> Document {
     Document::try_from(RawDocumentBuf::from_bytes(bytes).unwrap()).unwrap()
 }
 
-/// The first batch of a command's answer.
+/// The first batch of a cursor.
 async fn batch(database: &Database, command: Document) -> Vec<Document> {
     let reply = database.run_command(command).await.unwrap();
     let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
@@ -88,8 +86,8 @@ fn user_of(document: &Document) -> &[u8] {
     }
 }
 
-/// A database as text: of each collection how it was made, then its documents. Events of tenants
-/// are left out: stores of the same schema may have none, and their ids are random.
+/// A database as text: the options of each collection, then its documents. Events of tenants are
+/// left out: their ids are random, and some stores have none.
 pub async fn dump(database: &Database) -> String {
     let mut text = String::new();
     let meta = database.collection::<Document>("meta");
@@ -102,7 +100,7 @@ pub async fn dump(database: &Database) -> String {
         // Older stores have fewer.
         let Some(listed) = listed.first() else { continue };
         let mut options = listed.get_document("options").unwrap().clone();
-        // A validator that was changed has what is the default in words.
+        // A changed validator states the defaults.
         options.remove("validationAction");
         let indexes = batch(database, doc! { "listIndexes": name }).await;
         let first = database.collection::<Document>(name).find_one(doc! {}).await.unwrap();
@@ -122,7 +120,7 @@ pub async fn dump(database: &Database) -> String {
     text
 }
 
-/// Makes a database of what [`dump`] wrote.
+/// Restores a database from the text of [`dump`].
 async fn restore<'l>(database: &Database, lines: impl Iterator<Item = &'l str>) {
     let mut collection = String::new();
     for document in lines.map(document) {
@@ -139,7 +137,7 @@ async fn restore<'l>(database: &Database, lines: impl Iterator<Item = &'l str>) 
     }
 }
 
-/// Whether a line is of a store in which nothing has happened yet: a collection, or the versions.
+/// Whether a line belongs to an empty store: a collection, or the versions.
 fn is_of_empty(line: &&str) -> bool {
     let document = document(line);
     document.contains_key("collection") || document.get_str("_id").is_ok_and(|id| id == "schema")
@@ -149,7 +147,7 @@ fn text_of(version: i64) -> String {
     std::fs::read_to_string(golden::file(&store_of(version))).unwrap()
 }
 
-/// A database with a golden store, and how to reach it.
+/// A database with a golden store, and its URI.
 pub async fn golden_store(version: i64, name: &str) -> (Database, String) {
     let (set, name) = (servers::one_member().await, format!("{name}_{version}"));
     let database = set.client().await.database(&name);
@@ -157,7 +155,7 @@ pub async fn golden_store(version: i64, name: &str) -> (Database, String) {
     (database, set.uri(&name, ""))
 }
 
-/// Makes a golden store in an empty database.
+/// Creates a golden store in an empty database.
 pub async fn restore_golden(database: &Database, version: i64) {
     restore(database, text_of(version).lines()).await;
 }
@@ -173,7 +171,7 @@ pub async fn empty_store(
     (database, set.uri(name, ""))
 }
 
-/// The database `name` of a set, with an empty store as this program makes it, of the first rules.
+/// The database `name` of a set, with an empty store of this program, of the first rules.
 async fn new_store(set: &servers::ReplicaSet, name: &str) -> (Database, String) {
     let (database, uri) = (set.client().await.database(name), set.uri(name, ""));
     init(&uri, &InitOptions::default(), &|line| println!("{line}")).await.unwrap();
@@ -183,7 +181,7 @@ async fn new_store(set: &servers::ReplicaSet, name: &str) -> (Database, String) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stored_forms_are_what_they_were() {
+async fn stored_forms_do_not_change() {
     let (filled, uri) = match golden::writes() {
         true => new_store(servers::one_member().await, "golden_new").await,
         false => empty_store(servers::one_member().await, NEWEST, "golden_new").await,
@@ -197,12 +195,12 @@ async fn the_stored_forms_are_what_they_were() {
         let (database, uri) = golden_store(version, "golden").await;
         let golden = Mongo::open(&uri, Options::default()).await.unwrap();
         assert_eq!(records(&golden).await, expected);
-        assert!(dump(&database).await == text_of(version), "opening has changed it");
+        assert!(dump(&database).await == text_of(version), "opening changed it");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_to_an_older_store_has_its_form() {
+async fn writes_to_an_older_store_have_its_form() {
     for version in &VERSIONS[..VERSIONS.len() - 1] {
         let (database, uri) =
             empty_store(servers::one_member().await, *version, &format!("golden_older{version}"))
@@ -213,7 +211,7 @@ async fn what_is_written_to_an_older_store_has_its_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
+async fn an_older_store_keeps_the_first_rules() {
     for version in VERSIONS {
         let (_, uri) = golden_store(version, "golden_moved").await;
         of_the_first_rules(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
@@ -228,18 +226,18 @@ async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mending_leaves_a_store_from_before_as_it_is() {
+async fn repair_leaves_an_older_store_unchanged() {
     for version in VERSIONS {
         let (database, uri) = golden_store(version, "golden_mended").await;
         let before = dump(&database).await;
         let audit = IntegritySession::open(&uri).await.unwrap();
         untouched(&audit).await;
         audit.close().await;
-        assert!(dump(&database).await == before, "mending has changed it");
+        assert!(dump(&database).await == before, "repair changed it");
     }
 }
 
-/// The document without the epoch, which is the number of upgrades that the store has had.
+/// The document without the epoch, which counts the upgrades of the store.
 fn without_epoch(mut document: Document) -> Document {
     document.remove("e");
     if let Ok(options) = document.get_document_mut("options")
@@ -252,9 +250,9 @@ fn without_epoch(mut document: Document) -> Document {
     document
 }
 
-/// Users and tenants get their epoch when they are written next.
+/// Users and tenants get their epoch on the next write.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_store_is_taken_to_the_newest_version() {
+async fn every_store_is_upgraded_to_the_newest_version() {
     let newest = text_of(NEWEST);
     let frame = |text: &str| -> Vec<_> {
         text.lines().filter(is_of_empty).map(|line| without_epoch(document(line))).collect()

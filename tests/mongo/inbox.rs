@@ -9,13 +9,13 @@ use polynym_mongodb::{self as mongo, InitOptions, Mongo, init};
 use crate::servers;
 use crate::support::scenarios::deliveries::{START, delivery};
 use crate::support::scenarios::inbox::{
-    Place, inboxes_are_bounded, notices_are_sent_and_read, rules_send_notices,
+    InboxClient, inboxes_are_bounded, notices_are_sent_and_read, rules_send_notices,
 };
 
-/// Deliveries of many callers to one inbox: each notice is there once, and a full inbox is begun
-/// anew once.
+/// Concurrent deliveries to one inbox: each notice is stored once, and a full bucket is replaced
+/// once.
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_that_deliver_at_once_lose_and_double_nothing() {
+async fn concurrent_deliveries_lose_and_duplicate_nothing() {
     let uri = servers::one_member().await.uri("inbox_race", "");
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
     let open = async || Arc::new(Mongo::open(&uri, mongo::Options::default()).await.unwrap());
@@ -54,23 +54,23 @@ async fn servers_that_deliver_at_once_lose_and_double_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_set_has_inboxes() {
     let uri = servers::one_member().await.uri("inbox", "");
-    notices_are_sent_and_read(Place::mongo(&uri).await).await;
+    notices_are_sent_and_read(InboxClient::mongo(&uri).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_has_inboxes() {
     let uri = servers::three_shards().await.uri("inbox");
-    notices_are_sent_and_read(Place::mongo(&uri).await).await;
+    notices_are_sent_and_read(InboxClient::mongo(&uri).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_send_notices_on_a_replica_set() {
     let uri = servers::one_member().await.uri("inbox_rules", "");
-    rules_send_notices(Place::mongo(&uri).await).await;
+    rules_send_notices(InboxClient::mongo(&uri).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn inboxes_are_bounded_on_a_replica_set() {
     let uri = servers::one_member().await.uri("inbox_bounds", "");
-    inboxes_are_bounded(Place::mongo(&uri).await).await;
+    inboxes_are_bounded(InboxClient::mongo(&uri).await).await;
 }

@@ -1,5 +1,4 @@
-//! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this
-//! store.
+//! The store on MongoDB, on replica sets: the conformance suite, and tests of this store alone.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 #![allow(
@@ -8,8 +7,10 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
+mod abandoned_calls;
 mod clocks;
 mod credentials;
+mod damaged_records;
 mod deletion;
 mod golden;
 mod harness;
@@ -18,19 +19,17 @@ mod heartbeat;
 mod http2;
 mod inbox;
 mod lookup_cache;
-mod losses;
+mod lost_messages;
 mod opening;
 mod preference;
-mod records;
 mod rules;
 mod sharded;
 mod store;
 mod transfer;
 mod usage;
 mod versions;
-mod waiting;
 mod walkthrough;
-mod watching;
+mod watch;
 
 use std::sync::Arc;
 
@@ -42,22 +41,22 @@ use servers::{Databases, InDatabase};
 use testkit::{self as support, calls, mongo as servers, scrape, server, status, users};
 
 /// The store of the tests of the transport: calls run on the task of their connection.
-fn place() -> http2::place::Place {
+fn test_store() -> http2::store::TestStore {
     let store = http2::block_on(async {
         let databases = Databases::of_set(servers::one_member().await, "");
-        databases.uri(databases.place().name().await)
+        databases.uri(databases.factory().name().await)
     });
-    http2::place::Place::new(store, None)
+    http2::store::TestStore::new(store, None)
 }
 
-/// Random runs held against the model.
+/// Random runs compared with the model.
 const RUNS: u32 = 12;
 
-/// A place whose store sends look-ups together.
-struct Together(InDatabase);
+/// Opens stores that coalesce look-ups.
+struct CoalescedFactory(InDatabase);
 
 #[async_trait]
-impl StoreFactory for Together {
+impl StoreFactory for CoalescedFactory {
     async fn open(&self) -> Result<Backend, Failure> {
         let backend = self.0.open().await?;
         Ok(backend.layered(|inner| Coalesced::new(inner, Default::default())))
@@ -65,20 +64,20 @@ impl StoreFactory for Together {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conformance_with_look_ups_together() {
+async fn conformance_with_coalesced_look_ups() {
     let databases = Databases::of_set(servers::one_member().await, "retryWrites=false");
-    support::conformance(|| Arc::new(Together(databases.place()))).await;
+    support::conformance(|| Arc::new(CoalescedFactory(databases.factory()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_on_three_members() {
     let databases = Databases::of_set(servers::three_members().await, "retryWrites=true");
-    support::conformance(|| Arc::new(databases.place())).await;
+    support::conformance(|| Arc::new(databases.factory())).await;
 }
 
 #[test]
 fn random_operations_agree_with_the_model() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let databases = Databases::of_set(runtime.block_on(servers::one_member()), "");
-    support::steps::against_the_model(RUNS, || databases.place());
+    support::steps::against_the_model(RUNS, || databases.factory());
 }

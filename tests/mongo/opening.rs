@@ -30,12 +30,12 @@ async fn a_database_without_a_store_is_refused() {
 
 #[tokio::test]
 async fn a_store_of_another_version_is_refused() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    place.mongo().await.unwrap();
-    let database = servers::one_member().await.client().await.database(place.name().await);
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    factory.mongo().await.unwrap();
+    let database = servers::one_member().await.client().await.database(factory.name().await);
     let meta = database.collection::<Document>("meta");
     meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": 1 } }).await.unwrap();
-    let error = place.mongo().await.err().expect("a store of a later version was opened");
+    let error = factory.mongo().await.err().expect("a store of a later version was opened");
     assert!(matches!(&error, OpenError::Version { found, .. } if *found > 1), "{error}");
 }
 
@@ -48,7 +48,7 @@ async fn a_server_without_transactions_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_uri_is_said() {
+async fn invalid_uris_are_explained() {
     let set = servers::one_member().await;
     let error = refusal(&format!("mongodb://{}/", set.host(0))).await;
     assert!(matches!(error, OpenError::Uri(_)), "{error}");
@@ -57,24 +57,24 @@ async fn what_is_wrong_with_a_uri_is_said() {
 }
 
 #[tokio::test]
-async fn a_store_of_which_a_part_is_missing_is_refused() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    place.mongo().await.unwrap();
-    let database = servers::one_member().await.client().await.database(place.name().await);
+async fn an_incomplete_store_is_refused() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    factory.mongo().await.unwrap();
+    let database = servers::one_member().await.client().await.database(factory.name().await);
     let requests = database.collection::<Document>("requests");
     requests.drop_index("t_1").await.unwrap();
-    let error = place.mongo().await.err().expect("a store without an index was opened");
+    let error = factory.mongo().await.err().expect("a store without an index was opened");
     assert!(
         matches!(&error, OpenError::Incomplete { what, .. } if what.contains("index")),
         "{error}"
     );
     assert!(error.to_string().contains("polynym store init"), "{error}");
     requests.drop().await.unwrap();
-    let error = place.mongo().await.err().expect("a store without a collection was opened");
+    let error = factory.mongo().await.err().expect("a store without a collection was opened");
     let OpenError::Incomplete { what, .. } = &error else { panic!("{error}") };
     assert!(what.contains("collection requests"), "{error}");
     database.create_collection("requests").capped(true).size(4096).await.unwrap();
-    let error = place.mongo().await.err().expect("a store with a foreign collection was opened");
+    let error = factory.mongo().await.err().expect("a store with a foreign collection was opened");
     assert!(
         matches!(&error, OpenError::Foreign { what, .. } if what.contains("requests")),
         "{error}"

@@ -1,5 +1,5 @@
-//! The URI's read preference: it reaches no read of the store, which needs the newest that a
-//! majority has.
+//! The read preference of the URI affects only EVENTUAL reads: all others need the latest
+//! majority-committed data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,8 @@ use polynym_store_common::integrity::{Finding, Observer, verify};
 use crate::servers::{Layout, ReplicaSet};
 use crate::users;
 
-/// A read that the preference reaches goes to one of two secondaries at random: so often it is
-/// repeated.
-const TIMES: usize = 12;
+/// Repetitions of a read that goes to one of two secondaries at random.
+const REPETITIONS: usize = 12;
 
 struct Silent;
 
@@ -28,11 +27,11 @@ impl Observer for Silent {
     fn at(&mut self, _: &'static str, _: u64, _: u64) {}
 }
 
-/// A majority without a member takes its time on a busy machine.
+/// Writes without a member are slow on a busy machine.
 const PATIENT: Options =
     Options { timeout: Duration::from_secs(60), hint_bytes: 1 << 20, cache_bytes: 0 };
 
-/// Three members, one secondary of which applies nothing from now on.
+/// Three members, of which one secondary stops replicating.
 async fn lagging() -> (ReplicaSet, String) {
     let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
     let uri = set.uri("preference", "readPreference=secondary");
@@ -59,14 +58,14 @@ async fn write(directory: &Directory, store: &Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
+async fn a_lagging_secondary_answers_eventual_reads_only() {
     let (set, uri) = lagging().await;
     let mongo = Arc::new(Mongo::open(&uri, PATIENT).await.unwrap());
     let store = mongo.backend();
     let directory =
         Arc::new(Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default()));
     write(&directory, &store).await;
-    for _ in 0..TIMES {
+    for _ in 0..REPETITIONS {
         let handle = Some(RawIdentifier::Handle("user2"));
         let (_, refusal) = directory
             .check_identity(&users::context(Tenant::DEFAULT, "CheckIdentity"), "", handle)
@@ -80,10 +79,10 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
         let mut walk = directory.renormalize(Tenant::DEFAULT, "", true).await.unwrap();
         assert_eq!(walk.step().await.unwrap().users, 4, "Renormalize");
         let due = store.histories.expired_users(Timestamp::MAX, None, 10).await.unwrap();
-        assert_eq!(due.len(), 1, "what is due");
+        assert_eq!(due.len(), 1, "expired users");
         assert!(users::look_up(&*store.lookups, 3).await.unwrap());
     }
-    for _ in 0..TIMES / 2 {
+    for _ in 0..REPETITIONS / 2 {
         let audit = IntegritySession::open(&uri).await.unwrap();
         let summary = verify(&audit, false, &mut Silent).await.unwrap();
         assert_eq!((summary.users, summary.claims, summary.findings), (4, 8, 0), "verify");
@@ -91,7 +90,7 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     }
     let meta = set.client().await.database("preference").collection::<Document>("meta");
     meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": 100 } }).await.unwrap();
-    for _ in 0..TIMES / 2 {
+    for _ in 0..REPETITIONS / 2 {
         let error = Mongo::open(&uri, PATIENT).await.err();
         assert!(
             matches!(error, Some(OpenError::Version { .. })),

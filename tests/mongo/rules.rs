@@ -1,4 +1,4 @@
-//! A store that gets later rules of normalisation, while servers of both versions are at work.
+//! Renormalization under later rules while servers of both versions run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -18,7 +18,7 @@ use super::servers::{self, Databases, InDatabase};
 use crate::support::golden::{later_rules, records};
 use crate::support::users;
 
-/// Users that are there from the first.
+/// The initial users.
 const USERS: usize = 40;
 
 fn supported() -> Supported {
@@ -32,14 +32,14 @@ struct Server {
 }
 
 impl Server {
-    async fn older(place: &InDatabase) -> Self {
-        let store = Arc::new(place.mongo().await.unwrap());
+    async fn older(factory: &InDatabase) -> Self {
+        let store = Arc::new(factory.mongo().await.unwrap());
         Self { directory: directory(store.clone()), store }
     }
 
-    async fn newer(place: &InDatabase) -> Self {
+    async fn newer(factory: &InDatabase) -> Self {
         let store =
-            Mongo::open_supporting(&place.uri().await, Options::default(), supported()).await;
+            Mongo::open_supporting(&factory.uri().await, Options::default(), supported()).await;
         let store = Arc::new(store.unwrap());
         Self { directory: directory(store.clone()).with_rules(later_rules()), store }
     }
@@ -80,12 +80,12 @@ fn call(method: &'static str) -> MutationCall<'static> {
     users::call(Tenant::DEFAULT, method)
 }
 
-/// Whether an error says to try again, or to ask another server.
-fn is_passing(error: &Error) -> bool {
+/// Whether an error asks for a retry, possibly on another server.
+fn is_retryable(error: &Error) -> bool {
     matches!(error, Error::Outdated(_) | Error::RulesChanging | Error::Unavailable(_))
 }
 
-async fn assert_clean(place: &InDatabase) {
+async fn assert_clean(factory: &InDatabase) {
     struct Silent;
     impl Observer for Silent {
         fn at(&mut self, _: &'static str, _: u64, _: u64) {}
@@ -93,22 +93,22 @@ async fn assert_clean(place: &InDatabase) {
             panic!("{finding:?}");
         }
     }
-    let audit = IntegritySession::open_supporting(&place.uri().await, supported()).await.unwrap();
+    let audit = IntegritySession::open_supporting(&factory.uri().await, supported()).await.unwrap();
     assert!(verify(&audit, false, &mut Silent).await.unwrap().is_clean());
     audit.close().await;
 }
 
-async fn bumped(place: &InDatabase) -> Result<(), OpenError> {
-    upgrade_to(&place.uri().await, later_rules(), &|line| println!("{line}")).await
+async fn renormalize(factory: &InDatabase) -> Result<(), OpenError> {
+    upgrade_to(&factory.uri().await, later_rules(), &|line| println!("{line}")).await
 }
 
-/// Two spellings of an email that are one under the later rules.
+/// Two spellings of an email that are equal under the later rules.
 fn spellings(n: usize) -> [String; 2] {
     [format!("user.{n}.x@example.com"), format!("user{n}x@example.com")]
 }
 
-/// Looks for users again and again: each is found, as long as the server answers. Returns how often
-/// it did, once it is to stop.
+/// Looks users up in a loop until stopped: each is found if the server answers. Returns the number
+/// of answers.
 async fn look_up(
     server: Arc<Server>,
     ids: Arc<Vec<LocalityId>>,
@@ -120,7 +120,7 @@ async fn look_up(
             let [typed, _] = spellings(n);
             match server.resolve(&typed).await {
                 Ok(found) => assert_eq!(found, *id, "{typed} leads to another user"),
-                Err(error) => assert!(is_passing(&error), "{typed}: {error:?}"),
+                Err(error) => assert!(is_retryable(&error), "{typed}: {error:?}"),
             }
             answered += 1;
         }
@@ -128,7 +128,7 @@ async fn look_up(
     answered
 }
 
-/// Creates users whose emails others want, too, in the same spelling. Returns those who got it.
+/// Creates users with emails that other calls want too. Returns the created ones.
 async fn register(
     server: Arc<Server>,
     next: Arc<AtomicUsize>,
@@ -136,12 +136,12 @@ async fn register(
 ) -> Vec<(usize, LocalityId)> {
     let mut won = Vec::new();
     while !is_over.load(Relaxed) {
-        // Each number is drawn twice, by whichever server.
+        // Each number is drawn twice, by either server.
         let n = next.fetch_add(1, Relaxed) / 2;
         match server.create(&spellings(n)[0]).await {
             Ok(id) => won.push((n, id)),
             Err(Error::IdentityTaken { .. }) => {}
-            Err(error) => assert!(is_passing(&error), "{error:?}"),
+            Err(error) => assert!(is_retryable(&error), "{error:?}"),
         }
         tokio::task::yield_now().await;
     }
@@ -149,10 +149,10 @@ async fn register(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_identifier_is_owned_once_while_servers_of_both_versions_are_at_work() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    let old = Arc::new(Server::older(&place).await);
-    let new = [Arc::new(Server::newer(&place).await), Arc::new(Server::newer(&place).await)];
+async fn each_identifier_has_one_owner_among_mixed_versions() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let old = Arc::new(Server::older(&factory).await);
+    let new = [Arc::new(Server::newer(&factory).await), Arc::new(Server::newer(&factory).await)];
     let mut ids = Vec::new();
     for n in 0..USERS {
         ids.push(old.create(&spellings(n)[0]).await.unwrap());
@@ -164,7 +164,7 @@ async fn each_identifier_is_owned_once_while_servers_of_both_versions_are_at_wor
         readers.push(tokio::spawn(look_up(server.clone(), ids.clone(), is_over.clone())));
         writers.push(tokio::spawn(register(server.clone(), next.clone(), is_over.clone())));
     }
-    bumped(&place).await.unwrap();
+    renormalize(&factory).await.unwrap();
     is_over.store(true, Relaxed);
     for reader in readers {
         assert!(reader.await.unwrap() >= USERS);
@@ -177,7 +177,7 @@ async fn each_identifier_is_owned_once_while_servers_of_both_versions_are_at_wor
     }
     println!("{} users", owners.len());
 
-    assert_clean(&place).await;
+    assert_clean(&factory).await;
     for record in records(&*new[0].store).await {
         assert!(
             record
@@ -203,28 +203,28 @@ async fn each_identifier_is_owned_once_while_servers_of_both_versions_are_at_wor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_whose_identities_would_collide_stays_as_it_is() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    let (old, new) = (Server::older(&place).await, Server::newer(&place).await);
+async fn a_store_with_collisions_is_left_unchanged() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let (old, new) = (Server::older(&factory).await, Server::newer(&factory).await);
     let [first, second] = spellings(1);
     let one = old.create(&first).await.unwrap();
     let other = new.create(&second).await.unwrap();
-    let error = bumped(&place).await.unwrap_err();
+    let error = renormalize(&factory).await.unwrap_err();
     assert!(matches!(error, OpenError::Unmovable { count: 1, .. }), "{error}");
     assert_eq!(old.resolve(&first).await.unwrap(), one);
     assert_eq!(new.resolve(&second).await.unwrap(), other);
     old.create("another@example.com").await.unwrap();
     old.unlink(other, &second).await.unwrap();
-    bumped(&place).await.unwrap();
+    renormalize(&factory).await.unwrap();
     assert_eq!(new.resolve(&second).await.unwrap(), one);
-    assert_clean(&place).await;
+    assert_clean(&factory).await;
 }
 
-/// Identities that come between the first look at all of them and the announcement.
+/// Identities that are created between the first scan and the announcement.
 #[tokio::test(flavor = "multi_thread")]
-async fn identities_that_collide_at_the_last_moment_stop_the_move_before_it_begins() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    let (old, new) = (Arc::new(Server::older(&place).await), Server::newer(&place).await);
+async fn late_collisions_stop_the_renormalization() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let (old, new) = (Arc::new(Server::older(&factory).await), Server::newer(&factory).await);
     let [first, second] = spellings(1);
     let one = old.create(&first).await.unwrap();
     let is_late = AtomicBool::new(true);
@@ -235,20 +235,20 @@ async fn identities_that_collide_at_the_last_moment_stop_the_move_before_it_begi
             tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(created));
         }
     };
-    let error = upgrade_to(&place.uri().await, later_rules(), &register).await.unwrap_err();
+    let error = upgrade_to(&factory.uri().await, later_rules(), &register).await.unwrap_err();
     assert!(matches!(error, OpenError::Unmovable { .. }), "{error}");
-    // Both are what they were, and the older program goes on.
-    let again = Server::older(&place).await;
+    // Both are unchanged, and the older program continues.
+    let again = Server::older(&factory).await;
     assert_eq!(again.resolve(&first).await.unwrap(), one);
     let other = again.resolve(&second).await.unwrap();
     again.unlink(other, &second).await.unwrap();
-    bumped(&place).await.unwrap();
+    renormalize(&factory).await.unwrap();
     assert_eq!(new.resolve(&second).await.unwrap(), one);
 }
 
-/// Has a run hang for ever when it has said this.
-async fn interrupted(place: &InDatabase, at: &'static str) {
-    let (uri, (said, heard)) = (place.uri().await, oneshot::channel());
+/// Stops a run forever after this message.
+async fn interrupted(factory: &InDatabase, at: &'static str) {
+    let (uri, (said, heard)) = (factory.uri().await, oneshot::channel());
     std::thread::spawn(move || {
         let said = Mutex::new(Some(said));
         let hang = |line: &str| {
@@ -265,27 +265,27 @@ async fn interrupted(place: &InDatabase, at: &'static str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_move_that_was_broken_off_is_finished_by_the_next() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    let (old, new) = (Server::older(&place).await, Server::newer(&place).await);
+async fn an_interrupted_renormalization_is_finished_by_the_next() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let (old, new) = (Server::older(&factory).await, Server::newer(&factory).await);
     let mut ids = Vec::new();
     for n in 0..3 {
         ids.push(old.create(&spellings(n)[0]).await.unwrap());
     }
     for at in ["being moved", "were moved"] {
-        interrupted(&place, at).await;
+        interrupted(&factory, at).await;
         for (n, id) in ids.iter().enumerate() {
             assert_eq!(
-                Server::newer(&place).await.resolve(&spellings(n)[0]).await.unwrap(),
+                Server::newer(&factory).await.resolve(&spellings(n)[0]).await.unwrap(),
                 *id,
                 "{at}"
             );
         }
-        let refused = Server::newer(&place).await.create("new@example.com").await.unwrap_err();
+        let refused = Server::newer(&factory).await.create("new@example.com").await.unwrap_err();
         assert!(matches!(refused, Error::RulesChanging), "{refused:?}");
     }
-    bumped(&place).await.unwrap();
-    assert_clean(&place).await;
+    renormalize(&factory).await.unwrap();
+    assert_clean(&factory).await;
     for (n, id) in ids.iter().enumerate() {
         assert_eq!(new.resolve(&spellings(n)[1]).await.unwrap(), *id);
     }

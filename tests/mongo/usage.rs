@@ -1,4 +1,4 @@
-//! Counters of calls on MongoDB: servers that come and go.
+//! Counters of calls on MongoDB.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use polynym_mongodb::{self as mongo, InitOptions, Mongo, init};
 
 use crate::servers;
 use crate::support::scenarios::counters::{DAY, add, batch, counters, server};
-use crate::support::scenarios::usage::servers_count_what_they_do;
+use crate::support::scenarios::usage::clean_stops_lose_no_counts;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_that_make_the_same_documents_lose_nothing() {
+async fn concurrent_writers_of_one_document_lose_nothing() {
     const ROUNDS: u32 = 40;
     let uri = servers::one_member().await.uri("usage_race", "");
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
@@ -41,8 +41,8 @@ async fn servers_that_make_the_same_documents_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mongodb_has_what_servers_counted() {
+async fn mongodb_counts_calls() {
     let uri = servers::one_member().await.uri("usage", "");
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    servers_count_what_they_do(&uri).await;
+    clean_stops_lose_no_counts(&uri).await;
 }

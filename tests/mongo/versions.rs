@@ -1,5 +1,5 @@
-//! Servers of two versions at one store, before and after it is upgraded; and what newer programs
-//! add, which stays.
+//! Servers of two versions on one store, before and after its upgrade; and fields of newer
+//! programs, which are kept.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 use super::golden::{dump, empty_store, golden_store};
 use super::servers::{self, Databases, Layout, ReplicaSet};
 use crate::server::{Server, polynym};
-use crate::support::added::{has_field, with_field};
 use crate::support::golden::fill;
+use crate::support::unknown_field::{has_field, with_field};
 use crate::support::users;
 
 /// The version of the older program.
@@ -54,7 +54,7 @@ fn identifier(name: &str) -> Identifier {
     Identifier::parse(RawIdentifier::from_text(name).unwrap()).unwrap()
 }
 
-/// The epochs of all users; none for those without.
+/// The epochs of all users, if they have any.
 async fn epochs(database: &Database) -> Vec<Option<i32>> {
     let found = database
         .collection::<Document>("users")
@@ -84,20 +84,20 @@ async fn two_versions_work_together_until_the_upgrade() {
     assert!(users::look_up(&old, 1).await.unwrap());
     new.mutate(creation(3)).await.unwrap();
     new.check().await.unwrap();
-    // The upgrade has rewritten what was there, under the first epoch.
+    // The upgrade has rewritten the documents with the first epoch.
     assert_eq!(epochs(&database).await, [Some(1), Some(1), Some(3)]);
-    let error = older(&uri).await.err().expect("an older program has opened it");
+    let error = older(&uri).await.err().expect("an older program opened it");
     assert!(matches!(error, OpenError::Version { found: 8, .. }), "{error}");
 }
 
-/// A set on which the heartbeats of servers learn nothing from now on.
-async fn deafen(set: &ReplicaSet) {
+/// Makes the heartbeats of servers on a set miss the upgrade.
+async fn block_heartbeats(set: &ReplicaSet) {
     let data = doc! { "failCommands": ["find"], "errorCode": 50, "appName": "polynym heartbeat" };
     let failing = doc! { "configureFailPoint": "failCommand", "mode": "alwaysOn", "data": data };
     set.members[0].admin(failing).await.unwrap();
 }
 
-/// A mutation of each kind of documents: users, claims alone, users that go, and tenants.
+/// A mutation of each kind of document: users, claims alone, purged users, and tenants.
 fn mutations() -> [Mutation; 5] {
     let link = NewIdentity::new(identifier("handle:linked"), "linked".to_owned());
     [
@@ -113,10 +113,10 @@ fn mutations() -> [Mutation; 5] {
     .map(users::by_first_rules)
 }
 
-/// Servers that were frozen during the upgrade, or cannot read the versions, find out by what they
-/// write.
+/// Servers that were frozen during the upgrade, or cannot read the versions, learn of it from their
+/// writes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_has_not_heard_of_the_upgrade_finds_out_when_it_writes() {
+async fn an_outdated_server_learns_of_the_upgrade_on_write() {
     let set = ReplicaSet::start(Layout::default()).await;
     let (database, uri) = empty_store(&set, OLDER, "versions_deaf").await;
     fill(&newer(&uri).await).await;
@@ -125,14 +125,14 @@ async fn a_server_that_has_not_heard_of_the_upgrade_finds_out_when_it_writes() {
         old.push(older(&uri).await.unwrap());
         new.push(newer(&uri).await);
     }
-    deafen(&set).await;
+    block_heartbeats(&set).await;
     upgraded(&uri).await;
     let before = dump(&database).await;
     for (store, mutation) in old.iter().zip(mutations()) {
         let error = store.mutate(mutation.clone()).await.expect_err("an older program writes");
         assert!(matches!(error, Error::Outdated(_)), "{mutation:?}: {error:?}");
     }
-    assert!(dump(&database).await == before, "an older program has changed it");
+    assert!(dump(&database).await == before, "an older program changed it");
     for (store, mutation) in new.iter().zip(mutations()) {
         store
             .mutate(mutation.clone())
@@ -142,9 +142,9 @@ async fn a_server_that_has_not_heard_of_the_upgrade_finds_out_when_it_writes() {
     assert!(dump(&database).await.contains("\"e\": 1"));
 }
 
-/// A program that has never heard of epochs.
+/// A program without epochs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_of_an_older_program_comes_to_nothing() {
+async fn a_transaction_of_an_older_program_fails() {
     let set = servers::one_member().await;
     let (database, uri) = empty_store(set, OLDER, "versions_raw").await;
     newer(&uri).await.mutate(creation(1)).await.unwrap();
@@ -153,7 +153,8 @@ async fn a_transaction_of_an_older_program_comes_to_nothing() {
     let found = people.find_one(filter.clone()).await.unwrap().unwrap();
     let mut session = set.client().await.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
-    // Its snapshot is of before the upgrade, which would wait for it where it had read users.
+    // Its snapshot is older than the upgrade, which would wait for the transaction if it had read
+    // users.
     let requests = database.collection::<Document>("requests");
     requests.find_one(doc! {}).session(&mut session).await.unwrap();
     upgraded(&uri).await;
@@ -168,7 +169,7 @@ async fn a_transaction_of_an_older_program_comes_to_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version() {
+async fn a_server_frozen_during_the_upgrade_adopts_the_new_version() {
     let set = servers::one_member().await;
     let (database, uri) = empty_store(set, OLDER, "versions_frozen").await;
     let stores = uri.clone();
@@ -189,11 +190,12 @@ async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version(
     assert!(created.status.success(), "{created:?}");
     let mut found = epochs(&database).await;
     found.sort_unstable();
-    // The schema is of the first three, identities are moved in the next, and in force in the last.
+    // The first three lines are about the schema, the next about moved identities, the last about
+    // the rules.
     assert_eq!(found, [Some(4), Some(5)]);
 }
 
-/// Stops an upgrade after it has said `lines` sentences; false where it has finished before.
+/// Stops an upgrade after `lines` messages. Returns false if it had finished.
 async fn interrupted(uri: &str, lines: usize) -> bool {
     let (said, enough) = (AtomicUsize::new(0), Notify::new());
     let count = |_: &str| {
@@ -212,7 +214,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_that_was_broken_off_is_finished_by_the_next() {
+async fn an_interrupted_upgrade_is_finished_by_the_next() {
     let mut lines = 1;
     loop {
         let name = format!("versions_stopped{lines}");
@@ -233,7 +235,7 @@ async fn an_upgrade_that_was_broken_off_is_finished_by_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_store_is_made_whole_and_stays_what_it_is() {
+async fn an_older_store_is_completed_in_its_version() {
     let (database, uri) = golden_store(OLDER, "versions_init").await;
     database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
     let said = std::sync::Mutex::new(Vec::new());
@@ -246,14 +248,14 @@ async fn an_older_store_is_made_whole_and_stays_what_it_is() {
         "{said}"
     );
     let whole = golden_store(OLDER, "versions_whole").await.0;
-    assert!(dump(&database).await == dump(&whole).await, "it is another store now");
+    assert!(dump(&database).await == dump(&whole).await, "the stores differ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_validator_of_a_newer_program_is_as_good() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    place.mongo().await.unwrap().close().await;
-    let database = servers::one_member().await.client().await.database(place.name().await);
+async fn a_validator_of_a_newer_program_is_accepted() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    factory.mongo().await.unwrap().close().await;
+    let database = servers::one_member().await.client().await.database(factory.name().await);
     let listed = database
         .run_command(doc! { "listCollections": 1, "filter": { "name": "users" } })
         .await
@@ -272,24 +274,24 @@ async fn a_validator_of_a_newer_program_is_as_good() {
             .unwrap();
     };
     set(&validator).await;
-    place.mongo().await.unwrap().close().await;
-    // One that refuses what it does not know is another matter.
+    factory.mongo().await.unwrap().close().await;
+    // A validator that refuses unknown fields is not accepted.
     validator.get_document_mut("$jsonSchema").unwrap().insert("additionalProperties", false);
     set(&validator).await;
-    assert!(matches!(place.mongo().await.err(), Some(OpenError::Incomplete { .. })));
-    servers::make(place.uri().await).await;
-    place.mongo().await.unwrap().close().await;
+    assert!(matches!(factory.mongo().await.err(), Some(OpenError::Incomplete { .. })));
+    servers::make(factory.uri().await).await;
+    factory.mongo().await.unwrap().close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_newer_program_added_survives() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    let store = place.mongo().await.unwrap();
+async fn fields_of_a_newer_program_survive() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let store = factory.mongo().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
     let policies =
         |keep| TenantChange::Set(PolicyUpdate { keep_last: Some(keep), ..Default::default() });
     store.mutate(users::tenant_mutation(policies(false))).await.unwrap();
-    let database = servers::one_member().await.client().await.database(place.name().await);
+    let database = servers::one_member().await.client().await.database(factory.name().await);
     let [email, _] = users::keys(1);
     let documents = [
         ("users", uuid(users::id(1)), "w"),
@@ -319,7 +321,7 @@ async fn what_a_newer_program_added_survives() {
     }
     store.mutate(users::mutation(users::id(1), UserChange::Disable)).await.unwrap();
     store.mutate(users::tenant_mutation(policies(true))).await.unwrap();
-    // An identity that is given up is held: its claim is changed.
+    // Unlinking an identity holds it, which changes its claim.
     let unlink = users::mutation(users::id(1), UserChange::Unlink(users::email(1)));
     let holds =
         [(polynym_identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();

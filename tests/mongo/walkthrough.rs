@@ -5,7 +5,7 @@ use crate::servers;
 use crate::support::scenarios::walkthrough::walk;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_walkthrough_holds_on_mongodb() {
+async fn the_walkthrough_is_true_on_mongodb() {
     let store = servers::one_member().await.uri("walk", "");
     let walked = tokio::task::spawn_blocking(move || {
         let init = polynym(&["store", "init", "--store", &store]).output().unwrap();

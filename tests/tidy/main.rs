@@ -31,9 +31,7 @@ fn files_are_short() {
 fn folders_are_small() {
     let files = source_files();
     let large = folders::large(&files, allowed::FOLDER_FILES);
-    let names = large.keys().map(|folder| BTreeSet::from([(*folder).to_owned()]));
-    let exceptions: Vec<_> = allowed::LARGE_FOLDERS.chunks(1).collect();
-    report(unlike("large folder", &names.collect::<Vec<_>>(), &exceptions));
+    report(large.iter().map(|(folder, count)| format!("{folder}: {count} files")).collect());
 }
 
 #[test]
@@ -41,20 +39,7 @@ fn folders_do_not_import_each_other_in_circles() {
     let circles = imports::circles(&imports::folders(&imports::graph(&programs())), 1);
     // Files in the root of a crate are no folders: the test below bounds their circles.
     let has_folder = |set: &&BTreeSet<String>| set.iter().any(|path| !path.ends_with(".rs"));
-    let krate = |circle: &BTreeSet<String>| {
-        circle.first().and_then(|path| path.split("/src").next()).map(str::to_owned)
-    };
-    let crates: BTreeSet<BTreeSet<String>> = circles
-        .iter()
-        .filter(has_folder)
-        .map(|circle| krate(circle).into_iter().collect())
-        .collect();
-    let exceptions: Vec<_> = allowed::CRATES_WITH_FOLDER_CIRCLES.chunks(1).collect();
-    let mut faults = unlike("circle of folders in", &Vec::from_iter(crates), &exceptions);
-    if !faults.is_empty() {
-        faults.extend(circles.iter().filter(has_folder).map(|circle| format!("{circle:?}")));
-    }
-    report(faults);
+    report(circles.iter().filter(has_folder).map(|circle| format!("circle: {circle:?}")).collect());
 }
 
 #[test]

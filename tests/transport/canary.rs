@@ -1,5 +1,5 @@
-//! A text that occurs nowhere else goes through every field of every method; then logs, metrics,
-//! traces and errors are searched for it.
+//! A unique text goes through every field of every method. Logs, metrics, traces and errors must
+//! not contain it.
 
 use std::fs::{self, File};
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::collector::collector;
 use crate::scrape::{free_address, metrics};
 use crate::server::{Server, polynym};
 
-/// An email, the same as a handle, and a phone number that nobody else has.
+/// An email, an equal handle, and a phone number, all unique.
 const TEXTS: [&str; 3] = ["canary-4711@example.com", "canary4711", "+14155554711"];
 const USER: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
 /// The values that a message is filled with.
 #[derive(Clone, Copy)]
 struct Filling {
-    /// The member that is taken of each oneof.
+    /// The chosen member of each oneof.
     choice: usize,
     text: &'static str,
-    /// Whether tenants and users are named as they must be.
+    /// Whether tenants and users have valid names.
     is_addressed: bool,
 }
 
@@ -60,7 +60,7 @@ fn single(field: &FieldDescriptor, filling: Filling, depth: usize) -> Value {
     match field.kind() {
         Kind::Message(of) => Value::Message(message(&of, filling, depth + 1)),
         Kind::String => Value::String(match field.name() {
-            // Tenants are no persons, and in the log.
+            // Tenants are not personal data, and are logged.
             "tenant" => if filling.is_addressed { "default" } else { "nothing" }.to_owned(),
             "user_id" | "user_ids" if filling.is_addressed => USER.to_owned(),
             "request_id" | "etag" if filling.is_addressed => String::new(),
@@ -103,7 +103,7 @@ fn fillings() -> impl Iterator<Item = Filling> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_callers_send_is_in_no_log_metric_trace_or_error() {
+async fn personal_data_is_in_no_log_metric_trace_or_error() {
     let (collector, messages) = collector().await;
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
@@ -122,7 +122,7 @@ async fn what_callers_send_is_in_no_log_metric_trace_or_error() {
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         for filling in fillings() {
             let outcome = call(&channel, &path, message(&method.input(), filling, 0));
-            // A watch that is not refused goes on for an hour.
+            // A permitted watch lasts an hour.
             let patience = Duration::from_secs(if method.name() == "Watch" { 1 } else { 60 });
             let Ok(Err(status)) = tokio::time::timeout(patience, outcome).await else {
                 done += 1;

@@ -9,9 +9,9 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 use crate::calls::{Client, handle, identity};
 use crate::http2::raw::{GOAWAY, HEADERS, Raw};
-use crate::http2::{PATIENCE, block_on, serves_others};
-use crate::place;
+use crate::http2::{TIMEOUT, block_on, serves_others};
 use crate::status::{StatusDetails, status_details};
+use crate::test_store;
 
 const PING: u8 = 6;
 const ACK: u8 = 1;
@@ -19,8 +19,8 @@ const RENORMALIZE: &str = "/polynym.v1.AdminService/Renormalize";
 
 #[test]
 fn a_connection_with_only_pings_is_closed() {
-    let place = place();
-    let server = place.serve(&["--connection-idle", "500ms"]);
+    let store = test_store();
+    let server = store.serve(&["--connection-idle", "500ms"]);
     let mut raw = Raw::greeted(&server);
     let mut kinds = Vec::new();
 
@@ -37,8 +37,8 @@ fn a_connection_with_only_pings_is_closed() {
 
 #[test]
 fn an_idle_stream_ends() {
-    let place = place();
-    let server = place.serve(&["--call-timeout", "1s"]);
+    let store = test_store();
+    let server = store.serve(&["--call-timeout", "1s"]);
     block_on(async {
         let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
         let message_request = Some(MessageRequest::ListServices(String::new()));
@@ -52,7 +52,7 @@ fn an_idle_stream_ends() {
             .unwrap()
             .into_inner();
         assert!(answers.message().await.unwrap().is_some());
-        let end = tokio::time::timeout(PATIENCE, answers.message()).await;
+        let end = tokio::time::timeout(TIMEOUT, answers.message()).await;
         assert!(matches!(end, Ok(Ok(None))), "{end:?}");
         drop(sender);
     });
@@ -60,8 +60,8 @@ fn an_idle_stream_ends() {
 
 #[test]
 fn an_unread_renormalize_call_releases_its_tenant() {
-    let place = place();
-    let server = place.serve(&["--call-timeout", "5s"]);
+    let store = test_store();
+    let server = store.serve(&["--call-timeout", "5s"]);
     // More users than one message of the stream reports.
     block_on(async {
         let mut client = Client::connect(&server.url).await;
@@ -83,7 +83,7 @@ fn an_unread_renormalize_call_releases_its_tenant() {
         while let Err(status) = client.admin.renormalize(v1::RenormalizeRequest::default()).await {
             assert_eq!(status_details(status), running);
             refused += 1;
-            assert!(start.elapsed() < PATIENCE, "the stream is not closed");
+            assert!(start.elapsed() < TIMEOUT, "the stream is not closed");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     });

@@ -1,4 +1,4 @@
-//! What protects a server from its clients: TLS and credentials, limits of the transport, and the
+//! Protection of a server from its clients: TLS and credentials, limits of the transport, and the
 //! pages for operators.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
@@ -15,12 +15,12 @@ mod idle;
 mod misbehaving;
 mod operators;
 
-use http2::place::Place;
+use http2::store::TestStore;
 use testkit::{self as support, calls, collector, scrape, server, status};
 
 /// The store of the tests of the transport.
-fn place() -> Place {
+fn test_store() -> TestStore {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());
-    Place::new(store, Some(folder))
+    TestStore::new(store, Some(folder))
 }

@@ -1,5 +1,4 @@
-//! Answers to callers when the store fails in ways that a real store cannot be made to fail on
-//! demand.
+//! Answers to callers when the store fails in ways that real stores do not on demand.
 
 use std::sync::Arc;
 use std::time::Duration;

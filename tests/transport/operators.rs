@@ -19,7 +19,7 @@ use crate::scrape::{documented, free_address, kinds, metrics, page, request};
 use crate::server::{Server, polynym};
 use crate::support::tls::Authority;
 
-/// Metrics that only a store on MongoDB has; tests of a cluster and of the cache look at them.
+/// Metrics of a store on MongoDB; tests of a cluster and of the cache check them.
 const MONGODB: [&str; 6] = [
     "polynym_shared_call_items",
     "polynym_lookup_cache_lookups_total",
@@ -28,7 +28,7 @@ const MONGODB: [&str; 6] = [
     "polynym_mongodb_connections",
     "polynym_store_partly_away",
 ];
-/// Metrics of files that have changed.
+/// Metrics of changed files.
 const CHANGED: [&str; 2] = ["polynym_certificate_broken", "polynym_credentials_broken"];
 
 fn token(authority: &Authority, name: &str, role: &str) -> (String, PathBuf) {
@@ -73,7 +73,7 @@ fn names(kinds: &BTreeSet<(String, String)>) -> BTreeSet<&str> {
 }
 
 #[test]
-fn what_is_served_documented_and_drawn_is_the_same() {
+fn served_documented_and_drawn_metrics_agree() {
     let authority = Authority::new();
     let (_, admin) = token(&authority, "ops", "admin");
     let (_, resolver) = token(&authority, "billing", "resolver");
@@ -151,7 +151,7 @@ fn every_alert_has_a_paragraph() {
 }
 
 #[test]
-fn health_says_whether_the_server_is_ready() {
+fn health_reports_readiness() {
     let address = free_address();
     let server = Server::start(&["--sample", "--admin-listen", &address.to_string()]);
     assert_eq!(page(address, "/healthz"), (200, "ok\n".to_owned()));
@@ -205,7 +205,7 @@ fn beyond_loopback_metrics_are_for_admins() {
 }
 
 #[test]
-fn an_address_of_others_needs_protection() {
+fn a_public_address_needs_protection() {
     let serve = |more: &[&str]| {
         let arguments = ["serve", "--sample", "--listen", "127.0.0.1:0"];
         let output = polynym(&[&arguments, more].concat()).output().unwrap();
@@ -219,7 +219,7 @@ fn an_address_of_others_needs_protection() {
 }
 
 #[test]
-fn half_requests_keep_nobody_out() {
+fn partial_requests_block_no_client() {
     let address = free_address();
     let server = Server::start(&["--sample", "--admin-listen", &address.to_string()]);
     let before = server.memory();

@@ -1,4 +1,4 @@
-//! Measures Polynym and what a user could pick instead, and writes the figures into the documents.
+//! Measures Polynym and its alternatives, and writes the figures into the documents.
 //!
 //! One command starts the servers, measures them with `polynym bench`, and writes
 //! `benches/results/`. The others render the tables and plots of the documents, or compare them.

@@ -13,7 +13,7 @@ use crate::tables;
 const START: &str = "<!-- results: ";
 const END: &str = "<!-- end -->";
 
-/// Writes all tables and plots anew.
+/// Rewrites all tables and plots.
 pub fn render(root: &Path) -> Fallible<()> {
     for (path, text) in rendered(root)? {
         fs::write(root.join(path), text)?;

@@ -92,8 +92,8 @@ impl Plot {
 fn ticks(figures: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let lowest = figures.clone().fold(f64::INFINITY, f64::min);
     let highest = figures.fold(0.0, f64::max);
-    let steps = (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(power)));
-    let steps: Vec<f64> = steps.collect();
+    let steps: Vec<f64> =
+        (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(power))).collect();
     let first = steps.iter().rposition(|step| *step <= lowest).unwrap_or(0);
     let last = steps.iter().position(|step| *step >= highest).unwrap_or(steps.len() - 1);
     steps.get(first..=last).unwrap_or_default().to_vec()
@@ -130,8 +130,8 @@ fn grid(bounds: &[f64], unit: &str) -> Vec<String> {
 }
 
 fn line(number: usize, figures: &[f64], bounds: &[f64]) -> Vec<String> {
-    let points = figures.iter().enumerate();
-    let points: Vec<_> = points.map(|(n, figure)| (x_of(n), y_of(*figure, bounds))).collect();
+    let points: Vec<_> =
+        figures.iter().enumerate().map(|(n, figure)| (x_of(n), y_of(*figure, bounds))).collect();
     let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let (colour, dashes) = (COLOURS[number], DASHES[number]);
     let mut parts = vec![format!(

@@ -1,4 +1,4 @@
-//! The suites: what is measured, in which order.
+//! The suites in their order.
 
 mod embedded;
 mod mongodb;

@@ -169,8 +169,8 @@ fn hints(results: &Results) -> Fallible<String> {
         ("µs of `mongod` a look-up, with hints", "resolve", "mongod time"),
         ("µs of `mongod` a look-up, `--hints 0`", "resolve, no hints", "mongod time"),
     ];
-    let times = by_concurrency(results, &rows)?;
-    let times: Vec<_> = times.lines().skip(2).collect();
+    let table = by_concurrency(results, &rows)?;
+    let times: Vec<_> = table.lines().skip(2).collect();
     Ok(format!("{rates}\n{ratio}\n{}", times.join("\n")))
 }
 
@@ -181,8 +181,8 @@ fn by_concurrency(results: &Results, rows: &[Row]) -> Fallible<String> {
     let head = iter::once("calls in flight".to_owned());
     let head: Vec<_> = head.chain(columns.iter().map(usize::to_string)).collect();
     let row = |(title, subject, metric): &Row| {
-        let figure = |n: &usize| Ok(number(results.median(subject, metric, *n)?));
-        let figures = columns.iter().map(figure);
+        let figures =
+            columns.iter().map(|n: &usize| Ok(number(results.median(subject, metric, *n)?)));
         iter::once(Ok((*title).to_owned())).chain(figures).collect()
     };
     let rows: Vec<_> = rows.iter().map(row).collect::<Fallible<_>>()?;

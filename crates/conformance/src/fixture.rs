@@ -1,5 +1,12 @@
 //! The fixture of every case: an empty store, ids, a clock, and short forms of common mutations.
 
+pub mod assertions;
+pub mod case;
+pub mod decoded;
+pub mod factory;
+mod invariants;
+pub mod random;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,37 +15,37 @@ use std::time::Duration;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
     Backend, Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity,
-    NewUser, Policies, Tenant, Timestamp, User, UserChange,
+    NewUser, Outcome, Policies, Tenant, Timestamp, User, UserChange,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 
-use super::assertions::equal;
-use super::{Failure, StoreFactory, decoded};
+use assertions::equal;
+use factory::{Failure, StoreFactory};
 
-/// A store to try, with what is needed to ask it for things.
+/// A store with the ids and the clock of its mutations.
 pub struct Fixture {
     pub store: Backend,
     pub ids: Generator,
-    place: Arc<dyn StoreFactory>,
+    factory: Arc<dyn StoreFactory>,
     clock: AtomicI64,
 }
 
 impl Fixture {
-    pub async fn new(place: Arc<dyn StoreFactory>) -> Result<Self, Failure> {
+    pub async fn new(factory: Arc<dyn StoreFactory>) -> Result<Self, Failure> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         Ok(Self {
-            store: place.open().await?,
+            store: factory.open().await?,
             ids,
-            place,
+            factory,
             clock: AtomicI64::new(Timestamp::now().as_millis()),
         })
     }
 
     /// Closes the store and opens it again.
     pub async fn reopen(self) -> Result<Self, Failure> {
-        let Self { store, ids, place, clock } = self;
+        let Self { store, ids, factory, clock } = self;
         drop(store);
-        Ok(Self { store: place.open().await?, ids, place, clock })
+        Ok(Self { store: factory.open().await?, ids, factory, clock })
     }
 
     /// A mutation of a user of the default tenant, a second later than the one before.
@@ -49,21 +56,21 @@ impl Fixture {
     /// A mutation in the default tenant, a second later than the one before.
     pub fn mutation_of(&self, kind: MutationKind) -> Mutation {
         let time = Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::Relaxed));
-        Mutation { policies: Arc::new(free()), ..Mutation::new(Tenant::DEFAULT, time, kind) }
+        Mutation { policies: Arc::new(no_holds()), ..Mutation::new(Tenant::DEFAULT, time, kind) }
     }
 
-    /// When the next mutation happens.
+    /// The time of the next mutation.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
     }
 
-    /// Lets time go by until `time`, unless it is later.
+    /// Moves the clock to `time`, but never back.
     pub fn wait_until(&self, time: Timestamp) {
         self.clock.fetch_max(time.as_millis(), Ordering::Relaxed);
     }
 
-    /// Carries out a change of a user under other policies than the usual ones.
-    pub async fn change_under(
+    /// Changes a user under these policies.
+    pub async fn change_with(
         &self,
         policies: &Policies,
         user: &User,
@@ -73,7 +80,7 @@ impl Fixture {
         self.mutate(Mutation { policies, ..self.mutation(user.id, change) }).await
     }
 
-    /// The claim on an identifier, which is given in its text form.
+    /// The claim on an identifier in its text form.
     pub async fn claim(&self, name: &str) -> Result<Option<Claim>, Failure> {
         let claims = self.store.reads.claims(&[key("default", name)?]).await?;
         equal(&claims.len(), &1, "claims under one key")?;
@@ -85,9 +92,14 @@ impl Fixture {
         Ok(self.mutation(self.ids.next_id(), create(names)?))
     }
 
-    /// Carries out a mutation that is about a user.
+    /// Executes a mutation.
+    pub async fn apply(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.store.mutations.mutate(mutation).await
+    }
+
+    /// Executes a mutation of a user.
     pub async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
-        self.store.mutations.mutate(mutation).await?.into_user()
+        self.apply(mutation).await?.into_user()
     }
 
     /// Creates a user who owns `names`.
@@ -95,7 +107,7 @@ impl Fixture {
         Ok(self.mutate(self.creation(names)?).await?)
     }
 
-    /// Carries out a change on a fresh id.
+    /// Executes a change of a new id.
     pub async fn change_new(&self, change: UserChange) -> Result<User, Error> {
         self.mutate(self.mutation(self.ids.next_id(), change)).await
     }
@@ -105,7 +117,7 @@ impl Fixture {
         self.mutate(self.mutation(user.id, change)).await
     }
 
-    /// The mutations at once, each in a task of its own; their outcomes, in order.
+    /// Executes mutations concurrently, each in its own task. Returns their outcomes in order.
     pub async fn all(&self, mutations: Vec<Mutation>) -> Result<Vec<Result<User, Error>>, Failure> {
         let start = |mutation| {
             let store = self.store.clone();
@@ -127,7 +139,7 @@ impl Fixture {
         Ok(users.into_iter().next().flatten())
     }
 
-    /// Fails unless each of `names` resolves to `owner` as it is here.
+    /// Fails unless each of `names` resolves to exactly this user.
     pub async fn owns(&self, owner: &User, names: &[&str]) -> Result<(), Failure> {
         for name in names {
             equal(
@@ -154,8 +166,8 @@ impl Fixture {
         Ok(users.into_iter().next().flatten())
     }
 
-    /// Fails unless the user is as it is here, by its id and by all that it owns.
-    pub async fn is_kept(&self, user: &User) -> Result<(), Failure> {
+    /// Fails unless the store returns exactly this user for its id and for each of its identifiers.
+    pub async fn has(&self, user: &User) -> Result<(), Failure> {
         equal(&self.get(user.id).await?.as_ref(), &Some(user), "the user by its id")?;
         for identity in &user.identities {
             self.owns(user, &[&identity.identifier.to_string()]).await?;
@@ -164,12 +176,12 @@ impl Fixture {
     }
 }
 
-/// The policies of most cases: nothing is held, so that what is given up is free.
-pub fn free() -> Policies {
+/// The policies of most cases: unlinked identifiers are free at once.
+pub fn no_holds() -> Policies {
     Policies { holds: BTreeMap::new(), ..Policies::default() }
 }
 
-/// The usual policies, but for handles held for `days`.
+/// The default policies, but only handles are held, for `days`.
 pub fn holding(days: u64) -> Policies {
     Policies { holds: BTreeMap::from([(Kind::Handle, DAY * days as u32)]), ..Policies::default() }
 }
@@ -181,7 +193,7 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub fn identifier(name: &str) -> Result<Identifier, Failure> {
     let parsed = RawIdentifier::from_text(name).map_err(Failure::from);
     let parsed = parsed.and_then(|raw| Identifier::parse(raw).map_err(Failure::from));
-    parsed.map_err(|error| format!("the case itself is wrong: {name}: {error}").into())
+    parsed.map_err(|error| format!("invalid case: {name}: {error}").into())
 }
 
 /// The key of an identifier in its text form.
@@ -189,7 +201,7 @@ pub fn key(tenant: &str, name: &str) -> Result<IdentityKey, Failure> {
     Ok(IdentityKey::new(tenant, &identifier(name)?))
 }
 
-/// An identity that is to be linked, typed as in the text form.
+/// A new identity, typed as in the text form.
 pub fn draft(name: &str) -> Result<NewIdentity, Failure> {
     let display = RawIdentifier::from_text(name)?.typed().to_owned();
     Ok(NewIdentity::new(identifier(name)?, display))
@@ -225,4 +237,15 @@ pub fn tenant(name: &str) -> Result<Tenant, Failure> {
 /// The user that a mutation changes.
 pub fn user_id(mutation: &Mutation) -> Result<LocalityId, Failure> {
     Ok(mutation.user_id().ok_or("the mutation changes no user")?)
+}
+
+/// The text forms of the identifiers that a user owns, in order.
+pub fn names(user: &User) -> Vec<String> {
+    user.identities.iter().map(|identity| identity.identifier.to_string()).collect()
+}
+
+/// Fails unless a user lists exactly these identifiers, in order.
+#[track_caller]
+pub fn lists(user: &User, expected: &[&str]) -> Result<(), Failure> {
+    equal(&names(user), &expected.iter().map(ToString::to_string).collect(), "the identities")
 }

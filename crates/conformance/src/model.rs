@@ -1,6 +1,5 @@
-//! Random operations against a model: the directory's rules once more, in the plainest way there
-//! is, on users in memory. It uses none of the code that decides in `directory`. What a world is
-//! and what happens in it stands below.
+//! Random operations against a model: a second, plain implementation of the directory's rules on
+//! users in memory. It shares no code with the decisions of `directory`.
 
 mod edits;
 mod history;
@@ -19,33 +18,34 @@ use polynym_directory::{
 };
 use polynym_identifier::{IdentityKey, RULES_VERSION};
 
-use super::assertions::{ensure, equal};
+use super::fixture::assertions::{ensure, equal};
+use super::fixture::decoded;
+use super::fixture::factory::{Failure, StoreFactory};
 use super::fixture::{identifier, tenant};
 use super::step::{Etag, NAMES, Step, TENANTS, policies};
-use super::{Failure, StoreFactory, decoded};
 use history::Owners;
 use state::ReferenceModel;
 
 const DAY: i64 = 86_400_000;
 
-/// Does `steps` on the store of a place that nothing has used yet, and on a model. After each step
-/// both must have answered alike, and have the same users and claims.
+/// Executes `steps` on an empty store and on a model. After each step both must have given the same
+/// answer and have the same users and claims.
 ///
 /// # Errors
 /// A [`Failure`] that names the step and the difference.
-pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Failure> {
+pub async fn run(factory: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Failure> {
     let ids = Generator::builder(Mode::Variable).random_origin().build();
     let mut model = Model::at(Timestamp::now());
-    let mut store = place.open().await?;
+    let mut store = factory.open().await?;
     for (n, step) in steps.iter().enumerate() {
         if let Some(mutation) = model.mutation(step, &ids)? {
             let outcome = store.mutations.mutate(mutation.clone()).await;
             model
-                .judge(&mutation, step, outcome)
+                .check(&mutation, step, outcome)
                 .map_err(|e| format!("step {n}, {step:?}: {e}"))?;
         } else {
             drop(store);
-            store = place.open().await?;
+            store = factory.open().await?;
         }
         model.compare(&store).await.map_err(|e| format!("after step {n}, {step:?}: {e}"))?;
     }
@@ -56,10 +56,10 @@ pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Fai
 /// The content of a store after some steps.
 #[derive(Clone, Default)]
 pub struct Model {
-    world: ReferenceModel,
-    /// All users that ever were, in the order in which they were created, with their first etags.
+    state: ReferenceModel,
+    /// All users ever created, in order, with their first etags.
     known: Vec<(LocalityId, String)>,
-    /// Fingerprint, user and time of each request that was answered.
+    /// Hash, user and time of each answered request.
     requests: HashMap<String, (u64, Option<LocalityId>, i64)>,
     now: i64,
     owners: Owners,
@@ -71,7 +71,7 @@ impl Model {
         Self { now: now.as_millis(), ..Self::default() }
     }
 
-    /// When the last mutation happened.
+    /// The time of the last mutation.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now)
     }
@@ -81,16 +81,15 @@ impl Model {
         Self { now: self.now.max(now.as_millis()), ..self }
     }
 
-    /// Whether both remember the same requests, which [`Self::compare`] does not see.
+    /// Whether both remember the same requests, which [`Self::compare`] cannot check.
     pub fn remembers_like(&self, other: &Self) -> bool {
         self.requests == other.requests
     }
 
-    /// The mutation that a step stands for, given what is there; none where the store is to be
-    /// opened again.
+    /// The mutation of a step in the present state; none if the step reopens the store.
     ///
     /// # Errors
-    /// A [`Failure`] where the step names an identifier that there is not.
+    /// A [`Failure`] if the step has an invalid identifier.
     pub fn mutation(&mut self, step: &Step, ids: &Generator) -> Result<Option<Mutation>, Failure> {
         self.now += step.elapsed;
         let time = Timestamp::from_millis(self.now);
@@ -102,7 +101,7 @@ impl Model {
         let dry_run = step.dry_run && !matches!(kind, MutationKind::User(_, UserChange::Expire));
         let etag = user.and_then(|(id, first)| match step.etag {
             Etag::Any => None,
-            Etag::Current => self.world.people.get(id).map(|person| person.user.etag()),
+            Etag::Current => self.state.people.get(id).map(|person| person.user.etag()),
             Etag::First => Some(first.clone()),
             Etag::Wrong => Some("etag".to_owned()),
         });
@@ -112,12 +111,12 @@ impl Model {
             key: format!("{tenant},{id}"),
             request_hash,
         });
-        let room = step.room;
+        let limit = step.room;
         let limits = Limits {
-            identities: room,
-            attributes: room,
-            holds: room,
-            merged: room,
+            identities: limit,
+            attributes: limit,
+            holds: limit,
+            merged: limit,
             ..Limits::default()
         };
         let policies = Arc::new(policies(step.policies));
@@ -132,8 +131,8 @@ impl Model {
         }))
     }
 
-    /// Holds the store's answer against the model's, and takes over what the mutation has done.
-    fn judge(
+    /// Applies the mutation and fails unless the store's answer is the model's.
+    fn check(
         &mut self,
         mutation: &Mutation,
         step: &Step,
@@ -142,8 +141,7 @@ impl Model {
         matches(&found, &self.apply(mutation, step))
     }
 
-    /// Carries out a mutation. Returns the answer that a store must give, or the refusals of which
-    /// each would be right.
+    /// Applies a mutation. Returns the answer that a store must give, or all correct refusals.
     ///
     /// # Errors
     /// The refusals.
@@ -153,13 +151,13 @@ impl Model {
             return remembered.map_err(|error| vec![error]);
         }
 
-        let (world, outcome) = self.world.after(mutation, &step.action)?;
+        let (state, outcome) = self.state.after(mutation, &step.action)?;
         if mutation.dry_run {
             return Ok(outcome);
         }
 
-        self.owners.note(&self.world, &world, mutation.time);
-        self.world = world;
+        self.owners.record(&self.state, &state, mutation.time);
+        self.state = state;
         let subject = match mutation.user_change() {
             Some(UserChange::Unmerge(secondary)) => Some(*secondary),
             _ => mutation.user_id(),
@@ -174,7 +172,7 @@ impl Model {
         Ok(outcome)
     }
 
-    /// The answer to a request that was answered before.
+    /// The answer to a repeated request.
     fn remembered(&self, mutation: &Mutation) -> Option<Result<Outcome, Error>> {
         let request = mutation.request.as_ref()?;
         let (request_hash, id, time) = self.requests.get(&request.key)?;
@@ -195,7 +193,7 @@ impl Model {
             return Some(Ok(answer(None, MutationReport::Purged(vec![id]))));
         }
 
-        let Ok(person) = self.world.present(id, &mutation.tenant, mutation.time) else {
+        let Ok(person) = self.state.present(id, &mutation.tenant, mutation.time) else {
             return Some(Err(Error::UserNotFound));
         };
         let report = match change {
@@ -215,7 +213,7 @@ impl Model {
         for name in TENANTS {
             let tenant = tenant(name)?;
             let user =
-                |id: &LocalityId| self.world.people.get(id).map(|person| person.user.clone());
+                |id: &LocalityId| self.state.people.get(id).map(|person| person.user.clone());
             let users: Vec<_> =
                 ids.iter().map(|id| user(id).filter(|user| user.tenant == tenant)).collect();
             equal(&decoded::users(store, &tenant, &ids).await?, &users, "the users")?;
@@ -228,7 +226,7 @@ impl Model {
             self.compare_claims(store, &tenant).await?;
         }
 
-        let due = self.world.people.values().filter(|person| person.expires_at().is_some());
+        let due = self.state.people.values().filter(|person| person.expires_at().is_some());
         let due: BTreeSet<_> =
             due.map(|person| (person.user.tenant.clone(), person.user.id)).collect();
         let found: BTreeSet<_> = decoded::expired_users(store, Timestamp::MAX, ids.len() + 1)
@@ -236,18 +234,17 @@ impl Model {
             .into_iter()
             .collect();
 
-        equal(&found, &due, "who is due at some time")
+        equal(&found, &due, "the users with an expiry time")
     }
 
-    /// Fails unless the store has all events of all users, and the right owner of each key at each
-    /// time.
+    /// Fails unless the store has all events of all users and each former owner of each key.
     ///
     /// # Errors
     /// A [`Failure`] that names the first difference.
     pub async fn compare_history(&self, store: &Backend) -> Result<(), Failure> {
         let ids: Vec<_> = self.known.iter().map(|(id, _)| *id).collect();
-        history::compare_events(&self.world, store, &ids).await?;
-        self.owners.compare(&self.world, store, self.now()).await
+        history::compare_events(&self.state, store, &ids).await?;
+        self.owners.compare(&self.state, store, self.now()).await
     }
 
     async fn compare_owners(
@@ -264,7 +261,7 @@ impl Model {
         equal(&decoded::owners(store, &keys, Consistency::Latest).await?, &owners, "the owners")
     }
 
-    /// A claim whose hold is over may be there or not.
+    /// Fails unless the claims are equal, apart from those whose holds have ended.
     async fn compare_claims(&self, store: &Backend, tenant: &Tenant) -> Result<(), Failure> {
         let mut keys = Vec::new();
         for name in NAMES {
@@ -278,18 +275,18 @@ impl Model {
         equal(&found.len(), &keys.len(), "claims")?;
         for (key, found) in keys.iter().zip(found) {
             let found = found.filter(|claim| !is_over(claim));
-            let wanted = self.world.claim(key, self.now).map(|(owner, guard, hold)| {
+            let wanted = self.state.claim(key, self.now).map(|(owner, guard, hold)| {
                 let rules_version = RULES_VERSION;
                 Claim { owner, guard, hold, rules_version }
             });
-            equal(&found, &wanted, &format!("what stands under {}", key.as_str()))?;
+            equal(&found, &wanted, &format!("the claim on {}", key.as_str()))?;
         }
 
         Ok(())
     }
 }
 
-/// Fails unless the outcome is the one that is wanted, or one of the refusals.
+/// Fails unless the outcome is the wanted one or one of the refusals.
 ///
 /// # Errors
 /// A [`Failure`] with both.

@@ -1,5 +1,5 @@
-//! The steps of a run against the [`model`](super::model): data alone, so that a failing run can be
-//! made shorter.
+//! The steps of a run against the [`model`](super::model): plain data, so that a failing run can be
+//! shrunk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,11 +11,10 @@ use polynym_directory::{
 };
 use polynym_identifier::Kind;
 
-use super::Failure;
+use super::fixture::factory::Failure;
 use super::fixture::{DAY, draft, identifier};
 
-/// The identifiers that users own here: few, so that they meet, some in two spellings, and some
-/// that look alike.
+/// The identifiers: few, so that they conflict, some in two spellings, some lookalikes.
 pub const NAMES: [&str; 16] = [
     "email:joe@example.com",
     "email:Joe@EXAMPLE.com",
@@ -39,36 +38,34 @@ pub(super) const ATTRIBUTES: [&str; 4] = ["a", "a.b", "b", "c"];
 /// The number of policies to choose from.
 pub const POLICIES: usize = 4;
 
-/// One random operation. Its numbers are reduced to what exists at the time, so that each step has
-/// a meaning.
+/// One random operation. Its numbers are taken modulo the existing users.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The action.
     pub action: Action,
-    /// The index of the user among those created so far; one past the end stands for a user that
-    /// does not exist.
+    /// The index of the user among those created so far; one past the end is an unknown user.
     pub user: usize,
-    /// In which tenant.
+    /// The index of the tenant.
     pub tenant: usize,
-    /// Which etag it carries.
+    /// The etag.
     pub etag: Etag,
-    /// The request id that it carries, and the hash of the request.
+    /// The request id and hash.
     pub request: Option<(u8, u64)>,
-    /// The limit of everything that a user has.
+    /// The limit of each kind of entry of a user.
     pub room: usize,
-    /// Under which policies.
+    /// The number of the policies.
     pub policies: usize,
     /// Whether it is a dry run.
     pub dry_run: bool,
-    /// Milliseconds after the step before; a clock can step back.
+    /// Milliseconds since the previous step; a clock can step back.
     pub elapsed: i64,
 }
 
-/// The action of a [`Step`]. Names are positions in [`NAMES`], other users are numbered like
+/// The action of a [`Step`]. Names are positions in [`NAMES`]; users are numbered like
 /// [`Step::user`].
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Creates a user who owns these, the last of them as a primary identity where this is set.
+    /// Creates a user with these names; the flag marks the last as primary.
     Create(Vec<usize>, bool),
     /// Sets the display name.
     Rename(u8),
@@ -76,7 +73,7 @@ pub enum Action {
     Set(usize, Option<i64>),
     /// Sets all attributes at once.
     SetAll(Vec<usize>),
-    /// Links, verified, and as the primary identity.
+    /// Links; the flags are verified and primary.
     Link(usize, bool, bool),
     /// Unlinks.
     Unlink(usize),
@@ -94,15 +91,15 @@ pub enum Action {
     Undelete,
     /// Purges.
     Purge,
-    /// Does what is due.
+    /// Expires.
     Tend,
     /// Merges another user into this one.
     Merge(usize, ConflictPolicy),
-    /// Undoes that.
+    /// Undoes such a merge.
     Unmerge(usize),
     /// Moves a name from another user to this one.
     Move(usize, usize),
-    /// Ends a hold.
+    /// Releases a hold.
     Release(usize),
     /// Closes the store and opens it again.
     Reopen,
@@ -113,16 +110,16 @@ pub enum Action {
 pub enum Etag {
     /// None.
     Any,
-    /// That of the user as it is.
+    /// The present one.
     Current,
-    /// That of the user when it was created.
+    /// The one after the creation.
     First,
-    /// One that no user has.
+    /// An invalid one.
     Wrong,
 }
 
-/// The policies with this number. No time ends near another: runs go forward by a little over a
-/// day, or by next to nothing.
+/// The policies with this number. No two windows end close together: steps take about a day or
+/// less than a second.
 pub(super) fn policies(n: usize) -> Policies {
     let hold = BTreeMap::from([(Kind::Handle, 2 * DAY), (Kind::Email, 4 * DAY)]);
     let windows = |restore, undo| Policies {
@@ -150,8 +147,7 @@ pub(super) fn policies(n: usize) -> Policies {
 }
 
 impl Action {
-    /// The mutation that this stands for, of `user`; none if it changes nothing in the directory.
-    /// `other` returns a user by its number.
+    /// The mutation of `user`; none to reopen the store. `other` returns a user by its number.
     pub(super) fn kind(
         &self,
         now: Timestamp,
@@ -214,7 +210,7 @@ impl Action {
     }
 }
 
-/// The identities of a new user, each once, the last of them marked where this is asked for.
+/// The distinct identities of a new user; `primary` marks the last.
 fn drafts(names: &[usize], primary: bool) -> Result<Vec<NewIdentity>, Failure> {
     let mut drafts = names.iter().map(|n| draft(NAMES[*n])).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();
@@ -225,7 +221,7 @@ fn drafts(names: &[usize], primary: bool) -> Result<Vec<NewIdentity>, Failure> {
     Ok(drafts)
 }
 
-/// The attribute with this number, where it has a value.
+/// The attribute with this number, if it has a value.
 pub(super) fn set(n: usize, value: Option<i64>) -> BTreeMap<String, Value> {
     value.into_iter().map(|value| (ATTRIBUTES[n].to_owned(), Value::Int(value))).collect()
 }

@@ -1,184 +1,28 @@
-//! Tenants and their policies.
+//! Tenants from creation to deletion, and identities of older rules.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+mod deleting;
+mod policies;
+mod renormalizing;
 
-use polynym_directory::{
-    DefinitionUpdate, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
-    TenantChange, TenantRecord,
-};
-use polynym_identifier::Kind;
+use super::fixture::case::{Case, case};
 
-use super::Failure;
-use super::assertions::{ensure, equal};
-use super::fixture::{DAY, Fixture, request, tenant};
-
-fn set(f: &Fixture, name: &str, update: PolicyUpdate) -> Result<Mutation, Failure> {
-    Ok(Mutation {
-        tenant: tenant(name)?,
-        ..f.mutation_of(MutationKind::Tenant(TenantChange::Set(update)))
-    })
-}
-
-async fn done(f: &Fixture, mutation: Mutation) -> Result<TenantRecord, Failure> {
-    match f.store.mutations.mutate(mutation).await?.report {
-        MutationReport::Tenant(tenant) => Ok(*tenant),
-        other => Err(format!("a tenant was set, and the outcome is {other:?}").into()),
-    }
-}
-
-fn all() -> PolicyUpdate {
-    PolicyUpdate {
-        attributes: DefinitionUpdate::default(),
-        holds: Kind::ALL.into_iter().zip([1, 2, 3, 4, 5].map(|n| DAY * n)).collect(),
-        hide_unverified: Some(true),
-        verified_wins: Some(true),
-        keep_primary: Some(true),
-        keep_last: Some(true),
-        allow_lookalikes: Some(true),
-        restore_window: Some(Duration::from_millis(1_500)),
-        undo_window: Some(Duration::ZERO),
-        history_retention: Some(Duration::from_secs(90 * 24 * 60 * 60)),
-        inbox_retention: Some(Duration::from_secs(7 * 86_400)),
-        inbox_limit: Some(20),
-        rule_notices: Some(true),
-        reserved_handles: Some(Some(["boss".to_owned()].into())),
-    }
-}
-
-pub async fn a_tenant_is_made_and_changed(f: Fixture) -> Result<(), Failure> {
-    let name = tenant("acme")?;
-    equal(&f.store.tenants.tenant(&name).await?, &None, "a tenant that nobody made")?;
-    let made = done(&f, set(&f, "acme", PolicyUpdate::default())?).await?;
-    equal(&made.policies, &Policies::default(), "the policies of a new tenant")?;
-    equal(
-        &done(&f, set(&f, "acme", PolicyUpdate::default())?).await?,
-        &made,
-        "what changes nothing",
-    )?;
-    let changed = done(&f, set(&f, "acme", all())?).await?;
-    equal(
-        &(changed.create_time, changed.name.clone()),
-        &(made.create_time, name.clone()),
-        "what stays",
-    )?;
-    ensure(
-        changed.update_time > made.update_time && changed.etag() != made.etag(),
-        "nothing shows the change",
-    )?;
-    let wanted = all();
-    equal(&changed.policies.holds, &wanted.holds, "the holds")?;
-    equal(&Some(changed.policies.restore_window), &wanted.restore_window, "the time to restore")?;
-    equal(
-        &Some(changed.policies.reserved_handles.clone()),
-        &wanted.reserved_handles,
-        "the reserved handles",
-    )?;
-    ensure(
-        changed.policies.hide_unverified && changed.policies.allow_lookalikes,
-        "switches are off",
-    )?;
-    let f = f.reopen().await?;
-    equal(
-        &f.store.tenants.tenant(&name).await?,
-        &Some(changed.clone()),
-        "the tenant after the store was closed",
-    )?;
-    equal(&f.store.tenants.tenant(&tenant("acm")?).await?, &None, "another tenant")?;
-    let none =
-        PolicyUpdate { holds: [(Kind::Email, Duration::ZERO)].into(), ..PolicyUpdate::default() };
-    let changed = done(&f, set(&f, "acme", none)?).await?;
-    equal(&changed.policies.holds.get(&Kind::Email), &None, "a hold of no time")?;
-
-    equal(&changed.policies.holds.len(), &4, "the other holds")
-}
-
-pub async fn an_etag_of_a_tenant_is_enforced(f: Fixture) -> Result<(), Failure> {
-    let first = done(&f, set(&f, "acme", PolicyUpdate::default())?).await?;
-    let second = done(&f, set(&f, "acme", all())?).await?;
-    for (name, etag) in
-        [("acme", first.etag()), ("acme", String::new()), ("elsewhere", second.etag())]
-    {
-        let stale = Mutation { etag: Some(etag), ..set(&f, name, PolicyUpdate::default())? };
-        let outcome = f.store.mutations.mutate(stale).await;
-        ensure(
-            matches!(outcome, Err(Error::EtagMismatch)),
-            format!("an old etag was answered {outcome:?}"),
-        )?;
-    }
-    equal(
-        &f.store.tenants.tenant(&tenant("elsewhere")?).await?,
-        &None,
-        "a tenant that was refused",
-    )?;
-    let current =
-        Mutation { etag: Some(second.etag()), ..set(&f, "acme", PolicyUpdate::default())? };
-
-    equal(&done(&f, current).await?, &second, "the tenant")
-}
-
-pub async fn a_repeated_change_of_a_tenant_happens_once(f: Fixture) -> Result<(), Failure> {
-    let send =
-        || Ok::<_, Failure>(Mutation { request: request("tenant", 1), ..set(&f, "acme", all())? });
-    let changed = done(&f, send()?).await?;
-    equal(&done(&f, send()?).await?, &changed, "the answer to the same request")?;
-    let off = PolicyUpdate { verified_wins: Some(false), ..PolicyUpdate::default() };
-    let off = done(&f, set(&f, "acme", off)?).await?;
-    equal(&done(&f, send()?).await?, &off, "the tenant as it is now")
-}
-
-pub async fn a_dry_run_changes_no_tenant(f: Fixture) -> Result<(), Failure> {
-    let would = done(&f, Mutation { dry_run: true, ..set(&f, "acme", all())? }).await?;
-    ensure(would.policies.verified_wins, "a dry run does not tell what would be")?;
-    equal(&f.store.tenants.tenant(&tenant("acme")?).await?, &None, "the tenant after a dry run")
-}
-
-pub async fn tenants_are_listed_by_name(f: Fixture) -> Result<(), Failure> {
-    equal(&f.store.tenants.tenants("", "", 10).await?, &vec![], "the tenants of an empty store")?;
-    let mut made = Vec::new();
-    for name in ["b", "a", "ab", "a-b", "default", "c"] {
-        made.push(done(&f, set(&f, name, PolicyUpdate::default())?).await?);
-    }
-
-    made.sort_by(|a, b| a.name.cmp(&b.name));
-    equal(&f.store.tenants.tenants("", "", 10).await?, &made, "all tenants")?;
-    let page = |from: usize, to: usize| made[from..to].to_vec();
-    equal(&f.store.tenants.tenants("", "", 2).await?, &page(0, 2), "the first two")?;
-    equal(
-        &f.store.tenants.tenants("", made[1].name.as_str(), 2).await?,
-        &page(2, 4),
-        "the next two",
-    )?;
-    equal(&f.store.tenants.tenants("", "zz", 2).await?, &vec![], "those after the last")?;
-    equal(&f.store.tenants.tenants("a", "", 10).await?, &page(0, 3), "those that start with an a")?;
-    equal(
-        &f.store.tenants.tenants("a", made[0].name.as_str(), 1).await?,
-        &page(1, 2),
-        "the second of those",
-    )?;
-
-    equal(&f.store.tenants.tenants("x", "", 10).await?, &vec![], "those that start with an x")
-}
-
-pub async fn changes_of_a_tenant_in_one_millisecond_have_an_order(
-    f: Fixture,
-) -> Result<(), Failure> {
-    let time = f.now();
-    let mut tenants =
-        vec![done(&f, Mutation { time, ..set(&f, "acme", PolicyUpdate::default())? }).await?];
-    for on in [true, false, true, false] {
-        let update = PolicyUpdate { verified_wins: Some(on), ..PolicyUpdate::default() };
-        let etag = tenants.last().map(TenantRecord::etag);
-        tenants.push(done(&f, Mutation { time, etag, ..set(&f, "acme", update)? }).await?);
-    }
-
-    for pair in tenants.windows(2) {
-        ensure(
-            pair[0].update_time < pair[1].update_time,
-            format!("two changes at one time: {pair:?}"),
-        )?;
-    }
-    let etags: BTreeSet<_> = tenants.iter().map(TenantRecord::etag).collect();
-
-    equal(&etags.len(), &tenants.len(), "different etags")
+/// The cases of these modules.
+pub fn cases() -> Vec<Case> {
+    vec![
+        case(deleting::a_tenant_is_deleted_with_its_content),
+        case(deleting::a_deletion_can_be_cancelled),
+        case(deleting::an_unmarked_tenant_is_not_deleted),
+        case(deleting::keys_are_those_of_one_tenant),
+        case(policies::changes_of_a_tenant_in_one_millisecond_have_an_order),
+        case(policies::a_tenant_is_created_and_changed),
+        case(policies::an_etag_of_a_tenant_is_enforced),
+        case(policies::a_repeated_change_of_a_tenant_happens_once),
+        case(policies::a_dry_run_changes_no_tenant),
+        case(policies::tenants_are_listed_by_name),
+        case(renormalizing::an_old_identity_adopts_the_present_rules),
+        case(renormalizing::an_old_identity_that_collides_stays),
+        case(renormalizing::a_dry_run_renormalizes_nothing),
+        case(renormalizing::renormalizing_adds_a_guard),
+        case(renormalizing::a_scan_lists_each_user_of_a_tenant_once),
+    ]
 }

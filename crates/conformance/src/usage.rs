@@ -8,12 +8,12 @@ use locality_uuid::LocalityId;
 use polynym_directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsageQuery};
 use polynym_directory::{Tenant, Timestamp};
 
-use super::Failure;
-use super::assertions::{ensure, equal};
+use super::fixture::assertions::{ensure, equal};
+use super::fixture::factory::Failure;
 use super::fixture::{Fixture, tenant};
 
 const METRIC: &str = "calls.GetUser.OK";
-/// 2026-11-24T22:30:00Z: with midnight, and the end of a month.
+/// 2026-11-24T22:30:00Z: the batches cross midnight and the end of a month.
 const START: Timestamp = Timestamp::from_millis(1_795_559_400_000);
 
 fn batch(server: LocalityId, number: u64, time: Timestamp, count: u64) -> UsageBatch {
@@ -51,7 +51,7 @@ async fn counters(
     Ok(counters)
 }
 
-/// Adds minutes of some days, with the batches of two servers in turn, some of them sent twice.
+/// Adds batches of two servers in turn over some days and repeats some.
 pub async fn each_batch_is_added_once(f: Fixture) -> Result<(), Failure> {
     let usage = &*f.store.usage;
     let servers = [f.ids.next_id(), f.ids.next_id()];

@@ -1,5 +1,5 @@
-//! The time. Every operation takes it once from the directory's wall clock and holds it against the
-//! store's time: what cannot be undone does not rest on one clock alone.
+//! The time. Every operation reads the directory's wall clock once and compares it with the store's
+//! time, so that irreversible changes never depend on one clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::timestamp::Timestamp;
 
-/// The gauge of the difference between the two clocks: its name, and its meaning.
+/// The name and help text of the gauge of the difference between the clocks.
 pub const CLOCK_AHEAD: (&str, &str) = (
     "polynym_clock_ahead_seconds",
     "Seconds by which the server's clock is ahead of the store's; negative: behind",
@@ -28,8 +28,7 @@ impl Clock {
         Timestamp::from_millis(Timestamp::now().as_millis() + self.ahead.load(Relaxed))
     }
 
-    /// Sets the clock so many milliseconds ahead of the machine's; a negative number sets it
-    /// behind. Tests use it.
+    /// Sets the wall clock `millis` ahead of the machine's, or behind if negative. For tests.
     pub fn set_ahead(&self, millis: i64) {
         self.ahead.store(millis, Relaxed);
     }
@@ -39,36 +38,34 @@ impl Clock {
         Instant::now() + Duration::from_millis(self.skipped.load(Relaxed))
     }
 
-    /// Moves the monotonic clock ahead. Tests use it instead of waiting.
+    /// Advances the monotonic clock. Tests use it instead of waiting.
     pub fn skip(&self, millis: u64) {
         self.skipped.fetch_add(millis, Relaxed);
     }
 }
 
-/// The present time as one operation takes it.
+/// The present time of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// The wall clock's time; in doubt, the later one of both clocks, so that no deadline that is
-    /// set from it comes too early.
+    /// The wall clock's time. If the clocks differ, the later one, so that no deadline set from it
+    /// comes too early.
     pub time: Timestamp,
-    /// Whether the clocks differ, or the store does not know the time yet. Then nothing counts as
-    /// over.
+    /// Whether the clocks differ, or the store has no time yet. Then nothing expires.
     pub clock_uncertain: bool,
-    /// Milliseconds by which the wall clock is ahead of the store's; none where the store has no
-    /// time.
+    /// Milliseconds by which the wall clock is ahead of the store's, if that has a time.
     pub ahead: Option<i64>,
 }
 
 impl Now {
-    /// The largest difference between two clocks that agree.
+    /// The maximum difference between clocks that agree.
     pub const TOLERANCE: Duration = Duration::from_secs(60);
 
-    /// A time that is certain.
+    /// A certain time.
     pub const fn certain(time: Timestamp) -> Self {
         Self { time, clock_uncertain: false, ahead: Some(0) }
     }
 
-    /// The time by two clocks.
+    /// Compares two clocks.
     pub fn compare(wall: Timestamp, store: Option<Timestamp>) -> Self {
         let Some(store) = store else {
             return Self { time: wall, clock_uncertain: true, ahead: None };
@@ -79,25 +76,24 @@ impl Now {
         Self { time, clock_uncertain, ahead: Some(ahead) }
     }
 
-    /// The time by the earlier one of both clocks, if they differ: what is over age by this is so
-    /// by both.
+    /// The earlier clock's time, if they differ. What has expired by it has expired by both.
     pub fn earliest(&self) -> Timestamp {
         let apart = self.ahead.filter(|_| self.clock_uncertain).unwrap_or_default();
         self.time.minus(Duration::from_millis(apart.unsigned_abs()))
     }
 
-    /// Whether `deadline` is over for certain.
+    /// Whether `deadline` has certainly passed.
     pub fn is_past(&self, deadline: Timestamp) -> bool {
         !self.clock_uncertain && deadline <= self.time
     }
 
-    /// Whether `deadline` is over by one clock, and not for certain.
+    /// Whether `deadline` has passed by one clock only.
     pub fn may_be_past(&self, deadline: Timestamp) -> bool {
         self.clock_uncertain && deadline <= self.time
     }
 }
 
-/// Logs the beginning and the end of each time in which the clocks differ.
+/// Logs when the clocks begin to differ, and when they agree again.
 #[derive(Debug, Default)]
 pub struct ClockLog {
     differs: AtomicBool,
@@ -149,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_in_doubt_is_the_later_one() {
+    fn an_uncertain_time_is_the_later_one() {
         assert_eq!(compare(-86_400_000).time, STORE);
         assert_eq!(compare(86_400_000).time.as_millis(), STORE.as_millis() + 86_400_000);
     }
 
     #[test]
-    fn the_earliest_time_is_that_of_the_clock_that_is_behind() {
+    fn the_earliest_time_is_that_of_the_slower_clock() {
         assert_eq!(compare(86_400_000).earliest(), STORE);
         for ahead in [-86_400_000, -60_000, 0, 60_000] {
             assert_eq!(compare(ahead).earliest().as_millis(), STORE.as_millis() + ahead);
@@ -164,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_past_in_doubt() {
+    fn no_deadline_passes_while_the_clock_is_uncertain() {
         let (past, future) = (Timestamp::from_millis(1), Timestamp::MAX);
         for now in [compare(86_400_000), compare(-86_400_000), Now::compare(STORE, None)] {
             assert!(!now.is_past(past) && now.may_be_past(past), "{now:?}");
@@ -176,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_and_its_clones_are_set_together() {
+    fn clones_of_a_clock_share_its_settings() {
         let clock = Clock::default();
         clock.clone().set_ahead(86_400_000);
         assert!(clock.now().millis_after(Timestamp::now()).abs_diff(86_400_000) < 60_000);

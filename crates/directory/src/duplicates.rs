@@ -1,9 +1,9 @@
-//! Duplicates: users of one tenant who probably are the same person. Pure functions: the keys that
-//! a user shares with its duplicates, and the comparison of two users. The walk over a tenant is in
-//! `service`.
+//! Duplicates: users of one tenant who are probably the same person. Pure functions: the keys that
+//! a user shares with its duplicates, and the comparison of two users. `service` walks a tenant's
+//! users.
 //!
-//! Values are kept and compared as hashes under a random seed, so that nobody can choose values
-//! that collide.
+//! Values are stored and compared as hashes with a random seed, so that callers cannot choose
+//! colliding values.
 
 pub mod compare;
 pub mod email;

@@ -1,4 +1,4 @@
-//! Errors, in the cases that a caller can act on.
+//! The errors that a caller can act on.
 
 use std::error::Error as StdError;
 use std::iter::successors;
@@ -11,82 +11,80 @@ use crate::timestamp::Timestamp;
 /// A private cause: for the server's log, never for a caller.
 type Cause = Box<dyn StdError + Send + Sync>;
 
-/// Why an operation did not do, or may not have done, what was asked.
-///
-/// All but [`Error::OutcomeUnknown`] are certain: nothing was written.
+/// Why an operation failed. Nothing was written, except perhaps with [`Error::OutcomeUnknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A field of the request is malformed.
     #[error("{field}: {message}")]
     Invalid {
-        /// Which kind of thing is malformed.
+        /// The kind of field.
         what: Invalid,
         /// The path of the field, such as `user.identities[2].identifier`.
         field: String,
-        /// The fault and the correct form, without the value itself.
+        /// The problem and the correct form, without the value.
         message: String,
     },
     /// A batch has too many items.
     #[error("a batch may have {limit} items, this one has {count}")]
     BatchTooLarge {
-        /// The items that a batch may have.
+        /// The limit of items.
         limit: usize,
-        /// The items of this one.
+        /// The items of this batch.
         count: usize,
     },
-    /// An item of a batch no longer fits into its answer.
-    #[error("the answer has no room left: ask for this item again")]
+    /// An item of a batch does not fit into the answer.
+    #[error("the answer is full: request this item again")]
     AnswerFull {
-        /// The bytes that an answer may have.
+        /// The limit of bytes in an answer.
         limit: usize,
     },
     /// The identifier has no owner.
     #[error("nobody owns this identifier")]
     IdentityNotFound,
-    /// The user does not have the identity that is to be changed.
+    /// The user does not have the identity to change.
     #[error("the user does not have this identity")]
     NotOwned,
-    /// There is no such user.
+    /// The user does not exist.
     #[error("there is no such user")]
     UserNotFound,
     /// The store cannot be copied.
-    #[error("the store is on MongoDB: make backups with its own tools")]
+    #[error("the store is MongoDB: back it up with MongoDB's own tools")]
     BackupUnsupported,
-    /// The id of an imported user belongs to a user who is not the same.
-    #[error("there is a user with this id, and it is not as the line has it")]
+    /// The id of an imported user belongs to a different user.
+    #[error("a different user has this id")]
     UserExists,
-    /// An imported tenant is there with other policies.
-    #[error("the tenant is there, with other policies: set those with UpdateTenant")]
+    /// An imported tenant exists with other policies.
+    #[error("the tenant exists with other policies: change them with UpdateTenant")]
     TenantExists,
     /// Another user owns the identifier.
     #[error("another user owns this identifier")]
     IdentityTaken {
-        /// The user who owns it.
+        /// The owner.
         owner: LocalityId,
         /// The path of the field that names the identifier.
         field: String,
     },
-    /// Another user gave the identifier up a while ago, and can still take it back.
+    /// Another user gave the identifier up recently, and can still take it back.
     #[error("this identifier is held for its former owner")]
     IdentityHeld {
-        /// Until when.
+        /// The end of the hold.
         until: Timestamp,
         /// The path of the field that names the identifier.
         field: String,
     },
-    /// The identifier is confusable with one that has an owner.
+    /// The identifier is confusable with another that has an owner.
     #[error("this identifier looks like another one that is in use")]
     IdentityConfusable {
         /// The path of the field that names the identifier.
         field: String,
     },
-    /// The handle, or one that it looks like, is reserved by the tenant.
+    /// The tenant reserves the handle, or one that it looks like.
     #[error("this handle, or one that it looks like, is reserved")]
     IdentityReserved {
         /// The path of the field that names the identifier.
         field: String,
     },
-    /// The identifier is not held for anybody.
+    /// The identifier is not held.
     #[error("this identifier is not held")]
     NotHeld,
     /// The user is disabled.
@@ -103,136 +101,131 @@ pub enum Error {
     UserMerged {
         /// The user.
         user: LocalityId,
-        /// The one that it was merged into.
+        /// The user that it was merged into.
         into: LocalityId,
     },
-    /// The user is not deleted, so that it cannot be undeleted.
+    /// The user cannot be undeleted, because it is not deleted.
     #[error("the user is not deleted")]
     UserNotDeleted,
-    /// The identity is the user's last, which the tenant's policy keeps.
-    #[error("the tenant's policy keeps a user's last identity")]
+    /// The tenant's policy protects the last identity of a user.
+    #[error("the tenant's policy protects the last identity of a user")]
     LastIdentity,
-    /// The identity is the primary one of several of its kind, which the tenant's policy keeps.
-    #[error(
-        "the tenant's policy keeps a primary identity while the user has others of its kind: make \
-         another one primary"
-    )]
+    /// The tenant's policy protects the primary one of several identities of a kind.
+    #[error("the tenant's policy protects the primary identity: make another one primary first")]
     PrimaryIdentity,
-    /// Two users have different values for something that only one of them can keep.
-    #[error("both users have values of their own for {}", fields.join(", "))]
+    /// Two users to merge have different values for fields.
+    #[error("the users have different values for {}", fields.join(", "))]
     MergeConflict {
         /// The fields, such as `display_name` or `attributes.plan`.
         fields: Vec<String>,
     },
-    /// The one user was not merged into the other.
+    /// The secondary user was not merged into the primary user.
     #[error("the secondary user is not merged into this primary user")]
     NotMerged,
-    /// The time in which a merge can be undone is over.
-    #[error("the time in which this merge could be undone is over")]
+    /// The undo window of a merge is over.
+    #[error("the undo window of this merge is over")]
     UndoExpired,
-    /// The tenant's identities are being renormalised by another call.
-    #[error("another Renormalize of this tenant is under way: wait for its end, or end that call")]
+    /// Another call is renormalising the tenant's identities.
+    #[error("another Renormalize of this tenant is running: wait until it ends, or cancel it")]
     RenormalizeRunning,
-    /// There is no such tenant, and calls do not make one; or it is being deleted.
+    /// The tenant does not exist, and calls do not create it; or it is being deleted.
     #[error("there is no such tenant, or it is being deleted")]
     TenantNotFound,
-    /// The tenant has users, and they were not to be deleted with it.
-    #[error("the tenant has users: they are deleted with it only where `force` is set")]
+    /// The tenant has users, and the call does not delete them.
+    #[error("the tenant has users: set `force` to delete them with it")]
     TenantNotEmpty,
-    /// The user has changed since the caller read its etag.
-    #[error("what is to be changed has changed since: read it again")]
+    /// The user or tenant was modified since the caller read its etag.
+    #[error("etag mismatch: it was modified after this etag was read; read it again")]
     EtagMismatch,
     /// A user would have too many of something.
-    #[error("a user may have {limit} {what}, this would make {count}")]
+    #[error("at most {limit} {what} are allowed, this would make {count}")]
     TooMany {
-        /// The things that are limited, in a few words.
+        /// The limited items, in a few words.
         what: &'static str,
         /// The limit.
         limit: usize,
         /// The number after the mutation.
         count: usize,
     },
-    /// The tenant has as many names of attributes as it may have.
-    #[error("a tenant may have {limit} different names of attributes, and this would be one more")]
+    /// The tenant has no room for another attribute name.
+    #[error("a tenant may have at most {limit} different attribute names")]
     AttributeNamesFull {
-        /// The names that it may have.
+        /// The limit of names.
         limit: usize,
     },
     /// The store has no index of attributes yet.
-    #[error("the store has no index of attributes yet: `polynym store upgrade` makes it")]
+    #[error("the store has no index of attributes yet: run `polynym store upgrade`")]
     NotSearchable,
-    /// The index of an attribute is being changed to what its definition says.
-    #[error("the index of an attribute of this search is being changed: try again later")]
+    /// The index of an attribute is being built or removed.
+    #[error("an index that this search needs is changing: try again later")]
     IndexChanging,
-    /// The store keeps no inboxes yet.
-    #[error("the store has no inboxes yet: `polynym store upgrade` makes them")]
+    /// The store has no inboxes yet.
+    #[error("the store has no inboxes yet: run `polynym store upgrade`")]
     NoInboxes,
     /// The inbox does not have the notice.
-    #[error("the inbox does not have this notice: it was deleted, or is not kept any more")]
+    #[error("the inbox does not have this notice: it was deleted, or has expired")]
     NoticeNotFound {
         /// The path of the field that names the notice.
         field: String,
     },
-    /// The history does not reach that far back.
-    #[error("the history does not reach back to that time: see the earliest time in the details")]
+    /// The history does not go back that far.
+    #[error("the history does not go back to that time: see the earliest time in the details")]
     HistoryExpired {
-        /// The earliest time of which it is known who owned the identifier.
+        /// The earliest time for which the owner of the identifier is known.
         earliest: Timestamp,
     },
-    /// Counters of that resolution are not kept for so long.
+    /// The counters of that resolution do not go back that far.
     #[error(
-        "counters of this resolution are not kept for so long: see the earliest time in the \
-         details, or take a coarser resolution"
+        "counters of this resolution do not go back to that time: see the earliest time in the \
+         details, or use a coarser resolution"
     )]
     UsageExpired {
-        /// The earliest time of which there are counters.
+        /// The earliest time that has counters.
         earliest: Timestamp,
     },
     /// The events after a resume token are gone.
-    #[error("the events after this token are gone: list the users again, then watch without one")]
+    #[error("the events after this token are gone: list the users again and start a new watch")]
     ResumeExpired,
-    /// The store does not tell of its events.
+    /// The store has no event feed.
     #[error(
-        "the store does not tell of its events: a watch needs the embedded store, or MongoDB as a \
+        "the store has no event feed: a watch needs the embedded store, or MongoDB as a \
          replica set or behind its own routers"
     )]
     WatchUnsupported,
-    /// The request id was used before, for another request.
-    #[error("this request_id was used for another request: take a new one")]
+    /// The request id was used for a different request.
+    #[error("this request_id was used for a different request: use a new one")]
     RequestIdReused,
     /// The store has a version that this program does not support. Nothing was written.
     #[error("this server is too old for its store: {0}")]
     Outdated(String),
-    /// A hold is over by one clock, and not by the other, or the retention of histories would be
-    /// changed at a time that is not certain. Nothing was written.
+    /// The outcome depends on the time, which is uncertain: a hold is over by one clock but not by
+    /// the other, or the retention of histories would change. Nothing was written.
     #[error(
-        "the server's clock differs from the store's: what this depends on, such as whether an \
-         identifier is still held, is not known"
+        "the server's clock differs from the store's: decisions that depend on the time, such as \
+         the end of a hold, must wait"
     )]
     ClockInDoubt,
-    /// Too many mutations wait to be written. Nothing was written.
-    #[error("too many mutations wait to be written: try again a little later")]
+    /// Too many mutations or long calls are in progress. Nothing was written.
+    #[error("the server is overloaded: try again shortly")]
     Overloaded,
-    /// Identities are being moved to other rules of normalisation, or were meanwhile. Nothing was
-    /// written.
-    #[error("the rules of normalisation are being changed: try again")]
+    /// The rules of normalisation are changing, or changed during the call. Nothing was written.
+    #[error("the rules of normalisation are changing: try again")]
     RulesChanging,
-    /// The store is away. Nothing was written.
+    /// The store does not answer. Nothing was written.
     #[error("the store does not answer")]
     Unavailable(#[source] Cause),
-    /// A write may or may not have happened.
-    #[error("it is not known whether this was done: send it again with the same request_id")]
+    /// A write may have succeeded.
+    #[error("this may have succeeded: retry safely with the same request_id")]
     OutcomeUnknown(#[source] Cause),
     /// A fault of this program or of the stored data. Nothing was written.
     #[error("internal error")]
     Internal(#[source] Cause),
 }
 
-/// Why one of several things that were asked for together has no answer. Copies share the cause:
-/// each may go to another caller.
+/// Why one item of a batch has no answer. Clones share the cause: each may go to another caller.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ItemError {
-    /// The part of the store that has it does not answer.
+    /// The part of the store that has the item does not answer.
     #[error("the store does not answer")]
     Unavailable(#[source] SharedCause),
     /// A fault of this program or of the stored data.
@@ -263,7 +256,7 @@ impl From<ItemError> for Error {
     }
 }
 
-/// Which kind of thing in a request is malformed.
+/// The kind of a malformed field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
     /// An identifier breaks a rule of its kind, or is missing.
@@ -284,11 +277,11 @@ pub enum Invalid {
     Policy,
     /// A filter breaks a rule of its language, or exceeds a limit.
     Filter,
-    /// A page token is not one that a call gave.
+    /// A page token that the method never gave.
     PageToken,
-    /// A resume token is not one that a watch gave.
+    /// A resume token that no watch gave.
     ResumeToken,
-    /// Another field: its text, time or number is out of range.
+    /// A text, time or number that is out of range.
     Field,
 }
 
@@ -300,8 +293,7 @@ impl Error {
 
     /// The error and its causes in one line, for the server's log.
     pub fn with_causes(&self) -> String {
-        let first: &(dyn StdError + 'static) = self;
-        let causes = successors(Some(first), |&cause| cause.source());
+        let causes = successors(Some(self as &(dyn StdError + 'static)), |&cause| cause.source());
         causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 }

@@ -1,4 +1,4 @@
-//! Users, tenants and claims as data, with the rules that concern one value alone.
+//! Users, tenants and claims as data, with the rules for single values.
 
 pub mod attribute;
 pub mod attribute_definition;

@@ -1,4 +1,4 @@
-//! Mutations as pure functions: from what a store has read to what it is to write.
+//! Mutations as pure functions: from the data that a store has read to its writes.
 
 pub mod claim_diff;
 mod decide;
@@ -42,59 +42,59 @@ use crate::mutation::read_set::{DecideError, ReadSet};
 use polynym_identifier::{Identifier, IdentityKey, Rules};
 use update::Update;
 
-/// One change, with what must hold for it.
+/// One change, with its preconditions and context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
-    /// The tenant that it happens in.
+    /// The tenant.
     pub tenant: Tenant,
-    /// When that was created: a tenant that is made again has other names of attributes.
+    /// When the tenant was created: a later one of the same name has other attribute names.
     pub tenant_since: Timestamp,
-    /// The etag that the user or the tenant must have, if one was given.
+    /// The etag that the user or the tenant must have, if given.
     pub etag: Option<String>,
-    /// The idempotency key of the request, if one was given.
+    /// The idempotency key of the request, if given.
     pub request: Option<IdempotencyKey>,
-    /// Now.
+    /// The present time.
     pub time: Timestamp,
-    /// Whether that is in doubt, so that nothing counts as over: see [`Now`].
+    /// Whether that is uncertain, so that nothing expires: see [`Now`].
     pub clock_uncertain: bool,
     /// The limits of a user.
     pub limits: Limits,
-    /// The tenant's rules.
+    /// The tenant's policies.
     pub policies: Arc<Policies>,
-    /// The rules of normalisation to which a renormalisation moves.
+    /// The target rules of a renormalisation.
     pub rules: Rules,
-    /// Whether nothing is written, and the answer shows what would happen. Has no request.
+    /// Whether the answer shows the result and nothing is written. Excludes `request`.
     pub dry_run: bool,
     /// The change.
     pub kind: MutationKind,
-    /// The call that asks for it.
+    /// The call that requests it.
     pub origin: Origin,
-    /// A counter to which the mutation adds one.
+    /// A counter that the mutation increments.
     #[cfg(feature = "test-entity")]
     pub counter: Option<String>,
 }
 
-/// The name of a request. A store remembers it with the user for [`IdempotencyKey::LIFETIME`] once
-/// the mutation has happened (AIP-155).
+/// The identity of a request (AIP-155). A store remembers it with the user for
+/// [`IdempotencyKey::LIFETIME`] after the mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// Tenant, method, request id and caller as one string: different requests have different keys.
+    /// Tenant, method, request id and caller, encoded without ambiguity.
     pub key: String,
-    /// A hash of the request's content, which distinguishes a retry from another request with the
-    /// same id.
+    /// A hash of the request's content. It distinguishes a retry from another request with the same
+    /// id.
     pub request_hash: u64,
 }
 
 impl IdempotencyKey {
-    /// The time for which the outcome of a request is remembered: 24 hours.
+    /// How long the outcome of a request is remembered: 24 hours.
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// The id that a store keeps with a request: its subject, or the nil UUID for none.
+    /// The stored form of a request's subject: its id, or the nil UUID for `None`.
     pub fn stored_subject(subject: Option<LocalityId>) -> LocalityId {
         subject.unwrap_or(LocalityId::from([0; 16]))
     }
 
-    /// The subject of a request, from the id that a store keeps with it.
+    /// The subject of a request, from its stored form.
     pub fn subject(stored: LocalityId) -> Option<LocalityId> {
         Some(stored).filter(|id| *id.as_bytes() != [0; 16])
     }
@@ -109,19 +109,19 @@ pub enum MutationKind {
     Tenant(TenantChange),
     /// Ends the hold on an identifier.
     ReleaseHold(Identifier),
-    /// Holds a key for nobody, as an export has it.
+    /// Imports a hold for nobody, from an export.
     ImportHold(Hold),
 }
 
-/// A change of one user, which may involve another.
+/// A change of one user. It may involve another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserChange {
     /// Creates the user.
     Create(NewUser),
     /// Sets fields.
     Update(Update),
-    /// Links an identity. An identity that the user already has gets the new verification if it has
-    /// none, and becomes primary if that is asked for.
+    /// Links an identity. If the user already has it, it gets the new verification if it has none,
+    /// and becomes primary if requested.
     Link(NewIdentity),
     /// Unlinks an identity.
     Unlink(Identifier),
@@ -133,11 +133,11 @@ pub enum UserChange {
     Disable,
     /// Enables the user.
     Enable,
-    /// Deletes the user, who can be restored within the tenant's restore window.
+    /// Deletes the user. It can be restored within the tenant's restore window.
     Delete,
     /// Restores the user.
     Undelete,
-    /// Removes the user for good, with the users that were merged into it.
+    /// Removes the user permanently, with the users that were merged into it.
     Purge,
     /// Merges the user with this id into the user.
     Merge(LocalityId, ConflictPolicy),
@@ -145,14 +145,13 @@ pub enum UserChange {
     Unmerge(LocalityId),
     /// Moves an identity from the user with this id to the user.
     Move(LocalityId, Identifier),
-    /// Runs what has [expired](Record::expires_at), if anything has.
+    /// Purges the user, or drops the snapshot of its merge, if that is [due](Record::expires_at).
     Expire,
     /// Normalises an identity by the mutation's rules.
     Renormalize(Identifier),
-    /// Creates the user as a line of an import has it, unless it is there already.
+    /// Creates the user from a line of an import, unless it exists.
     Import(Box<ImportedUser>),
-    /// Stores the user as it is, so that the index of attributes has it by the tenant's present
-    /// definitions.
+    /// Stores the user unchanged, so that the index of attributes follows the tenant's definitions.
     Reindex,
 }
 
@@ -161,19 +160,18 @@ pub enum UserChange {
 pub enum TenantChange {
     /// Sets policies, and creates the tenant if it does not exist.
     Set(PolicyUpdate),
-    /// Creates the tenant as an export has it, unless it is there already.
+    /// Creates the tenant from an export, unless it exists.
     Import(ImportedTenant),
     /// Takes a step of the tenant's deletion.
     Delete(DeletionStep),
-    /// Notes that the index has followed the changes of definitions up to then.
+    /// Marks the changes of definitions up to this time as applied to the index.
     FinishIndexChanges(Timestamp),
-    /// Notes that what a shorter retention of history does not keep is removed, up to the change
-    /// then.
+    /// Marks the shortening of the history's retention up to this time as applied.
     FinishHistoryChange(Timestamp),
 }
 
 impl MutationKind {
-    /// The user that is changed, and the change.
+    /// The id of the changed user, and the change.
     pub const fn user(&self) -> Option<(LocalityId, &UserChange)> {
         match self {
             Self::User(id, change) => Some((*id, change)),
@@ -229,34 +227,31 @@ impl Mutation {
         Now { clock_uncertain: self.clock_uncertain, ..Now::certain(self.time) }
     }
 
-    /// Whether a deadline is over for certain.
+    /// Whether a deadline has certainly passed.
     pub fn is_past(&self, deadline: Timestamp) -> bool {
         self.now().is_past(deadline)
     }
 
-    /// Whether a request that was carried out at `time` is forgotten, though a store may still have
-    /// it.
-    pub fn forgets(&self, time: Timestamp) -> bool {
+    /// Whether a request from `time` has expired, even if a store still has it.
+    pub fn request_has_expired(&self, time: Timestamp) -> bool {
         self.is_past(time.plus(IdempotencyKey::LIFETIME))
     }
 
-    /// The size in bytes of what a caller gave for the change.
+    /// The size in bytes of the caller's input.
     pub fn bytes(&self) -> usize {
         match self.user_change() {
-            Some(UserChange::Create(draft)) => {
-                let identities: usize = draft.identities.iter().map(size::draft_identity).sum();
-                draft.display_name.len() + identities + size::attributes(&draft.attributes)
+            Some(UserChange::Create(new)) => {
+                let identities: usize = new.identities.iter().map(size::new_identity).sum();
+                new.display_name.len() + identities + size::attributes(&new.attributes)
             }
             Some(UserChange::Import(imported)) => size::imported(imported),
             Some(UserChange::Update(update)) => update.bytes(),
-            Some(UserChange::Link(draft) | UserChange::Replace(_, draft)) => {
-                size::draft_identity(draft)
-            }
+            Some(UserChange::Link(new) | UserChange::Replace(_, new)) => size::new_identity(new),
             _ => 0,
         }
     }
 
-    /// The user with this id, if its state allows the change and it has the expected etag.
+    /// The user with this id, if its state allows the change and its etag matches.
     pub(crate) fn subject<'v>(
         &self,
         read_set: &'v ReadSet,
@@ -291,16 +286,18 @@ impl Mutation {
         }
     }
 
-    /// The user of the tenant with this id. One that is to be purged by now counts as gone.
+    /// The user of the tenant with this id. A user whose purge is due does not exist.
     pub(crate) fn present<'v>(
         &self,
         read_set: &'v ReadSet,
         id: LocalityId,
     ) -> Result<&'v Record, DecideError> {
-        let is_gone =
-            |state| matches!(state, State::Deleted { purge_time, .. } if self.is_past(purge_time));
-        let record = read_set.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
-        Ok(record.filter(|record| !is_gone(record.user.state)).ok_or(Error::UserNotFound)?)
+        let exists = |record: &&Record| {
+            record.user.tenant == self.tenant
+                && !matches!(record.user.state,
+                    State::Deleted { purge_time, .. } if self.is_past(purge_time))
+        };
+        Ok(read_set.read_user(id)?.filter(exists).ok_or(Error::UserNotFound)?)
     }
 
     pub(crate) fn key(&self, identifier: &Identifier) -> IdentityKey {
@@ -310,7 +307,7 @@ impl Mutation {
     /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
         match self.user_change() {
-            Some(UserChange::Create(draft)) => draft.field_of(key),
+            Some(UserChange::Create(new)) => new.field_of(key),
             Some(UserChange::Import(imported)) => imported.field_of(key),
             Some(UserChange::Replace(..)) => "new_identifier".to_owned(),
             _ => "identifier".to_owned(),

@@ -1,5 +1,5 @@
-//! The check of a user against its history: undone from the newest on, the events lead from the
-//! user back to nothing, or as far as the history reaches.
+//! The check of a user against its history: undoing the events, the newest first, leads back to no
+//! user, or to the beginning of the history.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,9 @@ pub fn check_history(user: &User, events: &[Event]) -> Result<(), String> {
     }
     for event in events {
         let number = event.sequence;
-        let undone = replay.undo(&event.changes);
-        undone.map_err(|what| format!("event {number} does not fit: {what}"))?;
+        replay
+            .undo(&event.changes)
+            .map_err(|mismatch| format!("event {number} does not fit: {mismatch}"))?;
     }
     match events.last() {
         Some(first) if first.sequence == 1 => replay.check_beginning(first.kind),
@@ -32,7 +33,7 @@ pub fn check_history(user: &User, events: &[Event]) -> Result<(), String> {
     }
 }
 
-/// A user while its events are undone one by one.
+/// A user while its events are undone.
 struct Replay {
     fields: BTreeMap<String, RecordedValue>,
     identities: Vec<Identity>,
@@ -43,7 +44,7 @@ impl Replay {
     fn of(user: &User) -> Self {
         Self {
             fields: recorded_fields(user),
-            identities: user.identities.iter().map(shown).collect(),
+            identities: user.identities.iter().map(visible).collect(),
             state: Some(user.state),
         }
     }
@@ -51,21 +52,21 @@ impl Replay {
     fn undo(&mut self, changes: &ChangeSet) -> Result<(), &'static str> {
         for change in &changes.fields {
             if !agree(self.fields.remove(&change.path).as_ref(), change.after.as_ref()) {
-                return Err("a field has another value");
+                return Err("a field differs");
             }
             let before = change.before.clone().map(|value| (change.path.clone(), value));
             self.fields.extend(before);
         }
         for change in &changes.identities {
-            if let Some(after) = change.after.as_ref().map(shown) {
-                let place = self.identities.iter().position(|own| *own == after);
-                self.identities.remove(place.ok_or("an identity is not as it was left")?);
+            if let Some(after) = change.after.as_ref().map(visible) {
+                let position = self.identities.iter().position(|own| *own == after);
+                self.identities.remove(position.ok_or("an identity differs")?);
             }
-            self.identities.extend(change.before.as_ref().map(shown));
+            self.identities.extend(change.before.as_ref().map(visible));
         }
         if let Some((before, after)) = changes.state {
             if self.state != Some(after) {
-                return Err("the state is another one");
+                return Err("the state differs");
             }
             self.state = before;
         }
@@ -78,22 +79,22 @@ impl Replay {
             EventKind::HistoryBegun | EventKind::UserCreated | EventKind::UserImported
         );
         if !is_beginning {
-            return Err("the first event does not make the user".to_owned());
+            return Err("the first event does not create the user".to_owned());
         }
         if self.state.is_some() || !self.fields.is_empty() || !self.identities.is_empty() {
-            return Err("there is more of the user than its events have".to_owned());
+            return Err("the user has values that its events lack".to_owned());
         }
         Ok(())
     }
 }
 
-/// Whether two records of a value can be of the same value.
+/// Whether two records may be of the same value.
 fn agree(one: Option<&RecordedValue>, other: Option<&RecordedValue>) -> bool {
     let is_redacted = |value| matches!(value, Some(&RecordedValue::Redacted));
     one == other || one.is_some() && other.is_some() && (is_redacted(one) || is_redacted(other))
 }
 
-/// An identity as far as an event shows it.
-fn shown(identity: &Identity) -> Identity {
+/// The part of an identity that events record.
+fn visible(identity: &Identity) -> Identity {
     Identity { rules_version: Rules::UNNAMED, unknown: Unknown::default(), ..identity.clone() }
 }

@@ -1,8 +1,8 @@
-//! Search: the filter language, the order of values, and what a store evaluates of a filter.
+//! Search: the filter language, the order of values, and the condition that a store evaluates.
 //!
-//! Nothing here reads a store. A [`Filter`] decides for any user whether it matches. A [`Lead`] is
-//! the one condition of it that a store finds users by. A [`Position`] is a place in the order of a
-//! lead, and a [`PageToken`] carries it from one page to the next.
+//! Nothing here reads a store. A [`Filter`] decides whether a user matches. An [`AccessPath`] is
+//! the one condition of a filter by which a store finds users. A [`Position`] is a user's position
+//! in the order of an access path; a [`PageToken`] carries it from one page to the next.
 
 mod condition;
 mod element;
@@ -27,7 +27,7 @@ mod tests;
 pub use element::{ScalarRef, elements, fixed_elements, scalars};
 pub use field::Field;
 pub use filter::Filter;
-pub use lead::{Lead, Order, Position};
+pub use lead::{AccessPath, Order, Position};
 pub use order_by::parse as parse_order_by;
 pub use page_token::{PageToken, query_hash};
 pub use range::Range;

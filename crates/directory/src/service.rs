@@ -38,17 +38,15 @@ use tenant_queue::TenantQueue;
 /// The maximum number of imports in this process.
 const MAX_IMPORTS: usize = 4;
 
-/// The user directory: takes what callers typed, applies the rules, and has a [`Backend`] store
-/// the result.
+/// The user directory: checks and normalises requests, applies the rules, and stores the results
+/// in a [`Backend`].
 pub struct Directory {
     backend: Backend,
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
-    deletions: TenantQueue,
-    index_changes: TenantQueue,
-    history_changes: TenantQueue,
-    /// Whether only admins make tenants other than the default one.
+    jobs: TenantQueue,
+    /// Whether only admins create tenants other than the default one.
     closed: bool,
     /// The latest rules of normalisation that this build supports.
     rules: Rules,
@@ -62,48 +60,39 @@ pub struct Directory {
 impl Directory {
     /// A directory over `backend` that gives new users ids from `ids`.
     pub fn new(backend: Backend, ids: Generator, limits: Limits) -> Self {
-        let (tenants, clock, clock_log) =
-            (Tenants::default(), Clock::default(), ClockLog::default());
+        let clock = Clock::default();
         Self {
             backend,
             ids,
             limits,
-            tenants,
-            deletions: TenantQueue::new(clock.clone()),
-            index_changes: TenantQueue::new(clock.clone()),
-            history_changes: TenantQueue::new(clock.clone()),
+            tenants: Tenants::default(),
+            jobs: TenantQueue::new(clock.clone()),
             closed: false,
             rules: Rules::PRESENT,
             clock,
-            clock_log,
+            clock_log: ClockLog::default(),
             renormalizations: Runs::default(),
             imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
-            duplicate_searches: Arc::new(Semaphore::new(duplicates::SEARCHES)),
+            duplicate_searches: Arc::new(Semaphore::new(duplicates::MAX_SEARCHES)),
         }
     }
 
-    /// The same directory, in which only admins make tenants other than the default one.
+    /// The same directory, in which only admins create tenants other than the default one.
     #[must_use]
     pub fn closed(self) -> Self {
         Self { closed: true, ..self }
     }
 
-    /// The same directory, which knows later rules of normalisation than those of this build.
+    /// The same directory, with later rules of normalisation than those of this build.
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
     }
 
-    /// The same directory, with another wall clock than the machine's.
+    /// The same directory, with another clock than the machine's.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        Self {
-            deletions: TenantQueue::new(clock.clone()),
-            index_changes: TenantQueue::new(clock.clone()),
-            history_changes: TenantQueue::new(clock.clone()),
-            clock,
-            ..self
-        }
+        Self { jobs: TenantQueue::new(clock.clone()), clock, ..self }
     }
 
     /// The limits of requests and users.
@@ -116,8 +105,8 @@ impl Directory {
         !self.closed || *tenant == Tenant::DEFAULT
     }
 
-    /// The rules by which the store's identifiers are normalised, and those to which it is moved
-    /// now, if it is.
+    /// The rules that normalise the store's identifiers, and the rules to which the identifiers are
+    /// moving, if they are.
     async fn stored_rules(
         &self,
         consistency: Consistency,
@@ -126,7 +115,7 @@ impl Directory {
         Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
     }
 
-    /// The rules by which a mutation may name identifiers.
+    /// The rules that normalise the identifiers of a mutation.
     async fn rules_to_change(&self) -> Result<Rules, Error> {
         match self.stored_rules(Consistency::Latest).await? {
             (rules, None) => Ok(rules),
@@ -135,21 +124,22 @@ impl Directory {
     }
 
     fn rules_of(&self, version: u32) -> Result<Rules, Error> {
-        let latest = Some(self.rules).filter(|rules| rules.version() == version);
-        latest
-            .or_else(|| Rules::known(version))
+        if version == self.rules.version() {
+            return Ok(self.rules);
+        }
+        Rules::known(version)
             .ok_or_else(|| Error::Outdated(format!("it has rules version {version}")))
     }
 
-    /// Whether the store answers.
+    /// Checks that the store answers.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where it does not.
+    /// [`Error::Unavailable`] if it does not.
     pub async fn check(&self) -> Result<(), Error> {
         self.backend.reads.check().await
     }
 
-    /// The present time. Logs where the clocks begin to differ, or agree again.
+    /// The present time. Logs when the clocks begin to differ, and when they agree again.
     pub fn now(&self) -> Now {
         let wall = self.clock.now();
         let now = Now::compare(wall, self.backend.mutations.time(wall));
@@ -157,7 +147,7 @@ impl Directory {
         now
     }
 
-    /// The same, and sets the gauge.
+    /// The present time. Sets the gauge of the clock's lead.
     pub(crate) fn gauged_now(&self) -> Now {
         let now = self.now();
         if let Some(ahead) = now.ahead {

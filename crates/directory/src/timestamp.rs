@@ -1,4 +1,4 @@
-//! Instants, to the millisecond, and their text by RFC 3339.
+//! Instants, to the millisecond, and their text in RFC 3339.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,27 +26,26 @@ impl Timestamp {
         Self(millis)
     }
 
-    /// So much later, but no later than [`Timestamp::MAX`].
+    /// The sum, at most [`Timestamp::MAX`].
     pub fn plus(self, time: Duration) -> Self {
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis)).min(Self::MAX)
     }
 
-    /// So much earlier, but no earlier than [`Timestamp::MIN`].
+    /// The difference, at least [`Timestamp::MIN`].
     pub fn minus(self, time: Duration) -> Self {
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis)).max(Self::MIN)
     }
 
-    /// The same instant, or the one just after `other` where that is later: of two changes in one
-    /// millisecond, or under a clock that went back, each has a time of its own, in the order in
-    /// which they happened.
+    /// The same instant, or the one just after `other` if that is later. So successive changes get
+    /// ascending times, even in one millisecond or after the clock went back.
     #[must_use]
     pub fn after(self, other: Self) -> Self {
         self.max(other.plus(Duration::from_millis(1)))
     }
 
-    /// Milliseconds from `other` to this instant; negative where this one is earlier.
+    /// Milliseconds from `other` to this instant; negative if this one is earlier.
     pub const fn millis_after(self, other: Self) -> i64 {
         self.0.saturating_sub(other.0)
     }
@@ -67,14 +66,14 @@ impl From<Timestamp> for ProtoTimestamp {
     }
 }
 
-/// The text of an instant.
+/// The text of an instant: RFC 3339, or milliseconds outside of its range.
 pub fn time_text(time: Timestamp) -> String {
     let in_range = (Timestamp::MIN..=Timestamp::MAX).contains(&time);
     if in_range { ProtoTimestamp::from(time).to_string() } else { time.as_millis().to_string() }
 }
 
-/// The instant of a text with date, time and zone, to the millisecond; none where the text has
-/// another form, or a year outside 1 to 9999.
+/// Parses a text with date, time and zone, to the millisecond. Returns `None` for other forms and
+/// for years outside 1 to 9999.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     let has =
         |at: usize, wanted: &[u8]| text.as_bytes().get(at).is_some_and(|b| wanted.contains(b));

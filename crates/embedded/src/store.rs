@@ -27,7 +27,7 @@ use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{Lead, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
     Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
@@ -218,16 +218,21 @@ impl Search for Embedded {
     async fn search(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         after: Option<&Position>,
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Error> {
-        self.find(tenant, lead, after, limit, view).await
+        self.find(tenant, path, after, limit, view).await
     }
 
-    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
-        self.count_entries(tenant, lead, limit)
+    async fn probe(
+        &self,
+        tenant: &Tenant,
+        path: &AccessPath,
+        limit: usize,
+    ) -> Result<usize, Error> {
+        self.count_entries(tenant, path, limit)
     }
 
     async fn scan(

@@ -19,7 +19,7 @@ use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{Lead, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
     Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
@@ -213,16 +213,21 @@ impl Search for Measured<dyn Search> {
     async fn search(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         after: Option<&Position>,
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Error> {
-        SEARCH.measure(self.0.search(tenant, lead, after, limit, view)).await
+        SEARCH.measure(self.0.search(tenant, path, after, limit, view)).await
     }
 
-    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
-        SEARCH.measure(self.0.probe(tenant, lead, limit)).await
+    async fn probe(
+        &self,
+        tenant: &Tenant,
+        path: &AccessPath,
+        limit: usize,
+    ) -> Result<usize, Error> {
+        SEARCH.measure(self.0.probe(tenant, path, limit)).await
     }
 
     async fn scan(

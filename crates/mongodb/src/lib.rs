@@ -42,7 +42,7 @@ use crate::presence::heartbeat::{Closing, Heartbeat};
 use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::inspect::check_complete;
 use polynym_directory::error::Error;
-use polynym_directory::search::Lead;
+use polynym_directory::search::AccessPath;
 use polynym_directory::stores::{Backend, LookUps};
 use polynym_layers::lookup_cache::LookupCache;
 use polynym_store_common::owner_hints::OwnerHints;
@@ -143,8 +143,8 @@ impl Mongo {
     }
 
     /// Rejects a search for which a store of an older schema lacks a complete index.
-    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
+    fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
         let has_index = self.collections.version_guard.versions()?.is_searchable();
-        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
+        if has_index || path.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

@@ -25,7 +25,7 @@ use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{Lead, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps, Mutations,
     Reads, Resolved, Search, StoredRules, Tenants, View,
@@ -172,23 +172,28 @@ impl Search for Mongo {
     async fn search(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         after: Option<&Position>,
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Error> {
-        self.check_searchable(lead)?;
-        let (tenant, lead, after) = (tenant.clone(), lead.clone(), after.cloned());
+        self.check_searchable(path)?;
+        let (tenant, path, after) = (tenant.clone(), path.clone(), after.cloned());
         self.run(|collections| async move {
-            collections.search(&tenant, &lead, after.as_ref(), limit, view).await
+            collections.search(&tenant, &path, after.as_ref(), limit, view).await
         })
         .await
     }
 
-    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
-        self.check_searchable(lead)?;
-        let (tenant, lead) = (tenant.clone(), lead.clone());
-        self.run(|collections| async move { collections.probe(&tenant, &lead, limit).await }).await
+    async fn probe(
+        &self,
+        tenant: &Tenant,
+        path: &AccessPath,
+        limit: usize,
+    ) -> Result<usize, Error> {
+        self.check_searchable(path)?;
+        let (tenant, path) = (tenant.clone(), path.clone());
+        self.run(|collections| async move { collections.probe(&tenant, &path, limit).await }).await
     }
 
     async fn scan(

@@ -10,20 +10,20 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 
-/// A collector that keeps the messages that it gets.
+/// Starts a collector that records its messages.
 pub async fn collector() -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let messages: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
-    let kept = messages.clone();
+    let recorded = messages.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let kept = kept.clone();
-            let keep = service_fn(move |request: hyper::Request<Incoming>| {
-                let kept = kept.clone();
+            let recorded = recorded.clone();
+            let record = service_fn(move |request: hyper::Request<Incoming>| {
+                let recorded = recorded.clone();
                 async move {
                     let body = request.into_body().collect().await.unwrap();
-                    kept.lock().unwrap().push(body.to_bytes().to_vec());
+                    recorded.lock().unwrap().push(body.to_bytes().to_vec());
                     let response = hyper::Response::builder()
                         .header("content-type", "application/grpc")
                         .header("grpc-status", "0");
@@ -31,7 +31,7 @@ pub async fn collector() -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
                 }
             });
             let serve = http2::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), keep);
+                .serve_connection(TokioIo::new(stream), record);
             tokio::spawn(serve);
         }
     });

@@ -6,16 +6,16 @@ use crate::server::program;
 
 /// A command and the output below it.
 #[derive(Debug, PartialEq)]
-pub struct Shown {
-    pub place: String,
+pub struct Example {
+    pub position: String,
     pub command: String,
     pub output: String,
 }
 
 /// Returns the commands in blocks marked `console`: a command follows `$ `, its output ends at the
 /// next command.
-pub fn shown(path: &str, text: &str) -> Vec<Shown> {
-    let mut found: Vec<Shown> = Vec::new();
+pub fn parse(path: &str, text: &str) -> Vec<Example> {
+    let mut found: Vec<Example> = Vec::new();
     let (mut inside, mut continues) = (false, false);
 
     for (n, line) in text.lines().enumerate() {
@@ -23,8 +23,8 @@ pub fn shown(path: &str, text: &str) -> Vec<Shown> {
             inside = line == "```console";
         } else if !inside {
         } else if let Some(command) = line.strip_prefix("$ ") {
-            found.push(Shown {
-                place: format!("{path}:{}", n + 1),
+            found.push(Example {
+                position: format!("{path}:{}", n + 1),
                 command: command.to_owned(),
                 output: String::new(),
             });

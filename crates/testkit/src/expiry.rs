@@ -1,4 +1,4 @@
-//! Expiry goes on although it fails for many users that expired earlier.
+//! Expiry continues although it fails for many users that expired earlier.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym_directory::search::{Lead, SearchedUser, elements};
+use polynym_directory::search::{AccessPath, SearchedUser, elements};
 use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym_directory::{
     Backend, ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation,
@@ -179,11 +179,11 @@ pub async fn searchable(store: &impl Search) {
     let mut searches = 0;
     for record in records(store).await {
         for (field, value) in elements(&record.user) {
-            let lead = Lead::Equals { field, value };
-            let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Full);
-            let found = found.await.unwrap();
+            let path = AccessPath::Equals { field, value };
+            let found =
+                store.search(&Tenant::DEFAULT, &path, None, 1_000, View::Full).await.unwrap();
             let shown = SearchedUser::of(record.user.clone(), View::Full);
-            assert!(found.contains(&shown), "{lead:?}");
+            assert!(found.contains(&shown), "{path:?}");
             searches += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! What the tests share: servers, clients and stores, and scenarios that every store passes.
+//! Shared by the tests: servers, clients and stores, and scenarios that every store passes.
 
 #![forbid(unsafe_code)]
 #![allow(missing_docs, reason = "no other code uses this crate")]
@@ -9,9 +9,7 @@
     reason = "a scenario is followed from beginning to end"
 )]
 
-pub mod added;
 pub mod calls;
-pub mod clocks;
 pub mod collector;
 pub mod damaged;
 pub mod doc_examples;
@@ -27,6 +25,7 @@ pub mod server;
 pub mod status;
 pub mod steps;
 pub mod tls;
+pub mod unknown_field;
 pub mod users;
 
 use std::path::Path;
@@ -54,14 +53,14 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 
 /// Runs the conformance suite, each case in a store of its own, and prints the outcome of each.
 /// With `POLYNYM_CASE` set, only cases with that text in their names run.
-pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
+pub async fn conformance(factory: impl Fn() -> Arc<dyn StoreFactory>) {
     let only = std::env::var("POLYNYM_CASE").unwrap_or_default();
     let selected = cases().into_iter().filter(|case| case.name().contains(&only));
     let run = |case: conformance::Case| {
-        let (name, place) = (case.name(), place());
+        let (name, factory) = (case.name(), factory());
         async move {
             let start = Instant::now();
-            let outcome = tokio::spawn(case.run(place)).await;
+            let outcome = tokio::spawn(case.run(factory)).await;
             let failure = match outcome {
                 Ok(Ok(())) => None,
                 Ok(Err(failure)) => Some(with_causes(&*failure)),

@@ -14,7 +14,7 @@ pub fn page(address: SocketAddr, path: &str) -> (u16, String) {
     request(&mut TcpStream::connect(address).unwrap(), path, "")
 }
 
-/// Asks for a page over a connection, with more headers.
+/// Requests a page over a connection, with additional headers.
 pub fn request(stream: &mut (impl Read + Write), path: &str, headers: &str) -> (u16, String) {
     let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).unwrap();

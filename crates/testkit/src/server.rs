@@ -1,8 +1,9 @@
 //! Runs the program: commands until they end, and servers until they are dropped.
 
 use std::env;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 use tempfile::TempDir;
@@ -50,6 +51,12 @@ impl Server {
             &mut polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]),
             arguments,
         )
+    }
+
+    /// Starts `serve` with its log in a file.
+    pub fn start_logged(arguments: &[&str], log: &Path) -> Self {
+        let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]);
+        Self::start_with(command.stderr(File::create(log).unwrap()), arguments)
     }
 
     /// Adds `arguments` to `command`, which runs a server. The server creates its store if there is

@@ -19,12 +19,12 @@ const CONCURRENT_RUNS: u32 = 4;
 
 /// Compares random runs with the reference model, each in a store of its own. `POLYNYM_MODEL_RUNS`
 /// overrides the number of runs.
-pub fn against_the_model<P: StoreFactory + 'static>(runs: u32, place: impl Fn() -> P + Sync) {
+pub fn against_the_model<P: StoreFactory + 'static>(runs: u32, factory: impl Fn() -> P + Sync) {
     let runs = std::env::var("POLYNYM_MODEL_RUNS").map_or(runs, |runs| runs.parse().unwrap());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let run = |steps: Vec<Step>| {
-        let outcome = runtime.block_on(model::run(Arc::new(place()), &steps));
+        let outcome = runtime.block_on(model::run(Arc::new(factory()), &steps));
         outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))
     };
 

@@ -17,8 +17,8 @@ use tokio_rustls::rustls::{
 
 use crate::server::Server;
 
-/// The longest wait for the server.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of each read.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An authority, and a server's certificate of it, in files.
 pub struct Authority {
@@ -75,7 +75,7 @@ impl Authority {
         Ok(client.alpn_protocol().map(<[u8]>::to_vec))
     }
 
-    /// The same; returns the connection.
+    /// Shakes hands and returns the connection.
     pub fn handshake(
         &self,
         server: &Server,
@@ -94,7 +94,7 @@ impl Authority {
         let name = "localhost".try_into().unwrap();
         let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
         let mut stream = TcpStream::connect(server.url.trim_start_matches("https://")).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         while client.is_handshaking() {
             client.complete_io(&mut stream)?;
         }

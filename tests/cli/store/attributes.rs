@@ -1,10 +1,9 @@
-//! Attributes in stores that are damaged: names that are lost, and entries of the index that are
-//! missing or that nobody has.
+//! Attributes in damaged stores: lost names, and missing or ownerless entries of the index.
 
 use std::path::Path;
 
 use locality_uuid::LocalityId;
-use polynym_directory::search::{Filter, Lead};
+use polynym_directory::search::{AccessPath, Filter};
 use polynym_directory::{
     AttributeDefinition, DefinitionUpdate, MutationKind, Mutations, PolicyUpdate, Search, Tenant,
     TenantChange, Timestamp, View,
@@ -13,7 +12,7 @@ use polynym_embedded::{Embedded, Options};
 use polynym_identifier::Rules;
 use redb::{ReadableTable, Table, TableDefinition};
 
-use super::{out, store};
+use super::{stdout, store};
 use crate::support::database;
 use crate::support::scenarios::damaged_attributes::{create, expected, findings};
 use crate::users::{self, id};
@@ -24,8 +23,9 @@ const NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
 
 /// The users that a condition finds.
 async fn found(store: &impl Search, condition: &str) -> Vec<LocalityId> {
-    let lead: Lead = Filter::parse(condition, &[Rules::PRESENT]).unwrap().leads().remove(0);
-    let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Basic).await.unwrap();
+    let path: AccessPath =
+        Filter::parse(condition, &[Rules::PRESENT]).unwrap().access_paths().remove(0);
+    let found = store.search(&Tenant::DEFAULT, &path, None, 1_000, View::Basic).await.unwrap();
     found.into_iter().map(|found| found.user.id).collect()
 }
 
@@ -61,14 +61,14 @@ async fn an_index_is_repaired() {
         let of_11 = entries(index, id(11));
         assert!(of_11.len() >= 3, "{of_11:?}");
         index.remove(of_11[0].as_slice()).unwrap();
-        // The values of one user, under the id of another, and under that of nobody.
+        // The values of one user, under the ids of another and of no user.
         let key = entries(index, id(3)).remove(0);
         for other in [5, 9_999] {
             let stray = [&key[..key.len() - 16], id(other).as_bytes()].concat();
             index.insert(stray.as_slice(), ()).unwrap();
         }
     });
-    let text = out(&store(&["verify"], &name));
+    let text = stdout(&store(&["verify"], &name));
     let lacks = format!("user {}: the index of searches lacks values", id(8));
     assert!(text.contains(&lacks), "{text}");
     assert!(text.ends_with("4 findings; --mend would repair 4 of them\n"), "{text}");
@@ -84,16 +84,16 @@ async fn an_index_is_repaired() {
     ];
     wanted.sort();
     assert_eq!(found_words, wanted);
-    let again = out(&store(&["verify"], &name));
+    let again = stdout(&store(&["verify"], &name));
     assert!(again.contains("no inconsistency"), "{again}");
     let store = open(path);
     assert!(found(&store, "attributes.team = t1").await.contains(&id(8)));
     assert_eq!(found(&store, "attributes.level = 11").await, [id(11)]);
 }
 
-/// While the index follows a definition, users may have entries or not.
+/// While the index follows a definition, entries are optional.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_is_being_changed_is_sound() {
+async fn an_index_during_a_change_is_sound() {
     let folder = tempfile::tempdir().unwrap();
     let name = format!("embedded:{}", folder.path().display());
     let store = open(folder.path());
@@ -109,7 +109,7 @@ async fn an_index_that_is_being_changed_is_sound() {
     drop(store);
     assert_eq!(findings(&[], &name), []);
 
-    // As if all users had been stored again.
+    // As after rewriting all users.
     let done = TenantChange::FinishIndexChanges(Timestamp::MAX);
     open(folder.path()).mutate(tenant(done)).await.unwrap();
     let strays: Vec<_> = (1..10).step_by(2).map(|n| expected("stray_entry", n)).collect();
@@ -118,7 +118,7 @@ async fn an_index_that_is_being_changed_is_sound() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_lost_is_found() {
+async fn a_lost_name_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = (folder.path(), format!("embedded:{}", folder.path().display()));
     create(&open(path), 4).await;
@@ -136,7 +136,7 @@ async fn a_name_that_is_lost_is_found() {
     transaction.commit().unwrap();
     let all: Vec<_> = (0..4).map(|n| expected("unnamed", n)).collect();
     assert_eq!(findings(&["--mend"], &name), all);
-    let text = out(&store(&["verify"], &name));
+    let text = stdout(&store(&["verify"], &name));
     assert!(text.contains("an attribute of a user has no name"), "{text}");
 
     let transaction = database(path).begin_write().unwrap();

@@ -1,5 +1,5 @@
-//! A server that starts on a folder with a clock that its store has reason to doubt: the log, the
-//! metric and `store status` show it, and `store confirm-clock` ends it.
+//! A server whose clock its store doubts: the log, the metric and `store status` show it, and
+//! `store confirm-clock` ends the doubt.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 use tonic::Code;
 
-use super::{err, out};
+use super::{stderr, stdout};
 use crate::server::{Server, polynym};
 use crate::support::calls::{Client, handle};
-use crate::support::clocks::{DAY, Scene};
+use crate::support::scenarios::clocks::{DAY, Scene};
 use crate::support::status::status_details;
 
-/// A folder, and what a server there has seen at a time so far from the present one.
+/// A folder, and the last time that a server there has seen, relative to now.
 struct Folder {
     folder: TempDir,
     store: String,
@@ -57,13 +57,13 @@ impl Folder {
     }
 
     fn status(&self) -> String {
-        out(&polynym(&["store", "status", "--store", &self.store]).output().unwrap())
+        stdout(&polynym(&["store", "status", "--store", &self.store]).output().unwrap())
     }
 
     fn confirm(&self) {
         let confirmed =
             polynym(&["store", "confirm-clock", "--store", &self.store]).output().unwrap();
-        assert!(confirmed.status.success(), "{}", err(&confirmed));
+        assert!(confirmed.status.success(), "{}", stderr(&confirmed));
     }
 
     fn log(&self) -> String {
@@ -101,7 +101,7 @@ async fn until_metric(address: &str, fits: impl Fn(f64) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_far_ahead_of_the_last_time_seen_ends_nothing_until_it_is_confirmed() {
+async fn a_clock_far_ahead_expires_nothing_until_confirmed() {
     let folder = Folder::seen(-40 * DAY).await;
     assert!(folder.status().contains("in doubt: 40.0 days ahead"), "{}", folder.status());
     let (server, mut client, metrics) = folder.serve().await;
@@ -122,13 +122,13 @@ async fn a_clock_far_ahead_of_the_last_time_seen_ends_nothing_until_it_is_confir
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_behind_the_last_time_seen_is_in_doubt_until_it_is_confirmed() {
+async fn a_clock_behind_is_in_doubt_until_confirmed() {
     let folder = Folder::seen(2 * DAY).await;
     assert!(folder.status().contains("in doubt: 2.0 days behind"), "{}", folder.status());
     let (server, mut client, metrics) = folder.serve().await;
     until_metric(&metrics, |ahead| ahead < -172_000.0).await;
     let bob = client.create(Default::default()).await.unwrap();
-    assert_eq!(client.get(&bob.user_id).await.unwrap(), bob, "all else goes on");
+    assert_eq!(client.get(&bob.user_id).await.unwrap(), bob, "other calls succeed");
     assert!(folder.log().contains("the clock differs"), "{}", folder.log());
     drop(server);
     folder.confirm();

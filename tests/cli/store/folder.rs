@@ -1,4 +1,4 @@
-//! The embedded store: in a folder that the tests damage by way of its database.
+//! The embedded store in a folder whose database the tests damage.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use polynym_embedded::{Embedded, Options};
 use redb::{TableDefinition, WriteTransaction};
 use tempfile::TempDir;
 
-use super::{err, json, out, store};
+use super::{json, stderr, stdout, store};
 use crate::server::Server;
 use crate::support::database;
 use crate::support::scenarios::damage::{self, Breakable};
@@ -17,7 +17,7 @@ use crate::support::scenarios::damage::{self, Breakable};
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
 
-/// A folder that nobody has open.
+/// A closed folder.
 struct Folder(TempDir);
 
 impl Folder {
@@ -77,8 +77,7 @@ impl Breakable for Folder {
         });
     }
 
-    /// As the store's schema has it: owner, version, and of what nobody owns now, flags and the end
-    /// of the hold.
+    /// In the store's schema: owner and version; without an owner, flags and the end of the hold.
     async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>) {
         let mut claim = owner.map_or([0; 16], |owner| *owner.as_bytes()).to_vec();
         claim.extend(1_u16.to_be_bytes());
@@ -89,7 +88,7 @@ impl Breakable for Folder {
         self.put(key, &claim);
     }
 
-    /// As the store's schema has it: a message whose first field is the user, and its hash.
+    /// In the store's schema: a message whose first field is the user, and its hash.
     async fn put_user(&self, id: LocalityId, user: &User) {
         let wire = EncodedUser::of(user).into_bytes();
         let mut record = vec![0x0a, wire.len() as u8 | 0x80, (wire.len() >> 7) as u8];
@@ -123,45 +122,45 @@ async fn other_findings_are_reported_and_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_that_are_all_lost_come_back() {
+async fn lost_claims_are_restored() {
     let folder = Folder::new();
     folder.create(0..700).await;
     folder.write(|transaction| {
         transaction.open_table(IDENTITIES).unwrap().retain(|_, _| false).unwrap();
     });
     let output = store(&["verify", "--mend"], &folder.name());
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert!(
-        out(&output)
+        stdout(&output)
             .ends_with("700 users and 1400 claims read: 1400 findings, 1400 repaired, 0 left\n")
     );
-    assert!(out(&store(&["verify"], &folder.name())).contains("no inconsistency"));
+    assert!(stdout(&store(&["verify"], &folder.name())).contains("no inconsistency"));
     folder.assert_there(&[0, 1, 350, 699]).await;
 }
 
 #[test]
-fn a_status_counts_what_is_there() {
+fn a_status_counts_the_content() {
     let folder = tempfile::tempdir().unwrap();
     let name = format!("embedded:{}", folder.path().join("new").display());
     let output = store(&["status"], &name);
     assert_eq!(output.status.code(), Some(1));
-    let told = err(&output);
-    assert!(told.contains("has no store") && told.contains("polynym store init"), "{told}");
+    let output = stderr(&output);
+    assert!(output.contains("has no store") && output.contains("polynym store init"), "{output}");
     assert!(!folder.path().join("new").exists(), "looking has made a folder");
 
     let output = store(&["init"], &name);
     assert!(
-        output.status.success() && out(&output).ends_with("is a store now\n"),
+        output.status.success() && stdout(&output).ends_with("is a store now\n"),
         "{}",
-        out(&output)
+        stdout(&output)
     );
-    assert!(out(&store(&["init"], &name)).ends_with("was a store before\n"));
+    assert!(stdout(&store(&["init"], &name)).ends_with("was a store before\n"));
     let mut server = Server::start(&["--sample", "--store", &name]);
     assert!(!server.line().is_empty());
     for command in ["status", "verify"] {
         let output = store(&[command], &name);
         assert_eq!(output.status.code(), Some(1));
-        assert!(err(&output).contains("in use by another process"), "{}", err(&output));
+        assert!(stderr(&output).contains("in use by another process"), "{}", stderr(&output));
     }
     drop(server);
 
@@ -176,13 +175,13 @@ fn a_status_counts_what_is_there() {
         "{status}"
     );
     assert_eq!(status["requests"], 0);
-    let table = out(&store(&["status"], &name));
+    let table = stdout(&store(&["status"], &name));
     assert!(table.contains("identities") && table.contains("KiB"), "{table}");
     assert!(store(&["verify"], &name).status.success());
 }
 
 #[test]
-fn a_file_that_the_disk_has_changed_is_refused() {
+fn a_corrupted_file_is_refused() {
     let folder = Folder::new();
     tokio::runtime::Runtime::new().unwrap().block_on(folder.create(0..500));
     let mut bytes = std::fs::read(folder.file()).unwrap();
@@ -191,7 +190,7 @@ fn a_file_that_the_disk_has_changed_is_refused() {
     std::fs::write(folder.file(), &bytes).unwrap();
     let output = store(&["verify", "--mend"], &folder.name());
     assert_eq!(output.status.code(), Some(1));
-    let text = err(&output);
+    let text = stderr(&output);
     assert!(
         text.contains("damaged") && !text.contains("user7") && text.lines().count() == 1,
         "{text}"
@@ -202,7 +201,7 @@ fn a_file_that_the_disk_has_changed_is_refused() {
 fn errors_of_the_settings_are_reported_with_their_origin() {
     let output = store(&["verify", "--json=perhaps"], "mongodb://joe:secret@host");
     assert_eq!(output.status.code(), Some(2));
-    let text = err(&output);
+    let text = stderr(&output);
     assert!(
         text.contains("2 errors") && text.contains("has no database") && !text.contains("secret"),
         "{text}"
@@ -211,10 +210,10 @@ fn errors_of_the_settings_are_reported_with_their_origin() {
 
 /// A flag of older versions is accepted, and reported to do nothing.
 #[test]
-fn a_tenant_to_spread_is_taken_and_has_no_effect() {
+fn a_tenant_to_presplit_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let output =
         store(&["init", "--tenant", "acme"], &format!("embedded:{}", folder.path().display()));
-    assert!(output.status.success(), "{}", err(&output));
-    assert!(err(&output).contains("--tenant has no effect"), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--tenant has no effect"), "{}", stderr(&output));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use polynym_embedded::{Embedded, Options};
 use redb::{ReadableTable, TableDefinition};
 
-use super::{out, store};
+use super::{stdout, store};
 use crate::support::database;
 use crate::support::scenarios::damaged_histories::{create, expected, findings, key};
 
@@ -19,7 +19,7 @@ fn change(folder: &Path, change: impl FnOnce(&redb::WriteTransaction)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn histories_that_do_not_fit_are_found() {
+async fn inconsistent_histories_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = (folder.path(), format!("embedded:{}", folder.path().display()));
     create(&Embedded::open(path, Options::default()).unwrap()).await;
@@ -27,14 +27,14 @@ async fn histories_that_do_not_fit_are_found() {
 
     change(path, |transaction| {
         let mut ended = transaction.open_table(ENDED).unwrap();
-        // Nobody owned the handle of user 1. The handle of user 2 was that of user 3.
+        // The handle of user 1 lacks its former owner. The handle of user 2 has that of user 3.
         ended.remove(key(1).as_bytes()).unwrap();
         let other = ended.get(key(3).as_bytes()).unwrap().unwrap().value().to_vec();
         ended.insert(key(2).as_bytes(), other.as_slice()).unwrap();
     });
     let wanted = expected(&[("ownership", 1), ("ownership", 2), ("ownership", 3)]);
     assert_eq!(findings(&name), wanted);
-    let text = out(&store(&["verify"], &name));
+    let text = stdout(&store(&["verify"], &name));
     assert!(!text.contains("user1"), "an identity is shown: {text}");
 
     change(path, |transaction| {

@@ -5,6 +5,6 @@ mod clock;
 mod folder;
 mod histories;
 
-use crate::err;
-use crate::out;
+use crate::stderr;
+use crate::stdout;
 use crate::support::scenarios::store_command::{json, store};

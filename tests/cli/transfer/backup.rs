@@ -1,12 +1,12 @@
-//! Backups of a store that is served, and what comes of them.
+//! Backups of a store in use, and their content.
 
 use super::{embedded, export, import, sample};
 use crate::assert_fails;
-use crate::err;
 use crate::server::{Server, polynym};
+use crate::stderr;
 
 #[test]
-fn a_backup_is_the_store_at_one_moment() {
+fn a_backup_is_a_snapshot() {
     let folder = tempfile::tempdir().unwrap();
     let server = embedded(folder.path(), "store");
     let users = sample(&["--users", "500", "--dirty", "0"]);
@@ -17,24 +17,24 @@ fn a_backup_is_the_store_at_one_moment() {
     assert!(server.run(&send).status.success());
     let notices = |server: &Server| server.run(&["inbox", "list", "handle:noticed", "--json"]);
     let noticed = notices(&server).stdout;
-    let file = folder.path().join("backup.redb");
-    let file = file.to_str().unwrap();
+    let path_buf = folder.path().join("backup.redb");
+    let file = path_buf.to_str().unwrap();
     let before = export(&server, &[]);
     let output = server.run(&["backup", file]);
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert!(server.run(&["user", "create", "--name", "Later"]).status.success());
     assert_fails(&server.run(&["backup", file]), 1, &["the file exists"]);
 
     let store = format!("embedded:{}", folder.path().join("restored").display());
     let restore = || polynym(&["restore", file, "--store", &store]).output().unwrap();
     let output = restore();
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_fails(&restore(), 1, &["not empty"]);
     let verified = polynym(&["store", "verify", "--store", &store]).output().unwrap();
-    assert!(verified.status.success(), "{}", err(&verified));
+    assert!(verified.status.success(), "{}", stderr(&verified));
     let restored = embedded(folder.path(), "restored");
     assert_eq!(export(&restored, &[]), before);
-    // The request is known there.
+    // The copy has the request.
     assert!(restored.run(&send).status.success());
     assert!(String::from_utf8_lossy(&noticed).contains("Hello"));
     assert_eq!(notices(&restored).stdout, noticed);

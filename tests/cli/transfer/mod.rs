@@ -1,10 +1,10 @@
-//! Import and export with the real program: bad input, backups, and going on after
-//! what broke an import off.
+//! Import and export with the real program: bad input, backups, and resumed imports.
 
 mod backup;
-mod bad;
+mod bad_input;
 mod resuming;
 
 use crate::support::scenarios::transfer::{
-    FILE, broken_off, embedded, export, import, import_file, names_are_limited, sample, start,
+    FILE, embedded, export, import, import_file, import_with_kills, names_are_limited, sample,
+    start,
 };

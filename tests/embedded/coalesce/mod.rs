@@ -1,13 +1,13 @@
 //! Coalesced look-ups: the conformance suite over the embedded store, and tests of the sharing.
 
-mod alone;
-mod apart;
-mod crowd;
-mod failing;
+mod cancellation;
+mod failures;
 mod gate;
-mod large;
-mod leaving;
-mod queueing;
+mod large_users;
+mod load;
+mod lone_look_ups;
+mod queues;
+mod separate_calls;
 mod sharing;
 
 use std::path::Path;

@@ -25,7 +25,7 @@ fn the_entries_stay_within_their_bytes() {
 }
 
 #[test]
-fn a_user_that_does_not_fit_is_not_cached() {
+fn an_oversized_user_is_not_cached() {
     let cache = LookupCache::new(1 << 10);
     let [_, key] = users::keys(1);
     let found = Found::new(encoded(1), &key);
@@ -37,7 +37,7 @@ fn a_user_that_does_not_fit_is_not_cached() {
 
 /// The key may be the new key of a user whose identity was moved to other rules.
 #[test]
-fn the_absence_of_an_owner_counts_under_the_same_rules_only() {
+fn a_cached_absence_is_valid_under_the_same_rules_only() {
     let cache = LookupCache::new(1 << 20);
     let [_, key] = users::keys(1);
     cache.put(&key, TERMS, cache.now(), None);

@@ -8,13 +8,12 @@ use super::DAY;
 use super::scene::{Scene, encoded};
 use crate::support::users;
 
-/// An age that no cached answer reaches here.
-const LONG_AGE: Duration = Duration::from_secs(3);
-/// An age that a cached answer reaches soon.
-const SHORT_AGE: Duration = Duration::from_millis(50);
+/// An age that an answer reaches after a short wait.
+const MAX_AGE: Duration = Duration::from_secs(3);
+const SHORT: Duration = Duration::from_millis(50);
 
 #[tokio::test]
-async fn an_answer_within_the_age_takes_no_read() {
+async fn an_answer_within_its_age_needs_no_read() {
     let scene = Scene::new().await;
     let [email, handle] = users::keys(3);
     assert_eq!(scene.resolve(&email, DAY).await, (Some(encoded(3)), 2));
@@ -25,16 +24,16 @@ async fn an_answer_within_the_age_takes_no_read() {
 }
 
 #[tokio::test]
-async fn each_caller_gets_answers_of_the_age_that_it_accepts() {
+async fn each_caller_gets_answers_within_its_age() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(3);
-    scene.resolve(&key, LONG_AGE).await;
-    tokio::time::sleep(2 * SHORT_AGE).await;
+    scene.resolve(&key, MAX_AGE).await;
+    tokio::time::sleep(2 * SHORT).await;
     assert_eq!(scene.resolve(&key, DAY).await.1, 0, "a caller who accepts more");
-    assert_eq!(scene.resolve(&key, SHORT_AGE).await.1, 2, "a caller who accepts less");
-    assert_eq!(scene.resolve(&key, LONG_AGE).await.1, 0, "the new read counts for all");
-    tokio::time::sleep(LONG_AGE).await;
-    assert_eq!(scene.resolve(&key, LONG_AGE).await.1, 2, "beyond its age");
+    assert_eq!(scene.resolve(&key, SHORT).await.1, 2, "a caller who accepts less");
+    assert_eq!(scene.resolve(&key, MAX_AGE).await.1, 0, "the new read counts for all");
+    tokio::time::sleep(MAX_AGE).await;
+    assert_eq!(scene.resolve(&key, MAX_AGE).await.1, 2, "beyond its age");
 }
 
 #[tokio::test]
@@ -56,7 +55,7 @@ async fn without_an_age_the_cache_is_neither_read_nor_filled() {
 }
 
 #[tokio::test]
-async fn linearizable_look_ups_pass_the_cache() {
+async fn linearizable_look_ups_bypass_the_cache() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(3);
     scene.resolve(&key, DAY).await;
@@ -75,7 +74,7 @@ async fn eventual_answers_are_not_cached() {
 }
 
 #[tokio::test]
-async fn unowned_keys_are_cached() {
+async fn absence_is_cached() {
     let scene = Scene::new().await;
     let [key, _] = users::keys(99);
     assert_eq!(scene.resolve(&key, DAY).await, (None, 1));
@@ -98,13 +97,12 @@ async fn errors_are_not_cached() {
 }
 
 #[tokio::test]
-async fn a_batch_reads_what_the_cache_does_not_have() {
+async fn a_batch_reads_only_uncached_keys() {
     let scene = Scene::new().await;
     let keys: Vec<_> = [5, 99, 2, 5, 3].into_iter().map(|n| users::keys(n)[0].clone()).collect();
     scene.resolve(&keys[0], DAY).await;
     scene.resolve(&keys[1], DAY).await;
-    let resolved = scene.store.resolve(&keys, Consistency::Latest, View::Full, DAY);
-    let resolved = resolved.await.unwrap();
+    let resolved = scene.store.resolve(&keys, Consistency::Latest, View::Full, DAY).await.unwrap();
     let found = users::all(resolved.found).into_iter().map(|found| found.map(|found| found.user));
     let wanted = [Some(encoded(5)), None, Some(encoded(2)), Some(encoded(5)), Some(encoded(3))];
     assert_eq!(found.collect::<Vec<_>>(), wanted);

@@ -11,7 +11,7 @@ use crate::support::users;
 
 /// Sixteen look-ups are worth a call, and the first few go out before as many have come.
 #[tokio::test]
-async fn many_misses_of_one_key_take_few_reads() {
+async fn concurrent_misses_of_one_key_share_reads() {
     let scene = Scene::with(|below| Arc::new(Coalesced::new(below, Options::default()))).await;
     let [key, _] = users::keys(3);
     for (found, reads) in join_all((0..64).map(|_| scene.resolve(&key, DAY))).await {

@@ -34,7 +34,7 @@ async fn a_write_removes_its_user_under_all_keys() {
 }
 
 #[tokio::test]
-async fn a_write_removes_the_absence_of_owners_of_its_keys() {
+async fn a_write_drops_the_absence_of_its_keys() {
     let scene = Scene::new().await;
     let [email, handle] = users::keys(9);
     for key in [&email, &handle] {
@@ -48,7 +48,7 @@ async fn a_write_removes_the_absence_of_owners_of_its_keys() {
 
 /// The read sees the former user, and its answer arrives after the write has ended.
 #[tokio::test]
-async fn a_read_that_began_before_a_write_is_not_cached_after_it() {
+async fn a_read_begun_before_a_write_is_not_cached() {
     for (n, change) in
         [(3, users::mutation(users::id(3), unlink_handle(3))), (9, users::creation(9))]
     {
@@ -71,7 +71,7 @@ async fn a_read_that_began_before_a_write_is_not_cached_after_it() {
 
 /// The read begins and ends during the commit.
 #[tokio::test]
-async fn a_read_during_a_commit_is_not_cached_after_it() {
+async fn a_read_during_a_commit_is_not_cached() {
     let scene = Scene::new().await;
     let [_, key] = users::keys(3);
     let pending = scene.cache.pending_user(&users::user(3), Duration::ZERO);
@@ -84,7 +84,7 @@ async fn a_read_during_a_commit_is_not_cached_after_it() {
 
 /// As on a sharded cluster, where a commit is acknowledged before all shards show it.
 #[tokio::test]
-async fn reads_are_not_cached_while_a_commit_settles() {
+async fn reads_are_not_cached_while_a_commit_is_unresolved() {
     let scene = Scene::new().await;
     let [_, key] = users::keys(3);
     let settling = Duration::from_secs(2);

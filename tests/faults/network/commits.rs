@@ -1,22 +1,21 @@
-//! Commits that are carried out while their answers say something else. What is in the store
-//! decides what a caller may be told: the mutation has happened, so it is done or unknown, and
+//! Commits that succeed while their answers report an error. The reply must be success or unknown,
 //! never a failure.
 
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 
-use super::lost::{Fault, Stage};
+use super::lost_messages::{Fault, Stage};
 use crate::caller::{Call, Caller, Reply};
-use crate::place::{OwnSet, print_line};
 use crate::servers::{Proxy, ReplicaSet, Side};
+use crate::stores::{OwnSet, print_line};
 
 const COMMIT: &str = "commitTransaction";
 /// Errors without a label: Unauthorized, UnknownError, NetworkInterfaceExceededTimeLimit.
 const UNLABELLED: [i32; 3] = [13, 8, 202];
 
-/// NoSuchTransaction with a write concern error beside it: the absence may be rolled back, and a
-/// server gives no label.
+/// NoSuchTransaction with a write concern error: the absence may be rolled back, and a server adds
+/// no label.
 fn absent(mode: impl Into<Bson>) -> Document {
     let concern = doc! { "code": 91, "codeName": "ShutdownInProgress", "errmsg": "injected" };
     let labels = Bson::Array(Vec::new());
@@ -30,7 +29,7 @@ fn absent(mode: impl Into<Bson>) -> Document {
     doc! { "configureFailPoint": "failCommand", "mode": mode.into(), "data": data }
 }
 
-/// A store behind a proxy that can keep the answer to a commit.
+/// A store behind a proxy that can hold the answer to a commit.
 struct Hidden {
     stage: Stage,
     proxy: Proxy,
@@ -47,8 +46,8 @@ impl Hidden {
         Self { stage, proxy }
     }
 
-    /// Sends a mutation, whose commit is carried out. Its answer is lost once `meanwhile` is over,
-    /// and every further commit ends as `point` has it.
+    /// Sends a mutation, whose commit succeeds. Its answer is lost when `meanwhile` ends, and every
+    /// repeated commit fails as in `point`.
     async fn call(
         &self,
         call: &Call,
@@ -60,22 +59,21 @@ impl Hidden {
         let answer = self.stage.troubled.call(call, request);
         tokio::pin!(answer);
         tokio::select! {
-            reply = &mut answer => panic!("{call:?} had an answer before its commit: {reply:?}"),
+            reply = &mut answer => panic!("{call:?} was answered before its commit: {reply:?}"),
             () = trap.caught() => {}
         }
         meanwhile.await;
         self.stage.fail(point).await;
         drop(trap);
         let reply = answer.await;
-        self.stage.heal().await;
+        self.stage.clear_faults().await;
         reply
     }
 }
 
-/// The first commit is carried out and its answer lost. What the further ones are told hides
-/// neither.
+/// The answer to a successful commit is lost. The answers to its repetitions do not hide that.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_answer_does_not_hide_that_the_first_is_unknown() {
+async fn a_second_answer_does_not_hide_an_unknown_outcome() {
     let mut hidden = Hidden::new().await;
     let mut points: Vec<_> =
         UNLABELLED.map(|code| Fault::Code(code).point(COMMIT, "alwaysOn")).into();
@@ -102,9 +100,9 @@ async fn a_second_answer_does_not_hide_that_the_first_is_unknown() {
     ));
 }
 
-/// Others change the user between the commit and the moment at which it is found.
+/// Others change the user between the commit and its recovery.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_found_to_have_happened_is_answered_with_the_user_as_it_is_now() {
+async fn a_recovered_commit_returns_the_present_user() {
     let hidden = Hidden::new().await;
     let truth = &hidden.stage.truth;
     assert!(matches!(truth.call(&Call::Create(0, vec![0]), None).await, Reply::Done(_)));

@@ -1,4 +1,4 @@
-//! Many who want the same at once.
+//! Concurrent calls for the same name or user.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use crate::audit::{State, no_transaction};
 use crate::caller::{Call, Caller, Direct, Reply};
 use crate::ledger::Ledger;
 use crate::load::{Length, Load, Plan};
-use crate::place::{OwnSet, fresh, long, open, prepare, print_line};
+use crate::stores::{OwnSet, fresh, long, open, prepare, print_line};
 
 /// The number of concurrent callers.
-const MANY: usize = 200;
-/// The time limit of each: 200 transactions on one user come one after the other.
-const PATIENCE: Duration = Duration::from_secs(180);
+const CALLERS: usize = 200;
+/// The time limit of a call: 200 transactions on one user are sequential.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Makes all calls at once; returns their replies and the total time.
-async fn at_once(
+async fn concurrently(
     to: &[Arc<dyn Caller>],
     ledger: &Arc<Ledger>,
     calls: Vec<Call>,
@@ -38,41 +38,41 @@ async fn at_once(
     (tasks.join_all().await, since.elapsed())
 }
 
-async fn crowd() {
-    let set = OwnSet::that_ends_nothing().await;
+async fn contend() {
+    let set = OwnSet::with_lasting_transactions().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
     prepare(&set, &name).await;
-    // Two stores, as two servers have them: neither knows what the other does.
+    // Two stores that do not know of each other, like two servers.
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
         let store =
-            open(&set.uri(&name, ""), Options { timeout: PATIENCE, ..Options::default() }, true)
+            open(&set.uri(&name, ""), Options { timeout: TIMEOUT, ..Options::default() }, true)
                 .await;
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
     let ledger = Arc::new(Ledger::default());
     let create = |user| Call::Create(user, Vec::new());
-    let (created, creating) = at_once(&to, &ledger, (0..MANY).map(create).collect()).await;
+    let (created, creating) = concurrently(&to, &ledger, (0..CALLERS).map(create).collect()).await;
     assert!(created.iter().all(|reply| matches!(reply, Reply::Done(_))));
 
     let (reply, one_name) =
-        at_once(&to, &ledger, (0..MANY).map(|user| Call::Link(user, 0)).collect()).await;
+        concurrently(&to, &ledger, (0..CALLERS).map(|user| Call::Link(user, 0)).collect()).await;
     let winners = reply.iter().filter(|reply| matches!(reply, Reply::Done(_))).count();
     let losers = reply.iter().filter(|reply| matches!(reply, Reply::Taken(0, _))).count();
     assert_eq!(
         (winners, losers),
-        (1, MANY - 1),
+        (1, CALLERS - 1),
         "callers who were reply that they had the name, and that they had not"
     );
 
     let (reply, one_user) =
-        at_once(&to, &ledger, (0..MANY).map(|n| Call::Link(0, 1 + n % 60)).collect()).await;
+        concurrently(&to, &ledger, (0..CALLERS).map(|n| Call::Link(0, 1 + n % 60)).collect()).await;
     let done = reply.iter().filter(|reply| matches!(reply, Reply::Done(_))).count();
     let others: Vec<_> =
         reply.iter().filter(|reply| !matches!(reply, Reply::Done(_))).take(3).collect();
     assert_eq!(
-        done, MANY,
+        done, CALLERS,
         "links of one user that were done within {one_user:.1?}; of the others {others:?}"
     );
 
@@ -81,22 +81,22 @@ async fn crowd() {
     after.is_found(&*to[0]).await;
     ledger.check(&State::default(), &after);
     print_line(&format!(
-        "{MANY} at once: as many users are created in {creating:.1?}, one name is wanted by all of \
-         them for {one_name:.1?}, and one user gets {MANY} links in {one_user:.1?}"
+        "{CALLERS} callers: they create a user each in {creating:.1?}, contend for one name for \
+         {one_name:.1?}, and link {CALLERS} names to one user in {one_user:.1?}"
     ));
     database.drop().await.unwrap();
 }
 
-/// Two users and three names, which everybody swaps both ways.
+/// Callers swap two names of two users via a third, in both directions.
 async fn swap(length: Length) {
-    let set = OwnSet::that_ends_nothing().await;
+    let set = OwnSet::with_lasting_transactions().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
     prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
         let store =
-            open(&set.uri(&name, ""), Options { timeout: PATIENCE, ..Options::default() }, true)
+            open(&set.uri(&name, ""), Options { timeout: TIMEOUT, ..Options::default() }, true)
                 .await;
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
@@ -105,7 +105,7 @@ async fn swap(length: Length) {
         Plan { callers: 16, users: 2, names: 3, gets: true, creates: false, merges: false, pause };
     let load = Load::start(plan, &to).await;
     let since = Instant::now();
-    load.go_on(length).await;
+    load.run_for(length).await;
     let (ledger, before) = load.stop().await;
     no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
@@ -122,8 +122,8 @@ async fn swap(length: Length) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_want_the_same_one_has_it() {
-    crowd().await;
+async fn one_of_many_concurrent_callers_wins() {
+    contend().await;
     swap(Length::Calls(1_000)).await;
 }
 
@@ -132,7 +132,7 @@ async fn of_many_who_want_the_same_one_has_it() {
 async fn long_contention() {
     let since = Instant::now();
     while since.elapsed() < long() {
-        crowd().await;
+        contend().await;
         swap(Length::Time(Duration::from_secs(10))).await;
     }
 }

@@ -1,6 +1,5 @@
 //! Chunks of all collections are split and moved between three shards while identifiers move
-//! between users. Every answer is held against all others: never the wrong user, and never nobody
-//! for what somebody owned all the while.
+//! between users. No answer has a wrong user, or none for an owned identifier.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,18 +13,17 @@ use crate::audit::{State, no_transaction};
 use crate::caller::{Caller, Direct, key};
 use crate::ledger::Count;
 use crate::load::{Load, Plan, Random};
-use crate::place::{cluster, fresh, long, open, prepare_sharded, print_line};
 use crate::servers::{Sharded, hash_of};
+use crate::stores::{cluster, fresh, long, open, prepare_sharded, print_line};
 use crate::users;
 
-/// Splits and moves of a short run, each for look-ups that are sent together and for those that are
-/// sent alone.
+/// Splits and moves of a short run, with and without coalescing.
 const SPLITS: usize = 3;
 const MOVES: usize = 15;
 /// The time limit, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Splits and moves chunks, and counts what was done and what was refused.
+/// Splits and moves chunks, and counts successes and refusals.
 struct Mover {
     cluster: &'static Sharded,
     name: String,
@@ -36,13 +34,13 @@ struct Mover {
 }
 
 impl Mover {
-    /// Works until so many splits and moves are done.
+    /// Works until this number of splits and moves.
     async fn work(&mut self, splits: usize, moves: usize) {
         let since = Instant::now();
         while self.splits < splits || self.moves < moves {
             let (done, refused) = ((self.splits, self.moves), self.refused);
             assert!(
-                since.elapsed() < PATIENCE,
+                since.elapsed() < TIMEOUT,
                 "{done:?} splits and moves are done, {refused} were refused"
             );
             let collection = ["users", "identities", "requests"][self.random.below(3)];
@@ -54,13 +52,13 @@ impl Mover {
             let others: Vec<_> =
                 self.cluster.shards.iter().filter(|shard| shard.name != owner).collect();
             let to = &others[self.random.below(others.len())].name;
-            // A move may fail where a transaction is in its way for too long.
+            // A move may fail if a transaction blocks it for too long.
             let moved = self.cluster.move_chunk(&space, point, to).await.is_ok();
             *(if moved { &mut self.moves } else { &mut self.refused }) += 1;
         }
     }
 
-    /// Splits a chunk, where none begins at the point yet.
+    /// Splits a chunk, unless one begins at the point.
     async fn split(&mut self, space: &str, point: Bson) {
         // Identities are in chunks of hashes.
         let middle = if space.ends_with(".identities") { hash_of(point).into() } else { point };
@@ -80,7 +78,7 @@ impl Mover {
     }
 }
 
-/// Splits and moves so many chunks under load.
+/// Splits and moves chunks under load.
 async fn migrate(splits: usize, moves: usize, coalesce: bool) -> (Count, usize, usize) {
     let (cluster, _turn) = cluster().await;
     let shards: Vec<_> = cluster.shards.iter().map(|shard| &shard.members[0]).collect();
@@ -112,7 +110,7 @@ async fn migrate(splits: usize, moves: usize, coalesce: bool) -> (Count, usize, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn chunks_that_move_hide_nobody() {
+async fn moving_chunks_hide_no_user() {
     for coalesce in [true, false] {
         migrate(SPLITS, MOVES, coalesce).await;
     }

@@ -1,8 +1,8 @@
-//! Lost messages, bad networks, callers that leave, chunks that move, and contention.
+//! Lost messages, bad networks, cancelled calls, moving chunks, and contention.
 
-mod bad;
+mod bad_network;
+mod cancellation;
 mod commits;
 mod contention;
-mod leaving;
-mod lost;
+mod lost_messages;
 mod migration;

@@ -1,6 +1,6 @@
-//! Notices to many users while servers are killed and a set loses its primary: each recipient has
-//! each notice once, those of one sender in the order in which they were sent, and what is unread
-//! is counted. Callers send a request again, also by two servers at once, until it is answered.
+//! Notices to many users during kills and failovers: each recipient gets each notice once, those of
+//! one sender in order, and unread notices are counted. Callers repeat a request, also on two
+//! servers concurrently, until it is answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -15,45 +15,45 @@ use tonic::{Code, Response, Status};
 use tonic_types::StatusExt;
 use uuid::Uuid;
 
-use super::servers::{Blow, Servers};
+use super::servers::{Disruption, Servers};
 use crate::calls::{Client, handle, identity};
 use crate::load::Random;
-use crate::place::print_line;
+use crate::stores::print_line;
 
-/// The longest that a call may be repeated.
+/// The time limit of a repeated call.
 const LIMIT: Duration = Duration::from_secs(180);
-/// Bodies of such notices fill a bucket before it has 50.
+/// Bodies of this size fill a bucket before it has 50 notices.
 const LARGE: usize = 12 << 10;
-/// Users who are read at once.
-const AT_ONCE: usize = 8;
+/// Concurrent reads of users.
+const CONCURRENT_READS: usize = 8;
 
-/// How much is sent.
+/// The amount of users and notices.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub users: usize,
     pub senders: usize,
     pub notices: usize,
-    /// Of each notice. The first user is always one of them.
+    /// The recipients of each notice, always with the first user.
     pub recipients: usize,
     pub page: i32,
 }
 
 const SAMPLE: Size = Size { users: 30, senders: 4, notices: 60, recipients: 10, page: 7 };
-const LONG: Size = Size { users: 1_000, senders: 8, notices: 1_000, recipients: 100, page: 30 };
+const LONG_RUN: Size = Size { users: 1_000, senders: 8, notices: 1_000, recipients: 100, page: 30 };
 
-/// A notice by its sender and its number there.
+/// The sender and number of a notice.
 type Sent = (usize, usize);
 
-/// The answers that callers had.
+/// The answers to callers.
 #[derive(Default)]
 struct Told {
-    /// The users whose notice it is.
+    /// The recipients.
     sent: BTreeMap<Sent, BTreeSet<usize>>,
     read: BTreeSet<(usize, Sent)>,
     deleted: BTreeSet<(usize, Sent)>,
 }
 
-/// Users of a store behind servers, and what they were sent.
+/// Users of a store behind servers, and their notices.
 pub struct Stage {
     pub servers: Servers,
     size: Size,
@@ -80,11 +80,11 @@ impl Stage {
             async move { created.await.unwrap().user.unwrap().user_id }
         };
         let creating: Vec<_> = (0..size.users).map(create).collect();
-        let users = stream::iter(creating).buffered(AT_ONCE).collect().await;
+        let users = stream::iter(creating).buffered(CONCURRENT_READS).collect().await;
         Self { users, ..stage }
     }
 
-    /// Makes a call until it is answered, each time by any of the servers.
+    /// Repeats a call on random servers until it is answered.
     pub async fn until_answered<T, F>(&self, call: impl Fn(Client) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -112,7 +112,7 @@ impl Stage {
         all.map(|recipient| v1::Recipient { recipient: Some(recipient) }).collect()
     }
 
-    /// Sends a notice until each of the users has it, or is gone. Returns those who are.
+    /// Sends a notice until each user has it or is gone. Returns the latter.
     pub async fn send(&self, notice: Sent, users: &BTreeSet<usize>) -> BTreeSet<usize> {
         let mut random = Random::default();
         let (sender, n) = notice;
@@ -153,7 +153,7 @@ impl Stage {
         answer.await.unwrap_or_else(|status| panic!("{status:?}"))
     }
 
-    /// Sends a part of the notices, one after the other.
+    /// Sends the notices of one sender in order.
     async fn send_all(&self, sender: usize) {
         let mut random = Random::default();
         for n in 0..self.size.notices / self.size.senders {
@@ -162,12 +162,12 @@ impl Stage {
                 users.insert(random.below(self.size.users));
             }
             let gone = self.send((sender, n), &users).await;
-            assert!(gone.is_empty(), "nobody was removed: {gone:?}");
+            assert!(gone.is_empty(), "no user was removed: {gone:?}");
             self.told.lock().unwrap().sent.insert((sender, n), users);
         }
     }
 
-    /// Reads and deletes what is there, until all is sent.
+    /// Reads and deletes notices until all are sent.
     async fn read_until(&self, is_sent: &AtomicBool) {
         let mut random = Random::default();
         while !is_sent.load(Relaxed) {
@@ -181,7 +181,7 @@ impl Stage {
         }
     }
 
-    /// Marks a notice as read, or deletes it, until that is answered.
+    /// Marks a notice as read or deletes it, until that is answered.
     async fn read_or_delete(&self, user: usize, notice: &v1::Notice, read: bool) {
         let (user_id, id) = (&self.users[user], &notice.notice_id);
         if read {
@@ -207,7 +207,7 @@ impl Stage {
             let request = request.clone();
             async move { client.inbox.delete_notice(request).await }
         });
-        // The first of several calls may have deleted it.
+        // An earlier attempt may have deleted it.
         let deleted = deleted.await.map(drop).or_else(|status| match status.code() {
             Code::NotFound => Ok(()),
             _ => Err(status),
@@ -247,7 +247,7 @@ impl Stage {
         counted.await.unwrap().unread as usize
     }
 
-    /// Holds the inbox of a user against what callers were told.
+    /// Compares the inbox of a user with the answers to callers.
     async fn check(&self, user: usize) -> usize {
         let shown = self.list(user, false, self.size.page).await;
         let unread = self.unread(user).await;
@@ -268,7 +268,7 @@ impl Stage {
     }
 }
 
-/// The notices of each sender are there the latest first.
+/// Fails unless the notices of each sender are in order, latest first.
 pub fn assert_in_order(numbers: &[Sent]) {
     let mut lowest = BTreeMap::new();
     for (sender, n) in numbers {
@@ -282,7 +282,7 @@ pub fn number(notice: &v1::Notice) -> Sent {
     (sender.parse().unwrap(), n.parse().unwrap())
 }
 
-/// The users who did not get a notice, and why.
+/// The users that did not get a notice, with the codes.
 fn failures(answer: &v1::SendNoticeResponse, users: &BTreeSet<usize>) -> BTreeMap<usize, Code> {
     assert_eq!(answer.results.len(), users.len());
     let mut failures = BTreeMap::new();
@@ -294,7 +294,7 @@ fn failures(answer: &v1::SendNoticeResponse, users: &BTreeSet<usize>) -> BTreeMa
     failures
 }
 
-/// Whether a call can be made again: the server was away, or could not reach its store.
+/// Whether a call can be repeated: the server or its store was unreachable.
 fn has_failed(status: &Status) -> bool {
     let details = status.get_error_details();
     details.error_info().is_none_or(|info| {
@@ -303,8 +303,8 @@ fn has_failed(status: &Status) -> bool {
     })
 }
 
-/// Sends everything under blows that come one after the other, and checks all inboxes.
-async fn deliver_under(servers: Servers, size: Size, blows: &[Blow], rounds: usize) {
+/// Sends everything during consecutive disruptions, and checks all inboxes.
+async fn deliver_under(servers: Servers, size: Size, disruptions: &[Disruption], rounds: usize) {
     let stage = Arc::new(Stage::new(servers, size).await);
     let (since, is_sent) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let mut senders = JoinSet::new();
@@ -316,7 +316,7 @@ async fn deliver_under(servers: Servers, size: Size, blows: &[Blow], rounds: usi
         let (stage, is_sent) = (stage.clone(), is_sent.clone());
         async move { stage.read_until(&is_sent).await }
     });
-    let strokes = blows.len() * rounds;
+    let strokes = disruptions.len() * rounds;
     for n in 0..strokes {
         let due = size.notices * (n + 1) / (strokes + 2);
         while stage.told.lock().unwrap().sent.len() < due {
@@ -325,7 +325,7 @@ async fn deliver_under(servers: Servers, size: Size, blows: &[Blow], rounds: usi
             }
             sleep(Duration::from_millis(2)).await;
         }
-        stage.servers.strike(blows[n % blows.len()]).await;
+        stage.servers.disrupt(disruptions[n % disruptions.len()]).await;
     }
     while let Some(sent) = senders.join_next().await {
         sent.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
@@ -335,13 +335,14 @@ async fn deliver_under(servers: Servers, size: Size, blows: &[Blow], rounds: usi
     let took = since.elapsed();
 
     let checks = stream::iter((0..size.users).map(|user| stage.check(user)));
-    let delivered: usize = checks.buffer_unordered(AT_ONCE).fold(0, async |a, b| a + b).await;
+    let delivered: usize =
+        checks.buffer_unordered(CONCURRENT_READS).fold(0, async |a, b| a + b).await;
     assert_eq!(delivered, size.notices * size.recipients);
     let told = stage.told.lock().unwrap();
     print_line(&format!(
         "inboxes: {} notices, {delivered} deliveries to {} users in {took:.0?} under {strokes} \
-         blows ({blows:?}): {} calls, {} of them repeated after a failure; {} marked as read, {} \
-         deleted; each recipient has each notice once, in order",
+         disruptions ({disruptions:?}): {} calls, {} repeated after a failure; {} marked as read, \
+         {} deleted; each recipient has each notice once, in order",
         size.notices,
         size.users,
         stage.calls.load(Relaxed),
@@ -351,26 +352,27 @@ async fn deliver_under(servers: Servers, size: Size, blows: &[Blow], rounds: usi
     ));
 }
 
-const ON_A_SET: [Blow; 4] = [Blow::Server(0), Blow::StepDown, Blow::Server(1), Blow::Primary];
+const ON_A_SET: [Disruption; 4] =
+    [Disruption::Server(0), Disruption::StepDown, Disruption::Server(1), Disruption::Primary];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn notices_come_once_and_in_order_while_a_set_loses_its_primary() {
+async fn notices_arrive_once_and_in_order_during_failovers() {
     deliver_under(Servers::on_a_set(3, 2).await, SAMPLE, &ON_A_SET, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn notices_come_once_and_in_order_while_the_embedded_store_is_killed() {
-    deliver_under(Servers::embedded().await, SAMPLE, &[Blow::Server(0)], 4).await;
+async fn notices_arrive_once_and_in_order_despite_kills() {
+    deliver_under(Servers::embedded().await, SAMPLE, &[Disruption::Server(0)], 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_inboxes() {
-    deliver_under(Servers::on_a_set(3, 2).await, LONG, &ON_A_SET, 6).await;
+    deliver_under(Servers::on_a_set(3, 2).await, LONG_RUN, &ON_A_SET, 6).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_inboxes_of_the_embedded_store() {
-    deliver_under(Servers::embedded().await, LONG, &[Blow::Server(0)], 20).await;
+    deliver_under(Servers::embedded().await, LONG_RUN, &[Disruption::Server(0)], 20).await;
 }

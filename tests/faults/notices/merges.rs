@@ -1,5 +1,5 @@
-//! Merges, their undoing and purges while notices are delivered: nobody misses a notice, nobody
-//! sees one twice, and nothing is left of a user that was purged.
+//! Merges, unmerges and purges during deliveries: no user misses or repeats a notice, and a purge
+//! leaves no trace.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,19 +19,18 @@ use super::delivery::{Size, Stage, assert_in_order, number};
 use super::servers::Servers;
 use crate::calls::{handle, merging};
 use crate::load::Random;
-use crate::place::{PATIENCE, print_line};
+use crate::stores::{TIMEOUT, print_line};
 use crate::support::database;
 
-/// Pairs of users that are merged and come apart all the time: those with the numbers 0 and 1, 2
-/// and 3, and so on.
+/// Pairs of users that are continually merged and unmerged: numbers 0 and 1, 2 and 3, and so on.
 const PAIRS: usize = 5;
-/// Users who are purged. The last two are merged by then.
+/// Purged users. The last two are merged by then.
 const PURGED: std::ops::Range<usize> = 2 * PAIRS..2 * PAIRS + 4;
 const SENDERS: usize = 3;
 /// The notices of each sender.
 const NOTICES: usize = 25;
 
-/// Merges two users and undoes it, until all is sent. Returns how often.
+/// Merges and unmerges two users until all is sent. Returns the number of merges.
 async fn merge_until(stage: &Stage, pair: usize, is_sent: &AtomicBool) -> usize {
     let mut merges = 0;
     while !is_sent.load(Relaxed) {
@@ -43,7 +42,7 @@ async fn merge_until(stage: &Stage, pair: usize, is_sent: &AtomicBool) -> usize 
     merges
 }
 
-/// Merges the users of a pair, or undoes that.
+/// Merges or unmerges the users of a pair.
 async fn set_merged(stage: &Stage, pair: usize, is_merged: bool) {
     let (primary, secondary) = (&stage.users[2 * pair], &stage.users[2 * pair + 1]);
     let done = if is_merged {
@@ -65,8 +64,8 @@ async fn set_merged(stage: &Stage, pair: usize, is_merged: bool) {
     done.unwrap_or_else(|status| panic!("pair {pair}, merged: {is_merged}: {status:?}"));
 }
 
-/// Sends notices to one user of each pair, and to those who are purged. Returns the notices, each
-/// with its recipients.
+/// Sends notices to one user of each pair and to the purged ones. Returns the recipients of each
+/// notice.
 async fn send_all(stage: &Stage, sender: usize, sent: &AtomicUsize) -> Vec<BTreeSet<usize>> {
     let mut random = Random::default();
     let mut notices = Vec::new();
@@ -94,7 +93,7 @@ async fn purge_all(stage: &Stage) {
     }
 }
 
-/// Holds the inboxes of a pair, once they are apart and once they are one, against what was sent.
+/// Compares the inboxes of a pair, separate and merged, with the sent notices.
 async fn check_pair(stage: &Stage, pair: usize, sent: &[Vec<BTreeSet<usize>>]) {
     let own = |user: usize| -> BTreeSet<_> {
         let all = sent.iter().enumerate().flat_map(|(sender, notices)| {
@@ -141,7 +140,7 @@ async fn merges_and_purges(servers: Servers) -> Arc<Stage> {
     }
     let since = Instant::now();
     while sent.load(Relaxed) < SENDERS * NOTICES / 3 {
-        assert!(since.elapsed() < 3 * PATIENCE, "hardly anything is sent");
+        assert!(since.elapsed() < 3 * TIMEOUT, "too few notices are sent");
         sleep(Duration::from_millis(1)).await;
     }
     purge_all(&stage).await;

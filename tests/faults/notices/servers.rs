@@ -1,4 +1,4 @@
-//! Servers that are killed and started again, on a set of three or on the embedded store.
+//! Servers that are killed and restarted, on a set of three or on the embedded store.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::sleep;
 use tonic::transport::Channel;
 
 use crate::calls::Client;
-use crate::place::{fresh, limit_transactions, prepare};
 use crate::server::Server;
 use crate::servers::{Layout, ReplicaSet, Signal};
+use crate::stores::{fresh, limit_transactions, prepare};
 
 /// A fault of a server or of the primary.
 #[derive(Clone, Copy, Debug)]
-pub enum Blow {
+pub enum Disruption {
     /// The server with this number is killed.
     Server(usize),
     /// The primary is killed.
@@ -28,7 +28,7 @@ pub enum Blow {
 pub struct Servers {
     /// The connection string.
     pub store: String,
-    /// The name of the database; empty where there is none.
+    /// The name of the database; empty without one.
     pub database: String,
     pub set: Option<ReplicaSet>,
     pub folder: Option<TempDir>,
@@ -37,7 +37,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Servers on a set of so many members.
+    /// Servers on a set of this number of members.
     pub async fn on_a_set(members: usize, count: usize) -> Self {
         let set = ReplicaSet::start(Layout { members, ..Layout::default() }).await;
         limit_transactions(&set.members).await;
@@ -83,17 +83,17 @@ impl Servers {
         clients[n % clients.len()].clone()
     }
 
-    /// Strikes, and waits until all are there again.
-    pub async fn strike(&self, blow: Blow) {
-        match blow {
-            Blow::Server(n) => {
+    /// Causes a disruption and waits for recovery.
+    pub async fn disrupt(&self, disruption: Disruption) {
+        match disruption {
+            Disruption::Server(n) => {
                 let killed = self.running.lock().unwrap()[n].take().unwrap();
                 killed.signal("KILL");
                 spawn_blocking(move || killed.wait()).await.unwrap();
                 let client = self.begin(n).await;
                 self.clients.lock().unwrap()[n] = client;
             }
-            Blow::Primary => {
+            Disruption::Primary => {
                 let set = self.set.as_ref().unwrap();
                 let primary = set.primary().await;
                 primary.signal(Signal::Kill).await;
@@ -103,7 +103,7 @@ impl Servers {
                 limit_transactions([primary]).await;
                 set.whole().await;
             }
-            Blow::StepDown => {
+            Disruption::StepDown => {
                 let set = self.set.as_ref().unwrap();
                 set.step_down().await;
                 set.whole().await;
@@ -111,7 +111,7 @@ impl Servers {
         }
     }
 
-    /// Ends all servers.
+    /// Stops all servers.
     pub async fn end(&self) {
         let servers: Vec<_> =
             self.running.lock().unwrap().iter_mut().filter_map(Option::take).collect();

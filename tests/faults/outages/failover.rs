@@ -1,7 +1,6 @@
-//! A set of three members loses its primary under load: killed, frozen for some seconds, or asked
-//! to step down. Callers go on with the same servers, whose reads are linearizable. Where users are
-//! merged, they are also looked up by their ids, which may be stale for as long as nobody took the
-//! place of a primary that hangs.
+//! A set of three members loses its primary under load: killed, frozen, or asked to step down.
+//! Callers keep their servers, whose reads are linearizable. Merged users are also looked up by id,
+//! which may be stale until another primary is elected.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,31 +16,30 @@ use crate::calls::Client;
 use crate::group::Group;
 use crate::ledger::Count;
 use crate::load::{Load, Plan};
-use crate::place::{PATIENCE, fresh, limit_transactions, long, open, prepare, print_line};
 use crate::server::Server;
 use crate::servers::{Layout, ReplicaSet, Signal};
+use crate::stores::{TIMEOUT, fresh, limit_transactions, long, open, prepare, print_line};
 
 /// The fault of the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blow {
+enum Disruption {
     Kill,
-    /// For so many seconds.
+    /// For this number of seconds.
     Freeze(u64),
-    /// Until calls are answered all the same.
+    /// Until calls are answered again.
     Hang,
     StepDown,
 }
 
-/// Shorter than it takes to find out that a server hangs.
+/// Shorter than the detection of a hanging server.
 const FROZEN: u64 = 5;
-/// For how long at most look-ups that may lag are stale, where nobody took the place of a primary
-/// that hangs.
+/// The maximum staleness of lagging look-ups while no other primary is elected.
 const STALE: Duration = Duration::from_secs(30);
-/// The look-ups, and the mutations, that are answered before and after a fault.
+/// The look-ups and mutations answered before and after a fault.
 const SOME: usize = 50;
 
-impl Blow {
-    /// For how long what a primary answers may be old: one that is frozen answers when it wakes up.
+impl Disruption {
+    /// The maximum age of a late answer: a frozen primary answers when it resumes.
     const fn stale(self) -> Duration {
         match self {
             Self::Freeze(_) | Self::Hang => STALE,
@@ -49,8 +47,8 @@ impl Blow {
         }
     }
 
-    /// Strikes, and waits until the set is whole again.
-    async fn strike(self, set: &ReplicaSet, load: &Load) {
+    /// Causes a disruption and waits for the recovery of the set.
+    async fn disrupt(self, set: &ReplicaSet, load: &Load) {
         let primary = set.primary().await;
         match self {
             Self::Kill => {
@@ -67,7 +65,7 @@ impl Blow {
             }
             Self::Hang => {
                 primary.signal(Signal::Stop).await;
-                // Calls under way may still end.
+                // Calls in progress may still end.
                 sleep(Duration::from_secs(1)).await;
                 load.until_answered(SOME, Instant::now()).await;
                 primary.signal(Signal::Continue).await;
@@ -136,12 +134,12 @@ impl Stage {
         }
     }
 
-    /// One blow under load, and what comes of it.
-    async fn survive(&self, blow: Blow) -> Count {
+    /// Causes one disruption under load and checks the results.
+    async fn survive(&self, disruption: Disruption) -> Count {
         let load = self.begin().await;
         load.until_answered(SOME, Instant::now()).await;
         let since = Instant::now();
-        blow.strike(&self.set, &load).await;
+        disruption.disrupt(&self.set, &load).await;
         load.until_answered(SOME, Instant::now()).await;
         let (ledger, before) = load.stop().await;
         let members: Vec<_> = self.set.members.iter().collect();
@@ -155,27 +153,27 @@ impl Stage {
             <[_; 2]>::from(ledger.silence(false, since)),
         );
         print_line(&format!(
-            "{blow:?}: no look-up was answered for {reads:.1?}, no mutation for {writes:.1?}; the \
-             longest look-up took {longest_read:.1?}, the longest mutation {longest_write:.1?}; \
-             {}; {:?}",
+            "{disruption:?}: no look-up was answered for {reads:.1?}, no mutation for \
+             {writes:.1?}; the longest look-up took {longest_read:.1?}, the longest mutation \
+             {longest_write:.1?}; {}; {:?}",
             ledger.count(),
             ledger.reasons()
         ));
-        ledger.may_be_stale(blow.stale());
+        ledger.may_be_stale(disruption.stale());
         ledger.check(&before, &after);
         let (most, longest) = (Options::default().timeout, longest_read.max(longest_write));
-        assert!(reads.max(writes) < PATIENCE, "nothing was answered for {reads:?} and {writes:?}");
-        assert!(longest < PATIENCE, "a call of at most {most:?} took {longest:?}");
+        assert!(reads.max(writes) < TIMEOUT, "nothing was answered for {reads:?} and {writes:?}");
+        assert!(longest < TIMEOUT, "a call of at most {most:?} took {longest:?}");
         ledger.count()
     }
 }
 
-async fn survive_all(plan: Plan, blows: &[Blow], time: Option<Duration>) {
+async fn survive_all(plan: Plan, disruptions: &[Disruption], time: Option<Duration>) {
     let stage = Stage::new(plan).await;
     let (since, mut count, mut struck) = (Instant::now(), Count::default(), 0);
     loop {
-        for blow in blows {
-            count += stage.survive(*blow).await;
+        for disruption in disruptions {
+            count += stage.survive(*disruption).await;
             struck += 1;
         }
         if time.is_none_or(|time| since.elapsed() > time) {
@@ -184,8 +182,8 @@ async fn survive_all(plan: Plan, blows: &[Blow], time: Option<Duration>) {
     }
     let what = if plan.merges { "failover under merges" } else { "failover" };
     print_line(&format!(
-        "{what}: {struck} blows to the primary of three under {count}; everything was as it was \
-         reply"
+        "{what}: {struck} disruptions of the primary of three under {count}; all agreed with the \
+         replies"
     ));
     if let Some(server) = stage.server {
         server.signal("TERM");
@@ -193,10 +191,11 @@ async fn survive_all(plan: Plan, blows: &[Blow], time: Option<Duration>) {
     }
 }
 
-const ALL: [Blow; 4] = [Blow::Kill, Blow::Freeze(FROZEN), Blow::StepDown, Blow::Hang];
+const ALL: [Disruption; 4] =
+    [Disruption::Kill, Disruption::Freeze(FROZEN), Disruption::StepDown, Disruption::Hang];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_set_without_its_primary_loses_nothing() {
+async fn a_failover_loses_nothing() {
     survive_all(PLAIN, &ALL, None).await;
 }
 
@@ -207,7 +206,7 @@ async fn long_failover() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn merges_survive_the_loss_of_a_primary() {
+async fn merges_survive_failovers() {
     survive_all(MERGES, &ALL[..3], None).await;
 }
 

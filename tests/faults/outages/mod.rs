@@ -1,11 +1,11 @@
-//! Servers that are killed, frozen, cut off or replaced.
+//! Killed, frozen, isolated and replaced servers.
 
-mod absent;
-mod away;
+mod dead_servers;
 mod failover;
-mod freed;
-mod frozen;
-mod killed;
+mod frozen_shard;
+mod health;
+mod killed_server;
+mod missing_shard;
 mod partition;
-mod phases;
 mod routers;
+mod two_phase_commit;

@@ -1,6 +1,6 @@
-//! A primary is cut off from the other members and still reachable by one server, while the others
-//! have elected another: through that server, look-ups of what is LATEST are stale for a bounded
-//! time, linearizable ones are never wrong, and no mutation is acknowledged and lost.
+//! A primary is isolated from the other members but reachable by one server, while the others elect
+//! another: through that server, LATEST look-ups are stale for a bounded time, linearizable ones
+//! never, and no acknowledged mutation is lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use crate::audit::{State, no_transaction};
 use crate::caller::{Caller, Direct, Lagging};
 use crate::ledger::{Count, Entry};
 use crate::load::{Load, Plan};
-use crate::place::{PATIENCE, fresh, limit_transactions, long, open, prepare, print_line};
 use crate::servers::{Layout, Origin, Process, ReplicaSet};
+use crate::stores::{TIMEOUT, fresh, limit_transactions, long, open, prepare, print_line};
 
 /// The time for which a primary without a majority stays primary.
 const ELECTION: Duration = Duration::from_secs(4);
-/// The longest that its look-ups may be stale. A machine with too much to do is slow to step down.
+/// The maximum staleness of its look-ups. An overloaded machine is slow to step down.
 const STALE: Duration = Duration::from_secs(60);
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// The application of the server that stays with the old primary.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(2);
+/// The application name of the server that stays with the old primary.
 const CUT_OFF: &str = "cut-off";
 /// The look-ups and mutations at each stage.
 const ANSWERED: usize = 40;
@@ -32,7 +32,8 @@ const PLAN: Plan = Plan { creates: false, gets: true, ..Plan::DEFAULT };
 struct Stage {
     set: Arc<ReplicaSet>,
     name: String,
-    /// Those of the server that is cut off: LATEST, and linearizable; then those of the other one.
+    /// The callers of the isolated server: LATEST, and linearizable; then those of the other
+    /// server.
     callers: Vec<Arc<dyn Caller>>,
 }
 
@@ -40,9 +41,9 @@ struct Stage {
 #[derive(Debug, Default)]
 struct Found {
     count: Count,
-    /// From the beginning of the partition until the old primary had stepped down.
+    /// The time from the partition to the step-down of the old primary.
     longest: Duration,
-    /// For how long of this there was another primary.
+    /// The part of it with another primary.
     beside: Duration,
 }
 
@@ -60,16 +61,17 @@ impl Stage {
             let uri = set.uri(&name, &format!("appName={application}"));
             for consistency in [Consistency::Latest, Consistency::Linearizable] {
                 let store =
-                    open(&uri, Options { timeout: TIMEOUT, ..Options::default() }, false).await;
+                    open(&uri, Options { timeout: OPERATION_TIMEOUT, ..Options::default() }, false)
+                        .await;
                 callers.push(Arc::new(Lagging(Direct { store, consistency })));
             }
         }
-        // Through the other server, nothing is stale: it does not reach the old primary.
+        // The other server does not reach the old primary, so its look-ups are never stale.
         callers.remove(2);
         Self { set, name, callers }
     }
 
-    /// Cuts a member off from the others, and one server from these.
+    /// Isolates a member from the others, and one server from these.
     fn cut_off(&self, member: usize) {
         let host = self.set.host(member).to_string();
         for (n, proxy) in self.set.proxies.iter().enumerate() {
@@ -86,7 +88,7 @@ impl Stage {
         }
     }
 
-    /// Cuts the primary off under load until it has stepped down, and lets it come back.
+    /// Isolates the primary under load until it has stepped down, and restores it.
     async fn survive(&self) -> Found {
         let primary = self.set.primary().await;
         let old = self
@@ -137,7 +139,7 @@ impl Stage {
         })
     }
 
-    /// Has another member become the primary, at once.
+    /// Makes another member the primary.
     async fn elect_another(&self, old: usize) {
         let since = Instant::now();
         let others = || {
@@ -148,7 +150,7 @@ impl Stage {
             if is_primary(candidate).await {
                 return;
             }
-            assert!(since.elapsed() < STALE, "nobody becomes the primary");
+            assert!(since.elapsed() < STALE, "no member becomes the primary");
         }
     }
 
@@ -168,7 +170,7 @@ impl Stage {
             ledger.count(),
             ledger.reasons()
         ));
-        ledger.may_be_stale(found.longest + TIMEOUT);
+        ledger.may_be_stale(found.longest + OPERATION_TIMEOUT);
         ledger.check(&before, &after);
         Found { count: ledger.count(), ..found }
     }
@@ -181,12 +183,11 @@ async fn is_primary(member: &Process) -> bool {
         .is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or_default())
 }
 
-/// Sets the time after which members elect another primary. A set that has only just elected its
-/// first refuses it for a while.
+/// Sets the election timeout. A set refuses it right after its first election.
 async fn set_election_timeout(set: &ReplicaSet) {
     let since = Instant::now();
     while let Err(error) = try_set_election_timeout(set.primary().await).await {
-        assert!(since.elapsed() < PATIENCE, "the set keeps its election timeout: {error}");
+        assert!(since.elapsed() < TIMEOUT, "the set keeps its election timeout: {error}");
         sleep(Duration::from_millis(100)).await;
     }
 }
@@ -202,7 +203,7 @@ async fn try_set_election_timeout(primary: &Process) -> mongodb::error::Result<D
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_without_a_majority_acknowledges_nothing_that_is_lost() {
+async fn a_primary_without_a_majority_loses_no_acknowledged_write() {
     Stage::new().await.survive().await;
 }
 

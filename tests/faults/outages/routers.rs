@@ -1,6 +1,5 @@
-//! Two routers before one cluster. A router takes the time of a snapshot from its own clock, and
-//! each of these has its own: what was acknowledged by way of one, a mutation by way of the other
-//! must not miss, also where it writes nothing.
+//! Two routers of one cluster. A router takes the snapshot time from its own clock: a mutation
+//! through one must see the acknowledged writes of the other, even if it writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +20,17 @@ use crate::audit::{State, no_transaction};
 use crate::caller::{Call, Caller, Direct, Reply, identifier, key};
 use crate::group::Group;
 use crate::load::{Load, Plan};
-use crate::place::{cluster, fresh, open, prepare_sharded, print_line};
 use crate::servers::Sharded;
+use crate::stores::{cluster, fresh, open, prepare_sharded, print_line};
 use crate::users;
 
-/// Stores on one database, each by way of a router of its own, which take turns.
-struct Turns {
+/// Stores on one database, each through its own router, used alternately.
+struct Alternating {
     stores: [Backend; 2],
     next: AtomicUsize,
 }
 
-impl Turns {
+impl Alternating {
     async fn new(cluster: &Sharded, name: &str) -> Self {
         let other = cluster.another_router().await;
         let one = open(&cluster.uri(name), Options::default(), false).await;
@@ -39,16 +38,16 @@ impl Turns {
         Self { stores: [one, two], next: AtomicUsize::new(0) }
     }
 
-    /// The store whose turn it is.
-    fn turn(&self) -> Backend {
+    /// The next store.
+    fn next_store(&self) -> Backend {
         self.stores[self.next.fetch_add(1, Relaxed) % self.stores.len()].clone()
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.turn().mutations.mutate(mutation).await
+        self.next_store().mutations.mutate(mutation).await
     }
 
-    /// Carries out a change that is possible; answers with the user.
+    /// Executes a possible change. Returns the user.
     async fn change(&self, user: LocalityId, change: UserChange) -> User {
         let what = format!("{change:?}");
         let outcome = self.mutate(mutation(user, change)).await;
@@ -57,7 +56,7 @@ impl Turns {
 
     async fn owner(&self, key: IdentityKey) -> Option<LocalityId> {
         let mut resolved = self
-            .turn()
+            .next_store()
             .lookups
             .resolve(&[key], Consistency::Latest, View::Full, Duration::ZERO)
             .await
@@ -67,9 +66,11 @@ impl Turns {
 }
 
 #[async_trait]
-impl Caller for Turns {
+impl Caller for Alternating {
     async fn call(&self, call: &Call, request: Option<&str>) -> Reply {
-        Direct { store: self.turn(), consistency: Consistency::Latest }.call(call, request).await
+        Direct { store: self.next_store(), consistency: Consistency::Latest }
+            .call(call, request)
+            .await
     }
 }
 
@@ -92,52 +93,51 @@ fn rename(text: &str) -> UserChange {
     UserChange::Update(Update::from_mask(None, text.to_owned(), BTreeMap::new()).unwrap())
 }
 
-/// Refusals, changes that change nothing, dry runs and requests sent again: each right after what
-/// makes it otherwise.
-async fn take_turns(turns: &Turns, n: usize) {
+/// Refusals, changes without effect, dry runs and repeated requests, each right after a change that
+/// affects it.
+async fn check_visibility(stores: &Alternating, n: usize) {
     let (user, other) = (users::id(2 * n), users::id(2 * n + 1));
     let (own, others) = (2 * n % 64, (2 * n + 1) % 64);
-    turns.change(user, creation(own)).await;
-    turns.change(user, UserChange::Unlink(identifier(own))).await;
-    turns.change(user, link(own)).await;
+    stores.change(user, creation(own)).await;
+    stores.change(user, UserChange::Unlink(identifier(own))).await;
+    stores.change(user, link(own)).await;
     assert_eq!(
-        turns.owner(key(own)).await,
+        stores.owner(key(own)).await,
         Some(user),
         "a link that came after the unlinking was lost"
     );
-    turns.change(user, UserChange::Disable).await;
-    let enabled = turns.change(user, UserChange::Enable).await;
+    stores.change(user, UserChange::Disable).await;
+    let enabled = stores.change(user, UserChange::Enable).await;
     assert_eq!(enabled.state, Life::Active);
     let with_etag = Mutation { etag: Some(enabled.etag()), ..mutation(user, rename("new")) };
-    let renamed =
-        turns.mutate(with_etag).await.expect("an etag that is fresh").into_user().unwrap();
+    let renamed = stores.mutate(with_etag).await.expect("the etag is current").into_user().unwrap();
     let rehearsed =
-        turns.mutate(Mutation { dry_run: true, ..mutation(user, rename("dry")) }).await.unwrap();
+        stores.mutate(Mutation { dry_run: true, ..mutation(user, rename("dry")) }).await.unwrap();
     assert_eq!(rehearsed.into_user().unwrap(), renamed, "a dry run");
-    turns.change(other, creation(others)).await;
-    let taken = turns.mutate(mutation(user, link(others))).await.unwrap_err();
+    stores.change(other, creation(others)).await;
+    let taken = stores.mutate(mutation(user, link(others))).await.unwrap_err();
     assert!(matches!(&taken, Error::IdentityTaken { owner, .. } if *owner == other), "{taken:?}");
-    turns.change(other, UserChange::Unlink(identifier(others))).await;
-    turns.change(user, link(others)).await;
-    let request = Some(IdempotencyKey { key: format!("turns {n}"), request_hash: 1 });
+    stores.change(other, UserChange::Unlink(identifier(others))).await;
+    stores.change(user, link(others)).await;
+    let request = Some(IdempotencyKey { key: format!("turn {n}"), request_hash: 1 });
     let asked = Mutation { request, ..mutation(user, UserChange::Disable) };
-    turns.mutate(asked.clone()).await.unwrap();
-    turns.change(user, UserChange::Enable).await;
-    let again = turns.mutate(asked).await.unwrap().into_user().unwrap();
-    assert_eq!(again.state, Life::Active, "a request that was sent again shows the user as it was");
+    stores.mutate(asked.clone()).await.unwrap();
+    stores.change(user, UserChange::Enable).await;
+    let again = stores.mutate(asked).await.unwrap().into_user().unwrap();
+    assert_eq!(again.state, Life::Active, "a repeated request shows the earlier user");
     for name in [own, others] {
-        turns.change(user, UserChange::Unlink(identifier(name))).await;
+        stores.change(user, UserChange::Unlink(identifier(name))).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mutation_sees_what_was_acknowledged_by_another_router() {
+async fn a_mutation_sees_acknowledged_writes_of_another_router() {
     let (cluster, _turn) = cluster().await;
     let name = fresh();
     prepare_sharded(cluster, &name).await;
-    let turns = Turns::new(cluster, &name).await;
+    let stores = Alternating::new(cluster, &name).await;
     for n in 0..20 {
-        take_turns(&turns, n).await;
+        check_visibility(&stores, n).await;
     }
     let database = cluster.client().await.database(&name);
     State::read(&database).await;
@@ -157,14 +157,13 @@ const PLAN: Plan = Plan {
 const MERGES: Plan =
     Plan { names: 2 * Group::NAMES, users: 2 * Group::USERS, merges: true, ..PLAN };
 
-/// Callers whose calls go by the one router and the other in turn, until there were so many
-/// mutations.
+/// Callers that alternate between the routers, until this number of mutations.
 async fn history(plan: Plan, mutations: usize) {
     let (cluster, _turn) = cluster().await;
     let name = fresh();
     prepare_sharded(cluster, &name).await;
     let database = cluster.client().await.database(&name);
-    let caller: Arc<dyn Caller> = Arc::new(Turns::new(cluster, &name).await);
+    let caller: Arc<dyn Caller> = Arc::new(Alternating::new(cluster, &name).await);
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
     while load.ledger.count().mutations < mutations {
         sleep(Duration::from_millis(20)).await;
@@ -176,7 +175,7 @@ async fn history(plan: Plan, mutations: usize) {
     after.is_found(&*caller).await;
     let what = if plan.merges { "history of merges" } else { "history" };
     print_line(&format!(
-        "{what} by two routers in turn: {}; {:?}",
+        "{what} by two routers alternately: {}; {:?}",
         ledger.count(),
         ledger.reasons()
     ));

@@ -1,5 +1,5 @@
-//! Encrypted connections with credentials: certificates in place of passwords, and errors that say
-//! what is wrong and show no password.
+//! Encrypted connections with credentials: certificates instead of passwords, and errors that name
+//! the cause without the password.
 
 use std::process::Output;
 
@@ -20,12 +20,12 @@ fn error(output: &Output) -> String {
 
 /// A connection string without its credentials.
 fn without_user(uri: &str) -> String {
-    let (_, place) = uri.split_once('@').unwrap();
-    format!("mongodb://{place}")
+    let (_, address) = uri.split_once('@').unwrap();
+    format!("mongodb://{address}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_connection_is_said() {
+async fn connection_errors_name_the_cause() {
     let server = Secured::shared().await;
     let other = Authority::new();
     let (ca, other) = (server.path("ca.pem"), other.path("ca.pem"));
@@ -63,7 +63,7 @@ async fn what_is_wrong_with_a_connection_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_takes_the_place_of_a_password() {
+async fn a_certificate_replaces_a_password() {
     let server = Secured::shared().await;
     let user = doc! { "createUser": "CN=client", "roles": [{ "role": "root", "db": "admin" }] };
     server.database("$external").run_command(user).await.unwrap();

@@ -1,5 +1,5 @@
-//! The roles of docs/mongodb.md: they suffice, each of their privileges is needed, and a user
-//! without one is told which.
+//! The roles of docs/mongodb.md: they suffice, each privilege is needed, and an error names a
+//! missing one.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::golden;
 use crate::server::{Server, polynym};
 use crate::support::scenarios::walkthrough::walk_and_verify;
 
-/// The longest wait for a server to end the sessions of a dead one.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Variants of roles that are tried at a time.
-const AT_ONCE: usize = 6;
-/// The longest wait for a tenant to be deleted.
+/// The maximum time until a server ends the sessions of a dead one.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Concurrent attempts with variants of roles.
+const CONCURRENT_ATTEMPTS: usize = 6;
+/// The time limit of the deletion of a tenant.
 const GONE: Duration = Duration::from_secs(60);
 const REQUEST: &str = "--request-id=0c9d2c80-6b0a-4b7e-9d53-3f3d0f6b9a01";
 /// Commands that need every privilege of the role for `serve`.
@@ -45,7 +45,7 @@ const COMMANDS: [&[&str]; 16] = [
     &["tenant", "delete", "--tenant=acme", "--force", "--yes", "--no-wait"],
 ];
 
-/// Commands that give two users a history in common.
+/// Commands that give two users common events.
 const SHARED: [&[&str]; 5] = [
     &["user", "create", "--identity=handle:bob"],
     &["user", "create", "--identity=handle:carl", "--identity=phone:+14155552671"],
@@ -53,12 +53,12 @@ const SHARED: [&[&str]; 5] = [
     &["identity", "move", "phone:+14155552671", "handle:bob", "handle:carl"],
     &["identity", "move", "handle:bob", "phone:+14155552671", "handle:carl"],
 ];
-/// Commands that are two events of a user's history.
+/// Commands that are two events of one user.
 const EVENTS: [&[&str]; 2] = [
     &["identity", "link", "handle:bob", "url:https://example.com/bob"],
     &["identity", "unlink", "handle:bob", "url:https://example.com/bob"],
 ];
-/// Commands that take one of the two out of the history of the other.
+/// Commands that remove one of the users from the history of the other.
 const PURGE: [&[&str]; 2] = [
     &["user", "update", "handle:bob", "--attribute=room=b"],
     &["user", "purge", "--yes", "handle:carl"],
@@ -66,7 +66,7 @@ const PURGE: [&[&str]; 2] = [
 
 type Outcome = Result<(), String>;
 
-fn done(output: &Output) -> Outcome {
+fn outcome_of(output: &Output) -> Outcome {
     if output.status.success() { Ok(()) } else { Err(errors(output)) }
 }
 
@@ -102,17 +102,17 @@ fn use_server(server: &Server, log: &Path) -> Outcome {
     let events = [EVENTS; 4].concat();
     let (deletion, commands) = COMMANDS.split_last().unwrap();
     for arguments in [&SHARED[..], &events, &PURGE, commands].concat() {
-        done(&server.run(arguments))?;
+        outcome_of(&server.run(arguments))?;
     }
-    // More names than one document has.
+    // More names than one document holds.
     for handle in ["ann", "bob"] {
         let identity = format!("--identity=handle:{handle}");
         let attributes: Vec<_> = (0..60).map(|n| format!("--attribute={handle}{n}=1")).collect();
         let create = ["user", "create", "--tenant=acme", &identity];
         let attributes = attributes.iter().map(String::as_str);
-        done(&server.run(&create.into_iter().chain(attributes).collect::<Vec<_>>()))?;
+        outcome_of(&server.run(&create.into_iter().chain(attributes).collect::<Vec<_>>()))?;
     }
-    done(&server.run(deletion))?;
+    outcome_of(&server.run(deletion))?;
     let since = Instant::now();
     while String::from_utf8_lossy(&server.run(&["tenant", "list"]).stdout).contains("acme") {
         let has_warned = fs::metadata(log).unwrap().len() > 0;
@@ -124,7 +124,7 @@ fn use_server(server: &Server, log: &Path) -> Outcome {
     Ok(())
 }
 
-/// A user for each documented role, with the database of the roles. Names have the same end.
+/// A user for each documented role, and the database of the roles. All names share a suffix.
 struct Store {
     server: &'static Secured,
     database: String,
@@ -132,7 +132,7 @@ struct Store {
 }
 
 impl Store {
-    /// Makes the documented roles and users, after `change`.
+    /// Creates the documented roles and users, after `change`.
     async fn new(name: &str, change: impl Fn(&mut Document)) -> Self {
         let server = Secured::shared().await;
         let (database, suffix) = match name {
@@ -151,7 +151,7 @@ impl Store {
     }
 
     fn run(&self, user: &str, arguments: &[&str]) -> Outcome {
-        done(&run(&self.uri(user), arguments))
+        outcome_of(&run(&self.uri(user), arguments))
     }
 
     /// Runs every command with its role.
@@ -174,14 +174,14 @@ impl Store {
         self.server.database(&self.database)
     }
 
-    /// Takes a validator away, which `store init` sets again.
+    /// Removes a validator, which `store init` restores.
     async fn damage_validator(&self) {
         let change = doc! { "collMod": "users", "validator": {} };
         self.database().run_command(change).await.unwrap();
     }
 
-    /// Deletes one claim, adds one without an owner and one of a user who does not have it, and
-    /// gives one to another user.
+    /// Deletes a claim, adds one without an owner and one that its user does not list, and gives
+    /// one to another user.
     async fn damage_claims(&self) {
         let claims = self.database().collection::<Document>("identities");
         let claim = |name: &str| doc! { "_id": format!("default,handle,{name}") };
@@ -217,7 +217,7 @@ async fn the_documented_roles_suffice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_walkthrough_holds_with_the_documented_roles() {
+async fn the_walkthrough_works_with_the_documented_roles() {
     let store = Store::new("walk", |_| ()).await;
     store.run("init", &["store", "init"]).unwrap();
     let server = Server::start(&["--store", &store.uri("serve")]);
@@ -258,14 +258,14 @@ async fn sessions_of_dead_servers_are_ended() {
     servers.insert_one(dead).await.unwrap();
     let since = Instant::now();
     while servers.find_one(doc! { "_id": id }).await.unwrap().is_some() {
-        assert!(since.elapsed() < PATIENCE, "the dead server's sessions are not ended");
+        assert!(since.elapsed() < TIMEOUT, "the dead server's sessions are not ended");
         sleep(Duration::from_millis(100)).await;
     }
     let error = session.commit_transaction().await.unwrap_err();
     assert!(error.to_string().contains("NoSuchTransaction"), "{error}");
 }
 
-/// Takes an action on a collection from the role with this beginning.
+/// Removes an action on a collection from the role with this prefix.
 fn without(role: &str, collection: &str, action: &str) -> impl Fn(&mut Document) {
     let actions = (role.to_owned(), collection.to_owned(), action.to_owned());
     move |command| {
@@ -309,7 +309,7 @@ async fn a_missing_privilege_is_named() {
     let attempts = cases.into_iter().enumerate().map(async |(n, case)| {
         let (role, collection, action, named) = case;
         let mut error = String::new();
-        // A machine that is too busy has other warnings.
+        // An overloaded machine causes other warnings.
         for attempt in 0..3 {
             let change = without(role, collection, action);
             let store = Store::new(&format!("named{n}-{attempt}"), change).await;
@@ -323,7 +323,7 @@ async fn a_missing_privilege_is_named() {
         assert!(error.contains(&expected), "{expected}: {error}");
         assert!(!error.contains("ann@") && !error.contains("handle"), "{error}");
     });
-    stream::iter(attempts).buffer_unordered(AT_ONCE).collect::<()>().await;
+    stream::iter(attempts).buffer_unordered(CONCURRENT_ATTEMPTS).collect::<()>().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 6)]
@@ -332,13 +332,13 @@ async fn long_every_documented_privilege_is_needed() {
     let mut variants = Vec::new();
     for command in documented(DATABASE, "") {
         let Ok(role) = command.get_str("createRole") else { continue };
-        // There is no cluster here.
+        // This is no cluster.
         if role.ends_with("Cluster") {
             continue;
         }
         for privilege in command.get_array("privileges").unwrap() {
             let privilege = privilege.as_document().unwrap();
-            // Without `shardingState`, a server does not notice that it talks to a shard.
+            // Without `shardingState`, a server does not detect a connection to a shard.
             let resource = privilege.get_document("resource").unwrap();
             let Ok(collection) = resource.get_str("collection") else { continue };
             for action in privilege.get_array("actions").unwrap() {
@@ -357,7 +357,8 @@ async fn long_every_documented_privilege_is_needed() {
         println!("{variant:?}: {outcome:?}");
         (variant, outcome)
     });
-    let outcomes: Vec<_> = stream::iter(attempts).buffer_unordered(AT_ONCE).collect().await;
+    let outcomes: Vec<_> =
+        stream::iter(attempts).buffer_unordered(CONCURRENT_ATTEMPTS).collect().await;
     let idle: Vec<_> = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).collect();
     assert!(idle.is_empty(), "{idle:?}");
 }

@@ -1,5 +1,5 @@
-//! A replica set of one member that takes encrypted connections with credentials alone, and the
-//! roles that the documentation lists.
+//! A replica set of one member that accepts only encrypted connections with credentials, and the
+//! documented roles.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,9 +17,9 @@ use crate::server::polynym;
 use crate::servers::{Process, in_background};
 use crate::support::tls::Authority;
 
-/// The password of every user; each of its special characters has a meaning in a URI.
+/// The password of every user; its special characters have a meaning in URIs.
 const PASSWORD: &str = "s3cret/p@ss:w?rd%";
-/// The same in a URI.
+/// The password, escaped for a URI.
 const ENCODED: &str = "s3cret%2Fp%40ss%3Aw%3Frd%25";
 /// The administrator.
 const ROOT: &str = "root";
@@ -54,7 +54,7 @@ impl Secured {
         let options: Vec<_> = options.split(' ').map(str::to_owned).collect();
         let process = Process::start_mongod(&options).await;
 
-        // The folder of the server goes with it.
+        // The folder lives as long as the server.
         for name in ["ca.pem", "client.both"] {
             fs::copy(authority.path(name), process.folder().join(name)).unwrap();
         }
@@ -64,8 +64,8 @@ impl Secured {
 
     /// The connection string of a database for a user.
     pub fn uri(&self, user: &str, database: &str) -> String {
-        let place = format!("{user}:{ENCODED}@{}/{database}", self.process.address());
-        format!("mongodb://{place}?replicaSet=rs0&authSource=admin&{}", self.tls())
+        let address = format!("{user}:{ENCODED}@{}/{database}", self.process.address());
+        format!("mongodb://{address}?replicaSet=rs0&authSource=admin&{}", self.tls())
     }
 
     /// The options of an encrypted connection.
@@ -88,7 +88,7 @@ impl Secured {
         self.root.database(name)
     }
 
-    /// Makes a user with these roles.
+    /// Creates a user with these roles.
     pub async fn create_user(&self, name: &str, roles: &[&str]) {
         self.admin(doc! { "createUser": name, "pwd": PASSWORD, "roles": roles }).await;
     }
@@ -102,7 +102,7 @@ pub fn run(uri: &str, arguments: &[&str]) -> Output {
     output
 }
 
-/// Panics if a text has a part of the password.
+/// Panics if a text contains a part of the password.
 pub fn assert_no_password(text: &str) {
     assert!(
         !text.contains("s3cre") && !text.contains("w?rd") && !text.contains("w%3Frd"),
@@ -110,10 +110,10 @@ pub fn assert_no_password(text: &str) {
     );
 }
 
-/// Makes a replica set of the server, and an administrator. Returns the administrator's client.
+/// Initiates the replica set and creates an administrator. Returns its client.
 async fn initiate(process: &Process) -> Client {
     let (address, tls) = (process.address(), tls(process));
-    // Until there is a user, a client on the same machine may make one.
+    // A local client may create the first user.
     let nobody = format!("mongodb://{address}/?directConnection=true&{tls}");
     let nobody = Client::with_uri_str(&nobody).await.unwrap().database("admin");
     let member = doc! { "_id": 0, "host": address.to_string() };
@@ -154,7 +154,7 @@ async fn is_primary(database: &Database) -> bool {
     hello.is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or_default())
 }
 
-/// Writes a file that its owner alone can read.
+/// Writes a file that only its owner can read.
 fn private_file(authority: &Authority, name: &str, text: &str) -> String {
     let path = authority.path(name);
     fs::write(&path, text).unwrap();
@@ -162,8 +162,8 @@ fn private_file(authority: &Authority, name: &str, text: &str) -> String {
     path
 }
 
-/// The commands of docs/mongodb.md that make roles and users, with another database and another
-/// end of each name than there.
+/// The commands of docs/mongodb.md that create roles and users, with another database and another
+/// suffix of names.
 pub fn documented(database: &str, suffix: &str) -> Vec<Document> {
     let page = include_str!("../../../docs/mongodb.md");
     let text: String = page
@@ -185,8 +185,8 @@ pub fn documented(database: &str, suffix: &str) -> Vec<Document> {
     let text = name.replace_all(&text, format!("\"${{1}}{suffix}\""));
     let text = text.replace(&format!("\"{DATABASE}\""), &format!("\"{database}\""));
     let key = Regex::new("([a-zA-Z]+):").unwrap();
-    let text = key.replace_all(&text, "\"$1\":");
-    let text = text.replace("passwordPrompt()", &format!("\"{PASSWORD}\""));
+    let text =
+        key.replace_all(&text, "\"$1\":").replace("passwordPrompt()", &format!("\"{PASSWORD}\""));
 
     let calls = text.split("db.").skip(1).map(|call| {
         let (name, argument) = call.trim().split_once('(').unwrap();

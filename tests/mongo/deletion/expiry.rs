@@ -9,7 +9,7 @@ use mongodb::bson::{Binary, DateTime, Document, doc};
 use crate::servers::{self, Databases};
 use crate::support::expiry::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
 
-/// A user who is due and cannot be read; of every third, nor can its tenant.
+/// An expired user that cannot be read; of every third, neither can its tenant.
 fn damaged(n: usize, id: LocalityId) -> Document {
     let binary = |subtype, bytes: &[u8]| Binary { subtype, bytes: bytes.to_vec() };
     doc! {
@@ -23,12 +23,12 @@ fn damaged(n: usize, id: LocalityId) -> Document {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_that_fail_stop_no_other() {
+async fn failing_users_do_not_block_expiry() {
     let set = servers::one_member().await;
-    let place = Databases::of_set(set, "").place();
-    let store = Arc::new(place.mongo().await.unwrap());
+    let factory = Databases::of_set(set, "").factory();
+    let store = Arc::new(factory.mongo().await.unwrap());
     prepare(&*store).await;
-    let users = set.client().await.database(place.name().await).collection("users");
+    let users = set.client().await.database(factory.name().await).collection("users");
     users.insert_many((0..FAILING).map(|n| damaged(n, failing(n)))).await.unwrap();
     user_1_is_purged(store.backend()).await;
 }

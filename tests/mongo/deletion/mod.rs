@@ -1,6 +1,6 @@
-//! Users that are deleted, purged or forgotten, and tenants that are deleted.
+//! Expiry, purges, TTL indexes and deleted tenants.
 
-mod deleting;
 mod expiry;
-mod forgetting;
-mod purging;
+mod purge;
+mod tenants;
+mod ttl;

@@ -97,7 +97,7 @@ async fn a_proxy_holds_and_drops_messages_on_request() {
     set.proxies[0].set_line(Line::Up);
     late.await.unwrap().unwrap();
 
-    set.proxies[0].set_weather(NetworkFaults {
+    set.proxies[0].set_faults(NetworkFaults {
         latency: Duration::from_millis(50),
         ..NetworkFaults::default()
     });
@@ -108,7 +108,7 @@ async fn a_proxy_holds_and_drops_messages_on_request() {
 
     let mean = start.elapsed() / 20;
     assert!((Duration::from_millis(30)..Duration::from_secs(5)).contains(&mean), "{mean:?}");
-    set.proxies[0].set_weather(NetworkFaults::BAD);
+    set.proxies[0].set_faults(NetworkFaults::BAD);
     let mut lost = 0;
     for n in 0..200 {
         lost += i32::from(insert(100 + n).await.unwrap().is_err());
@@ -116,7 +116,7 @@ async fn a_proxy_holds_and_drops_messages_on_request() {
 
     println!("{lost} of 200 inserts got no answer");
     assert!(lost > 5, "NetworkFaults::BAD loses nothing");
-    set.proxies[0].set_weather(NetworkFaults::default());
+    set.proxies[0].set_faults(NetworkFaults::default());
     insert(1_000).await.unwrap().unwrap();
 }
 
@@ -147,9 +147,7 @@ fn start_child() -> (std::process::Child, PathBuf) {
 /// Returns true if a process has this folder as its working directory.
 fn is_used(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .flat_map(|process| process.path().join("cwd").read_link())
-        .any(|place| place == folder)
+    processes.flat_map(|process| process.path().join("cwd").read_link()).any(|path| path == folder)
 }
 
 #[test]

@@ -66,8 +66,8 @@ async fn statements_of_transactions_are_routed_by_hash() {
     let cluster = cluster().await;
     let things = shard(cluster, "hashed").await;
     let mut keys = Vec::new();
-    for place in 0..3 {
-        keys.extend(keys_of(cluster, "hashed", place, 10).await);
+    for shard in 0..3 {
+        keys.extend(keys_of(cluster, "hashed", shard, 10).await);
     }
 
     let all = doc! { "_id": { "$in": &keys } };

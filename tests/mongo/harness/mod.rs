@@ -1,4 +1,4 @@
-//! Tests of the test servers: they behave like MongoDB, and nothing of them is left behind.
+//! Tests of the test servers: they behave like MongoDB and leave nothing behind.
 
 mod cluster;
 mod faults;
@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use crate::servers::{Layout, Sharded};
 
-/// Returns the cluster of these tests alone: they move chunks, which other tests must not.
+/// Returns the cluster of these tests alone, because they move chunks.
 async fn cluster() -> &'static Sharded {
     static CLUSTER: OnceCell<Sharded> = OnceCell::const_new();
     CLUSTER.get_or_init(|| Sharded::start(3, Layout::default())).await

@@ -18,10 +18,10 @@ use super::hashed;
 const MOVES: usize = 12;
 /// Concurrent tasks with transactions. The first one reads.
 const TASKS: usize = 8;
-/// The least number of transactions per task.
+/// The minimum number of transactions per task.
 const AT_LEAST: u32 = 3;
 /// The time limit for progress.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Documents whose numbers sum to 0, with keys of all three shards in turn.
 struct Things {
@@ -104,7 +104,7 @@ async fn run_while_chunks_move(things: Arc<Things>, space: &str, points: [String
             Err(error) => {
                 refused += 1;
                 assert!(
-                    since.elapsed() < PATIENCE,
+                    since.elapsed() < TIMEOUT,
                     "{moves} moves, {refused} refused, last error: {error}"
                 );
             }
@@ -113,7 +113,7 @@ async fn run_while_chunks_move(things: Arc<Things>, space: &str, points: [String
 
     while !things.all_have_worked() {
         assert!(
-            since.elapsed() < 2 * PATIENCE,
+            since.elapsed() < 2 * TIMEOUT,
             "a task commits no transaction: {:?}",
             things.counts
         );
@@ -122,7 +122,7 @@ async fn run_while_chunks_move(things: Arc<Things>, space: &str, points: [String
     }
 
     things.done.store(true, Relaxed);
-    timeout(PATIENCE, tasks.join_all()).await.expect("tasks end");
+    timeout(TIMEOUT, tasks.join_all()).await.expect("tasks end");
     println!("{moves} moves, {refused} refused; transactions and restarts: {:?}", things.counts);
     assert_eq!(things.sum().await.unwrap(), 0);
 }

@@ -20,13 +20,13 @@ use crate::servers::{Databases, InDatabase, one_member};
 use crate::support;
 
 /// The time limit of an operation on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Random runs held against the model.
+/// Random runs compared with the model.
 const RUNS: u32 = 12;
 
-/// A store whose callers accept answers that are a day old. As it makes all mutations itself, each
-/// of its answers must be the latest nevertheless.
+/// A store whose callers accept answers of the last day. It makes all mutations itself, so each
+/// answer must still be the latest.
 struct Accepting(Cached);
 
 #[async_trait]
@@ -51,12 +51,12 @@ impl LookUps for Accepting {
     }
 }
 
-struct Place(InDatabase);
+struct CachedFactory(InDatabase);
 
 #[async_trait]
-impl StoreFactory for Place {
+impl StoreFactory for CachedFactory {
     async fn open(&self) -> Result<Backend, Failure> {
-        let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
+        let options = Options { timeout: TIMEOUT, cache_bytes: 1 << 20, ..Options::default() };
         let store = Arc::new(Mongo::open(&self.0.uri().await, options).await?);
         let cache = store.cache().ok_or("the store has no cache")?.clone();
         let backend = store.backend();
@@ -68,12 +68,12 @@ impl StoreFactory for Place {
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_of_cached_answers() {
     let databases = Databases::of_set(one_member().await, "");
-    support::conformance(|| Arc::new(Place(databases.place()))).await;
+    support::conformance(|| Arc::new(CachedFactory(databases.factory()))).await;
 }
 
 #[test]
 fn cached_answers_agree_with_the_model() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let databases = Databases::of_set(runtime.block_on(one_member()), "");
-    support::steps::against_the_model(RUNS, || Place(databases.place()));
+    support::steps::against_the_model(RUNS, || CachedFactory(databases.factory()));
 }

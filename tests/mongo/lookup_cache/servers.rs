@@ -11,9 +11,9 @@ use crate::scrape::{documented, free_address, kinds, metrics};
 use crate::server::Server;
 use crate::servers::one_member;
 
-/// The age that callers accept: the machine must make some calls within it.
+/// The accepted age: the machine must make some calls within it.
 const AGE: Duration = Duration::from_secs(5);
-/// The time by which an answer may leave the server and arrive later.
+/// The maximum time from the server to the client.
 const LATE: Duration = Duration::from_secs(2);
 
 async fn start(uri: &str, more: &[&str]) -> (Server, Client) {
@@ -25,7 +25,7 @@ async fn start(uri: &str, more: &[&str]) -> (Server, Client) {
     (server, client)
 }
 
-/// The name of the owner of a handle, and the reads that were made for it.
+/// The name of the owner of a handle, and the number of reads.
 async fn resolve(
     client: &mut Client,
     name: &str,
@@ -40,8 +40,8 @@ async fn resolve(
     };
     match client.directory.resolve_identity(request).await {
         Ok(found) => {
-            let reads = found.metadata().get("polynym-reads").unwrap().to_str().unwrap();
-            let reads = reads.parse().unwrap();
+            let reads =
+                found.metadata().get("polynym-reads").unwrap().to_str().unwrap().parse().unwrap();
             (Some(found.into_inner().user.unwrap().display_name), reads)
         }
         Err(status) => {
@@ -61,10 +61,10 @@ async fn create(client: &mut Client, name: &str) -> v1::User {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_servers_change_is_seen_within_the_age_and_an_own_one_at_once() {
-    let place = Databases::of_set(one_member().await, "").place();
-    place.mongo().await.unwrap().close().await;
-    let uri = place.uri().await;
+async fn changes_of_other_servers_are_seen_within_the_age() {
+    let factory = Databases::of_set(one_member().await, "").factory();
+    factory.mongo().await.unwrap().close().await;
+    let uri = factory.uri().await;
     let ((_a, mut a), (_b, mut b)) = (start(&uri, &[]).await, start(&uri, &[]).await);
     // Without an etag, updates apply to the current user.
     let mut user = v1::User { etag: String::new(), ..create(&mut b, "ada").await };
@@ -94,7 +94,7 @@ async fn another_servers_change_is_seen_within_the_age_and_an_own_one_at_once() 
         user.display_name = format!("Ada {n}");
         a.update(user.clone(), &["display_name"]).await.unwrap();
         let found = resolve(&mut a, "ada", AGE, latest).await;
-        assert_eq!(found.0, Some(user.display_name.clone()), "an own change is seen at once");
+        assert_eq!(found.0, Some(user.display_name.clone()), "own changes are seen immediately");
     }
     a.unlink(&user.user_id, handle("ada")).await.unwrap();
     assert_eq!(resolve(&mut a, "ada", AGE, latest).await.0, None);
@@ -102,11 +102,11 @@ async fn another_servers_change_is_seen_within_the_age_and_an_own_one_at_once() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hits_misses_and_ages_are_counted() {
-    let place = Databases::of_set(one_member().await, "").place();
-    place.mongo().await.unwrap().close().await;
+    let factory = Databases::of_set(one_member().await, "").factory();
+    factory.mongo().await.unwrap().close().await;
     let address = free_address();
     let (_server, mut client) =
-        start(&place.uri().await, &["--admin-listen", &address.to_string()]).await;
+        start(&factory.uri().await, &["--admin-listen", &address.to_string()]).await;
     create(&mut client, "ada").await;
     for _ in 0..3 {
         resolve(&mut client, "ada", Duration::from_secs(3_600), Consistency::Latest).await;

@@ -1,6 +1,5 @@
-//! The cost of a call, as the profilers of all shards count it: its statements by collection and
-//! shard, and the shards that prepared before the commit. The table in docs/mongodb.md must be the
-//! same.
+//! The cost of a call, counted by the profilers of all shards: its statements by collection and
+//! shard, and the shards that prepared the commit. The table in docs/mongodb.md must be equal.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +9,7 @@ use conformance::StoreFactory;
 use futures_util::TryStreamExt;
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
-use polynym_directory::search::{Filter, Lead};
+use polynym_directory::search::{AccessPath, Filter};
 use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym_directory::{
     ConflictPolicy, Consistency, Directory, Histories, IdempotencyKey, Limits, LookUps, Mutation,
@@ -24,13 +23,13 @@ use polynym_mongodb::Mongo;
 use crate::servers::{Databases, Hashed, InDatabase, Layout, Process, Sharded};
 use crate::support::users;
 
-/// A user's id on the shard with this number.
+/// A user id on the shard with this number.
 fn id(shard: usize, n: usize) -> LocalityId {
     let first = ["10", "70", "c0"][shard];
     format!("{first}{n:06x}-0001-b000-0001-000000000000").parse().unwrap()
 }
 
-/// The hashes of the identity keys that these tests make.
+/// The hashed distribution of the identity keys.
 static HASHES: OnceLock<Hashed> = OnceLock::new();
 
 /// Whether a claim is on the shard with this number.
@@ -38,7 +37,7 @@ fn is_on(key: &IdentityKey, shard: usize) -> bool {
     HASHES.get().unwrap().owner(key.as_str()) == format!("shard{shard}")
 }
 
-/// The identifier number `n` of those whose claims are on the shard with this number.
+/// The nth identifier with its claim on this shard.
 fn identifier(shard: usize, n: usize) -> Identifier {
     first(
         |k| {
@@ -54,7 +53,7 @@ fn identifier(shard: usize, n: usize) -> Identifier {
     )
 }
 
-/// The first of some identifiers that is as it should be.
+/// The first matching identifier.
 fn first(make: impl Fn(usize) -> Identifier, is_right: impl Fn(&Identifier) -> bool) -> Identifier {
     (0..).map(make).find(is_right).unwrap()
 }
@@ -63,7 +62,7 @@ fn handle(text: &str) -> Identifier {
     Identifier::parse(RawIdentifier::Handle(text)).unwrap()
 }
 
-/// A handle that begins so, on this shard, with its guard there or elsewhere.
+/// A handle with this prefix on this shard, with its guard on the same shard or another.
 fn guarded(start: &str, shard: usize, beside: bool) -> Identifier {
     let guard =
         |handle: &Identifier| IdentityKey::of_guard("default", &handle.guard().expect("a guard"));
@@ -80,17 +79,17 @@ fn key(shard: usize, n: usize) -> IdentityKey {
     IdentityKey::new("default", &identifier(shard, n))
 }
 
-/// A mutation where what is given up is free.
+/// A mutation without holds.
 fn mutation(id: LocalityId, change: UserChange) -> Mutation {
     Mutation { time: Timestamp::now(), ..users::mutation(id, change) }
 }
 
-/// A mutation under other policies.
-fn under(policies: Policies, mutation: Mutation) -> Mutation {
+/// The mutation with other policies.
+fn with_policies(policies: Policies, mutation: Mutation) -> Mutation {
     Mutation { policies: Arc::new(policies), ..mutation }
 }
 
-/// The mutation that creates a user with these.
+/// The mutation that creates a user with these identities.
 fn creation_of(id: LocalityId, identities: Vec<NewIdentity>) -> Mutation {
     mutation(id, UserChange::Create(NewUser { identities, ..NewUser::default() }))
 }
@@ -110,17 +109,17 @@ struct Cost {
     prepared: usize,
 }
 
-/// A statement that a shard has run, such as `find` on `users`.
+/// A statement on a shard, such as `find` on `users`.
 struct Statement {
     shard: usize,
     name: String,
     collection: String,
 }
 
-/// The cluster, and the database whose calls are counted.
+/// The cluster and the database of the counted calls.
 struct Counted {
     cluster: &'static Sharded,
-    place: InDatabase,
+    factory: InDatabase,
     store: Mongo,
     /// The rows of the table so far.
     rows: Vec<String>,
@@ -128,16 +127,16 @@ struct Counted {
 
 impl Counted {
     async fn new() -> Self {
-        // It counts what the servers do: nobody else may use them.
+        // It counts all operations of the servers: no other test may use them.
         let cluster: &Sharded = Box::leak(Box::new(Sharded::start(3, Layout::default()).await));
-        let place = Databases::of_cluster(cluster).place();
-        let store = place.mongo().await.unwrap();
-        let hashes = Hashed::read(cluster, &format!("{}.identities", place.name().await)).await;
+        let factory = Databases::of_cluster(cluster).factory();
+        let store = factory.mongo().await.unwrap();
+        let hashes = Hashed::read(cluster, &format!("{}.identities", factory.name().await)).await;
         assert!(HASHES.set(hashes).is_ok(), "one database is counted in");
-        Self { cluster, place, store, rows: Vec::new() }
+        Self { cluster, factory, store, rows: Vec::new() }
     }
 
-    /// Runs a mutation that is not counted.
+    /// Runs a mutation without counting it.
     async fn prepare(&self, mutation: Mutation) {
         self.store.mutate(mutation).await.unwrap();
     }
@@ -165,17 +164,17 @@ impl Counted {
         self.add(call, &cost, "of reads alone");
     }
 
-    /// A mutation that finds nothing to change.
+    /// Counts a mutation that changes nothing.
     async fn change_nothing(&mut self, call: &str, mutation: Mutation) {
         let cost = self.cost(async { drop(self.store.mutate(mutation).await.unwrap()) }).await;
         self.add(call, &cost, "of reads alone");
     }
 
-    async fn rehearse(&mut self, call: &str, mutation: Mutation) {
+    async fn dry_run(&mut self, call: &str, mutation: Mutation) {
         self.change_nothing(call, Mutation { dry_run: true, ..mutation }).await;
     }
 
-    /// Adds a row. `alone` is the commit that nobody had to prepare.
+    /// Adds a row. `alone` is a commit that needs no preparation.
     fn add(&mut self, call: &str, cost: &Cost, alone: &str) {
         let commit = match cost.prepared {
             0 => alone.to_owned(),
@@ -215,15 +214,17 @@ impl Counted {
 
     async fn profile(&self, level: i32) {
         for shard in &self.cluster.shards {
-            let database = shard.members[0].database(self.place.name().await).await;
+            let database = shard.members[0].database(self.factory.name().await).await;
             database.run_command(doc! { "profile": level }).await.unwrap();
         }
     }
 
-    /// The statements in the profile of a shard, which is emptied.
+    /// The statements in the profile of a shard, which this empties.
     async fn done(&self, n: usize, shard: &Process) -> Vec<Statement> {
-        let profile =
-            shard.database(self.place.name().await).await.collection::<Document>("system.profile");
+        let profile = shard
+            .database(self.factory.name().await)
+            .await
+            .collection::<Document>("system.profile");
         let done = profile.find(doc! {}).sort(doc! { "$natural": 1 }).await.unwrap();
         let done: Vec<Document> = done.try_collect().await.unwrap();
         profile.drop().await.unwrap();
@@ -244,7 +245,7 @@ impl Counted {
 }
 
 impl Cost {
-    /// The statements on a collection, as the table has them: `1 find, 2 updates on each of two`.
+    /// The statements on a collection in the form of the table: `1 find, 2 updates on each of two`.
     fn on(&self, collection: &str) -> String {
         let of = |name: &str| {
             let mut counts = BTreeMap::new();
@@ -274,8 +275,8 @@ impl Cost {
     }
 }
 
-/// A statement of a profile; not what the test itself does, and not a server's heartbeat, which
-/// belongs to no call. An insert tells how many documents it has.
+/// A statement of a profile, unless it is of the test itself or of a heartbeat. An insert has the
+/// number of its documents.
 fn statement(shard: usize, done: &Document) -> Option<Statement> {
     let (_, collection) = done.get_str("ns").unwrap().split_once('.').unwrap();
     let name = match done.get_str("op").unwrap() {
@@ -289,7 +290,7 @@ fn statement(shard: usize, done: &Document) -> Option<Statement> {
         _ => name.to_owned(),
     };
     let collection = collection.to_owned();
-    // The heartbeat reads and writes for no call.
+    // The heartbeat belongs to no call.
     let is_of_none =
         matches!((&*collection, &*name), ("system.profile" | "servers", _) | ("meta", "find"));
     (!is_of_none).then_some(Statement { shard, name, collection })
@@ -305,12 +306,12 @@ fn table() -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
+async fn a_call_reaches_only_the_shards_of_its_keys() {
     let mut counted = Counted::new().await;
     for n in 0..100 {
         counted.prepare(creation(n % 3, n, &[0, 1, 2])).await;
     }
-    // The tables of chunks are read when they are needed first.
+    // Routing tables are loaded on first use.
     let everything: Vec<_> = (0..100).flat_map(|n| [key(0, n), key(1, n), key(2, n)]).collect();
     counted
         .store
@@ -318,8 +319,8 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
         .await
         .unwrap();
     counted.prepare(users::tenant_mutation(TenantChange::Set(PolicyUpdate::default()))).await;
-    where_look_ups_go(&counted).await;
-    what_a_request_adds(&counted).await;
+    look_up_shards(&counted).await;
+    request_costs(&counted).await;
     look_ups(&mut counted).await;
     creations(&mut counted).await;
     links(&mut counted).await;
@@ -331,11 +332,11 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     searches(&mut counted).await;
     inboxes(&mut counted).await;
     let rows = counted.rows.join("\n");
-    assert_eq!(counted.rows, table(), "what was counted:\n{rows}");
+    assert_eq!(counted.rows, table(), "the counted rows:\n{rows}");
 }
 
-/// Which shards they are: those that own the keys.
-async fn where_look_ups_go(counted: &Counted) {
+/// Look-ups go to the shards of their keys.
+async fn look_up_shards(counted: &Counted) {
     for (n, claim, user) in [(0, 2, 0), (1, 2, 1), (2, 1, 2), (3, 0, 0)] {
         let cost = counted.cost(async {
             let resolved = counted
@@ -351,7 +352,7 @@ async fn where_look_ups_go(counted: &Counted) {
         went.sort_unstable();
         assert_eq!(went, [("find", "identities", claim), ("find", "users", user)]);
 
-        // The server remembers the owner by now.
+        // The server has an owner hint now.
         let linearizable = Consistency::Linearizable;
         let hinted = counted.cost(async {
             let resolved = counted
@@ -368,8 +369,8 @@ async fn where_look_ups_go(counted: &Counted) {
     }
 }
 
-/// One find before and one update after, on the shard of the request's hash.
-async fn what_a_request_adds(counted: &Counted) {
+/// A request adds a find before and an update after, on the shard of its hash.
+async fn request_costs(counted: &Counted) {
     let request = Some(IdempotencyKey { key: "request".to_owned(), request_hash: 1 });
     let named = Mutation { request, ..creation(0, 203, &[0]) };
     let cost = counted.cost(async { drop(counted.store.mutate(named).await.unwrap()) }).await;
@@ -453,7 +454,7 @@ async fn creations(counted: &mut Counted) {
         ..users::identity(identifier(claim, n))
     };
     let wins = Policies { verified_wins: true, ..Policies::default() };
-    let create = under(wins, creation_of(id(1, 213), vec![verified(201, 0)]));
+    let create = with_policies(wins, creation_of(id(1, 213), vec![verified(201, 0)]));
     counted
         .mutate(
             "create with a verified identity that another user loses, all on two shards",
@@ -467,7 +468,7 @@ async fn links(counted: &mut Counted) {
         mutation(id(shard, n), UserChange::Link(users::identity(identifier(claim, n))))
     };
     let unlink = |shard, n, claim| mutation(id(shard, n), UserChange::Unlink(identifier(claim, n)));
-    let holding = |mutation| under(Policies::default(), mutation);
+    let holding = |mutation| with_policies(Policies::default(), mutation);
     counted.prepare(creation(1, 220, &[])).await;
     counted.mutate("link, both on one shard", link(1, 220, 1)).await;
     counted.mutate("link, on two shards", link(1, 220, 2)).await;
@@ -528,18 +529,18 @@ async fn merges(counted: &mut Counted) {
     counted.prepare(creation(0, 230, &[0, 1, 2])).await;
     counted.prepare(creation(1, 231, &[0, 1, 2])).await;
     let merge = mutation(id(0, 230), UserChange::Merge(id(1, 231), ConflictPolicy::PrimaryWins));
-    counted.rehearse("preview of the merge below", merge.clone()).await;
+    counted.dry_run("preview of the merge below", merge.clone()).await;
     counted
         .mutate("merge of users on two shards, the secondary with three identities on three", merge)
         .await;
     let unmerge = mutation(id(0, 230), UserChange::Unmerge(id(1, 231)));
     let directory = Directory::new(
-        counted.place.open().await.unwrap(),
+        counted.factory.open().await.unwrap(),
         Generator::new(Mode::Variable),
         Limits::default(),
     );
     let secondary = id(1, 231).to_string();
-    // The tenant's policies are read when they are needed first.
+    // The policies of the tenant are loaded on first use.
     directory.get(&users::context(Tenant::DEFAULT, "Get"), &secondary, View::Full).await.unwrap();
     let cost = counted.cost(async {
         let got = directory
@@ -549,7 +550,7 @@ async fn merges(counted: &mut Counted) {
         assert_eq!(got.merged_from, Some(id(1, 231)));
     });
     let cost = cost.await;
-    counted.add("get the secondary, which leads to the primary", &cost, "of reads alone");
+    counted.add("get the secondary, which paths to the primary", &cost, "of reads alone");
     counted.mutate("unmerge of the same", unmerge).await;
 }
 
@@ -564,7 +565,7 @@ async fn ends(counted: &mut Counted) {
     let holds =
         [Kind::Email, Kind::Handle, Kind::Social].map(|kind| (kind, Duration::from_secs(3_600)));
     let holding = Policies { holds: BTreeMap::from(holds), ..Policies::default() };
-    counted.mutate("the same with holds", under(holding, purge(1, 231))).await;
+    counted.mutate("the same with holds", with_policies(holding, purge(1, 231))).await;
     let cost = counted
         .cost(async {
             drop(counted.store.expired_users(Timestamp::now(), None, 100).await.unwrap())
@@ -585,13 +586,13 @@ async fn tenants(counted: &mut Counted) {
     let update = PolicyUpdate { hide_unverified: Some(true), ..PolicyUpdate::default() };
     let set = users::tenant_mutation(TenantChange::Set(update));
     let cost = counted.cost(async { drop(counted.store.mutate(set).await.unwrap()) }).await;
-    // Where the tenant lies beside its history depends on the shards.
+    // The shards of the tenant and its history vary.
     assert!([0, 2].contains(&cost.prepared));
     let cost = Cost { prepared: 0, ..cost };
     counted.add("set policies of a tenant", &cost, "by one shard, or in two phases");
 }
 
-/// Searches are for users on any shard.
+/// Searches ask all shards.
 async fn searches(counted: &mut Counted) {
     for n in 300..330 {
         let attributes = [("level".to_owned(), Value::Int(n as i64 % 10))].into();
@@ -603,14 +604,18 @@ async fn searches(counted: &mut Counted) {
         ("search by a range, a page of 12", "attributes.level < 4", 12),
         ("list users, a page of 20", "", 20),
     ] {
-        let lead = Filter::parse(filter, &[Rules::PRESENT]).unwrap().leads().pop();
-        let lead = lead.unwrap_or(Lead::All);
-        let search = counted.store.search(&Tenant::DEFAULT, &lead, None, count, View::Full);
+        let path = Filter::parse(filter, &[Rules::PRESENT])
+            .unwrap()
+            .access_paths()
+            .pop()
+            .unwrap_or(AccessPath::All);
+        let search = counted.store.search(&Tenant::DEFAULT, &path, None, count, View::Full);
         let cost = counted.cost(async { assert_eq!(search.await.unwrap().len(), count) }).await;
         counted.add(call, &cost, "");
     }
-    let lead = Filter::parse("attributes.level = 3", &[Rules::PRESENT]).unwrap().leads().remove(0);
-    let probe = counted.store.probe(&Tenant::DEFAULT, &lead, 101);
+    let path =
+        Filter::parse("attributes.level = 3", &[Rules::PRESENT]).unwrap().access_paths().remove(0);
+    let probe = counted.store.probe(&Tenant::DEFAULT, &path, 101);
     let cost = counted.cost(async { assert_eq!(probe.await.unwrap(), 3) }).await;
     counted.add("count what a condition of a search has in the index", &cost, "");
 }
@@ -633,8 +638,8 @@ async fn inboxes(counted: &mut Counted) {
     let cost = cost.await;
     counted.add("list the 50 latest notices", &cost, "");
     let change = InboxChange::ReadUpTo(Timestamp::now());
-    let cost = counted.cost(async { counted.store.change_inbox(one[0], change).await.unwrap() });
-    let cost = cost.await;
+    let cost =
+        counted.cost(async { counted.store.change_inbox(one[0], change).await.unwrap() }).await;
     counted.add("mark all notices as read", &cost, "");
 }
 

@@ -1,5 +1,5 @@
-//! The store on a sharded cluster of MongoDB: the conformance suite, and what its calls cost on
-//! which shard.
+//! The store on a sharded cluster of MongoDB: the conformance suite, and the cost of calls on each
+//! shard.
 
 mod costs;
 
@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 use crate::servers::{self, Databases};
 use crate::support;
 
-/// Random runs held against the model.
+/// Random runs compared with the model.
 const RUNS: u32 = 8;
 
-/// The databases that the tests of this file share.
+/// The shared databases of this file.
 async fn databases() -> Arc<Databases> {
     static SHARED: OnceLock<Arc<Databases>> = OnceLock::new();
     let cluster = servers::three_shards().await;
@@ -21,12 +21,12 @@ async fn databases() -> Arc<Databases> {
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance() {
     let databases = databases().await;
-    support::conformance(|| Arc::new(databases.place())).await;
+    support::conformance(|| Arc::new(databases.factory())).await;
 }
 
 #[test]
 fn random_operations_agree_with_the_model() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let databases = runtime.block_on(databases());
-    support::steps::against_the_model(RUNS, || databases.place());
+    support::steps::against_the_model(RUNS, || databases.factory());
 }

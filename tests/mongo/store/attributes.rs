@@ -1,4 +1,4 @@
-//! Attributes whose names are lost.
+//! Attributes with lost names.
 
 use mongodb::bson::{Document, doc};
 use polynym_mongodb::{self as mongo, InitOptions, Mongo};
@@ -7,7 +7,7 @@ use crate::servers;
 use crate::support::scenarios::damaged_attributes::{create, expected, findings};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_lost_is_found_on_mongodb() {
+async fn a_lost_name_is_found_on_mongodb() {
     let uri = servers::one_member().await.uri("verify_names", "");
     mongo::init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
     let store = Mongo::open(&uri, mongo::Options::default()).await.unwrap();

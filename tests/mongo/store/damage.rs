@@ -1,5 +1,5 @@
-//! The store on MongoDB: damaged by way of its collections, on a replica set and on a cluster; and
-//! what is told of one that is there in part.
+//! Damaged collections of the store on MongoDB, on a replica set and on a cluster; and the status
+//! of an incomplete store.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use mongodb::{Collection, Database};
 use polynym_directory::{EncodedUser, Timestamp, User};
 use polynym_mongodb::{InitOptions, Mongo, Options, init};
 
-use super::{database, err, json, out, store};
+use super::{database, json, stderr, stdout, store};
 use crate::servers;
 use crate::support::scenarios::damage::{self, Breakable};
 
@@ -99,24 +99,24 @@ async fn other_findings_are_reported_and_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_that_are_all_lost_come_back() {
+async fn lost_claims_are_restored() {
     let set = servers::one_member().await;
     let broken = Broken::new(set.uri("verify_lost", "")).await;
     broken.create(0..700).await;
     broken.claims().delete_many(doc! {}).await.unwrap();
     let output = store(&["verify", "--mend"], &broken.uri);
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert!(
-        out(&output)
+        stdout(&output)
             .ends_with("700 users and 1400 claims read: 1400 findings, 1400 repaired, 0 left\n")
     );
-    assert!(out(&store(&["verify"], &broken.uri)).contains("no inconsistency"));
+    assert!(stdout(&store(&["verify"], &broken.uri)).contains("no inconsistency"));
     broken.assert_there(&[0, 1, 350, 699]).await;
 }
 
 /// Documents whose ids are neither UUIDs nor keys.
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_of_others_are_told_and_left() {
+async fn foreign_documents_are_reported_and_left() {
     let set = servers::one_member().await;
     let broken = Broken::new(set.uri("verify_foreign", "")).await;
     broken.create(0..3).await;
@@ -126,14 +126,14 @@ async fn documents_of_others_are_told_and_left() {
     }
     let output = store(&["verify", "--mend", "--json"], &broken.uri);
     let lines = json(&output);
-    assert_eq!((output.status.code(), lines.len()), (Some(1), 5), "{}", out(&output));
-    assert!(!out(&output).contains("joe"), "{}", out(&output));
-    let shown = out(&store(&["verify", "--show-keys"], &broken.uri));
+    assert_eq!((output.status.code(), lines.len()), (Some(1), 5), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("joe"), "{}", stdout(&output));
+    let shown = stdout(&store(&["verify", "--show-keys"], &broken.uri));
     assert!(shown.contains("joe@example.com"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_status_tells_what_is_there_and_what_is_missing() {
+async fn a_status_lists_present_and_missing_parts() {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri("status");
     let output = store(&["status", "--json"], &uri);
@@ -143,14 +143,15 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     assert_eq!(missing.len(), 5, "{empty}");
     let verify = store(&["verify"], &uri);
     assert_eq!(verify.status.code(), Some(1));
-    assert!(err(&verify).contains("polynym store init"), "{}", err(&verify));
+    assert!(stderr(&verify).contains("polynym store init"), "{}", stderr(&verify));
 
     let output = store(&["init"], &uri);
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert!(
-        out(&output).contains("identities: there are now chunks on shard0 2, shard1 2, shard2 2"),
+        stdout(&output)
+            .contains("identities: there are now chunks on shard0 2, shard1 2, shard2 2"),
         "{}",
-        out(&output)
+        stdout(&output)
     );
     let broken = Broken::new(uri.clone()).await;
     broken.create(0..60).await;
@@ -173,7 +174,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
             if matches!(name, "tenants" | "names" | "servers") { 1 } else { 3 },
             "{collection}"
         );
-        // The store that the test has open comes and goes.
+        // The heartbeat of the store that this test has open varies.
         let documents = if name == "servers" { 0 } else { sum("documents") };
         (name.to_owned(), sum("chunks"), documents)
     });
@@ -204,12 +205,12 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
         [ordered, hashed, ordered, ordered, ordered, ordered, hashed, ordered, ordered, ordered]
     );
     assert_eq!(status["advice"], serde_json::json!([]));
-    let table = out(&store(&["status"], &uri));
+    let table = stdout(&store(&["status"], &uri));
     assert!(table.contains("shard2") && table.contains("_id_"), "{table}");
 
     broken.database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
     broken.database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
-    let table = out(&store(&["status"], &uri));
+    let table = stdout(&store(&["status"], &uri));
     println!("{table}");
     assert!(
         table.contains("the validator of users") && table.contains("an index of requests"),
@@ -217,10 +218,10 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     );
     assert!(table.contains("polynym store init"), "{table}");
 
-    // Whatever type of number a person has written.
+    // A person may have written any type of number.
     broken.put("meta", doc! { "_id": "schema", "v": 99_i32 }).await;
     let output = store(&["status"], &uri);
-    let table = out(&output);
+    let table = stdout(&output);
     assert!(
         table.contains("schema version 99 and rules version 1: this program supports schema"),
         "{table}"
@@ -241,12 +242,12 @@ async fn a_status_of_a_replica_set_names_it() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_without_the_password() {
+fn an_unreachable_server_is_reported_without_the_password() {
     let uri = "mongodb://joe:secret@127.0.0.1:9/db?serverSelectionTimeoutMS=200";
     for command in ["init", "status", "verify"] {
         let output = store(&[command], uri);
         assert_eq!(output.status.code(), Some(1));
-        let text = err(&output);
+        let text = stderr(&output);
         assert!(
             text.contains("mongodb://127.0.0.1:9/db: ") && text.contains("cannot reach"),
             "{text}"

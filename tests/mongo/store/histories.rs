@@ -8,7 +8,7 @@ use crate::support::scenarios::damaged_histories::{create, expected, findings, k
 use crate::users::id;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn histories_that_do_not_fit_are_found_on_mongodb() {
+async fn inconsistent_histories_are_found_on_mongodb() {
     let uri = servers::one_member().await.uri("verify_histories", "");
     mongo::init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
     create(&Mongo::open(&uri, mongo::Options::default()).await.unwrap()).await;

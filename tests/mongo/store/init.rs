@@ -1,5 +1,5 @@
-//! Making a store in a database of MongoDB: once, twice at once, after an interruption, beside what
-//! is in use; and what is refused.
+//! Creating a store in a database of MongoDB: once, twice at the same time, after an interruption,
+//! beside existing data; and refusals.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,11 +19,11 @@ use crate::servers::{self, Sharded};
 use crate::users;
 
 const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
-/// A part of a collection on each shard.
+/// A chunk of a collection on each shard.
 const TWO_EACH: [(&str, usize); 3] = [("shard0", 2), ("shard1", 2), ("shard2", 2)];
 const FOUR_EACH: [(&str, usize); 3] = [("shard0", 4), ("shard1", 4), ("shard2", 4)];
 
-/// Runs `init` and answers with what it said.
+/// Runs `init`. Returns its messages.
 async fn run(uri: &str) -> Result<Vec<String>, OpenError> {
     let said = Mutex::new(Vec::new());
     init(uri, &InitOptions::default(), &|line| said.lock().unwrap().push(line.to_owned())).await?;
@@ -78,7 +78,7 @@ fn by_shard<'c>(chunks: impl Iterator<Item = &'c String>) -> BTreeMap<&'c str, u
 async fn all_chunks(cluster: &Sharded, database: &str) -> Vec<BTreeMap<String, String>> {
     let client = cluster.client().await;
     let mut all = Vec::new();
-    // Tenants are in one chunk, on whichever shard the database began.
+    // Tenants have one chunk, on the primary shard of the database.
     for name in &COLLECTIONS[..3] {
         all.push(chunks(client, &format!("{database}.{name}")).await);
     }
@@ -86,7 +86,7 @@ async fn all_chunks(cluster: &Sharded, database: &str) -> Vec<BTreeMap<String, S
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_has_chunks_of_everything_on_every_shard() {
+async fn every_shard_has_chunks_of_every_collection() {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri("init_spread");
     assert!(matches!(opens(&uri).await, Err(OpenError::NotInitialised { .. })));
@@ -106,7 +106,7 @@ async fn a_cluster_has_chunks_of_everything_on_every_shard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
+async fn a_repeated_init_moves_nothing() {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri("init_again");
     run(&uri).await.unwrap();
@@ -114,8 +114,8 @@ async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
     for n in 0..20 {
         store.mutate(users::creation(n)).await.unwrap();
     }
-    // All these users have ids in one chunk. It goes where `init` would not have it; an empty one,
-    // too.
+    // All these users are in one chunk. It moves to a shard that `init` would not choose, and so
+    // does an empty one.
     let email = Bson::from("default,email,user0@example.com");
     let claim_on = cluster.owner("init_again.identities", email.clone()).await;
     let elsewhere = if claim_on == "shard2" { "shard0" } else { "shard2" };
@@ -131,15 +131,11 @@ async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
     let said = run(&uri).await.unwrap();
     println!("{}", said.join("\n"));
     let after = all_chunks(cluster, "init_again").await;
-    assert_eq!(
-        cluster.owner("init_again.users", id(0)).await,
-        "shard2",
-        "what is in use was moved"
-    );
+    assert_eq!(cluster.owner("init_again.users", id(0)).await, "shard2", "data in use was moved");
     assert_eq!(
         cluster.owner("init_again.identities", email).await,
         elsewhere,
-        "what is in use was moved"
+        "data in use was moved"
     );
     assert_eq!((&after[1], &after[2]), (&before[1], &before[2]));
     assert_eq!(before[0].len(), after[0].len());
@@ -156,9 +152,9 @@ async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
     assert_eq!(all_chunks(cluster, "init_again").await, after);
 }
 
-/// A shard that was added while nothing was there yet.
+/// The shard was added to an empty store.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shard_without_hashes_gets_some() {
+async fn a_shard_without_hashes_gets_chunks() {
     let cluster = servers::three_shards().await;
     let (uri, space) = (cluster.uri("init_added"), "init_added.identities");
     run(&uri).await.unwrap();
@@ -190,7 +186,7 @@ async fn a_shard_without_hashes_gets_some() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_at_once_make_one_store() {
+async fn concurrent_inits_create_one_store() {
     let cluster = servers::three_shards().await;
     run(&cluster.uri("init_once")).await.unwrap();
     for round in 0..2 {
@@ -198,17 +194,17 @@ async fn two_at_once_make_one_store() {
         let uri = cluster.uri(&database);
         let (first, second) = tokio::join!(run(&uri), run(&uri));
         let (first, second) = (first.unwrap(), second.unwrap());
-        assert_ne!(first.last(), second.last(), "both made it a store");
+        assert_ne!(first.last(), second.last(), "both created the store");
         let [twice, once] =
             [all_chunks(cluster, &database).await, all_chunks(cluster, "init_once").await];
         assert_eq!((&twice[0], &twice[2]), (&once[0], &once[2]));
-        // Which hashes a shard gets is MongoDB's choice.
+        // MongoDB chooses the hashes of a shard.
         assert_eq!(by_shard(twice[1].values()), BTreeMap::from(TWO_EACH));
         opens(&uri).await.unwrap();
     }
 }
 
-/// Stops `init` after it has said `lines` sentences; false where it has finished before.
+/// Stops `init` after `lines` messages. Returns false if it had finished.
 async fn interrupted(uri: &str, lines: usize) -> bool {
     let (said, enough) = (AtomicUsize::new(0), Notify::new());
     let count = |_: &str| {
@@ -237,7 +233,7 @@ async fn an_interrupted_run_is_finished_by_the_next() {
             break;
         }
         let opened = opens(&uri).await;
-        // Its last statement may have gone out with the last sentence.
+        // Its last statement may have been sent with the last message.
         assert!(
             matches!(opened, Ok(_) | Err(OpenError::NotInitialised { .. })),
             "part of a store after {lines} steps"
@@ -283,8 +279,8 @@ async fn a_replica_set_gets_validators_and_an_index() {
     opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
 }
 
-/// Has `prepare` put something into a database, and checks that `init` refuses it with these words
-/// and leaves it alone.
+/// Lets `prepare` change a database, and checks that `init` refuses it with these words and changes
+/// nothing.
 async fn assert_refused(uri: &str, words: &[&str], prepare: impl AsyncFnOnce(&Database)) {
     let database = database(uri).await;
     prepare(&database).await;
@@ -297,11 +293,11 @@ async fn assert_refused(uri: &str, words: &[&str], prepare: impl AsyncFnOnce(&Da
     println!("{error}");
     words.iter().for_each(|word| assert!(error.contains(word), "no {word:?} in: {error}"));
     assert_eq!(error.lines().count(), 1);
-    assert_eq!(names(&listed().await), before, "it was changed");
+    assert_eq!(names(&listed().await), before, "the database was changed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_made_is_refused() {
+async fn foreign_collections_are_refused() {
     let set = servers::one_member().await;
     let uri = |name: &str| set.uri(name, "");
     let document = doc! { "_id": "joe@example.com" };
@@ -344,12 +340,12 @@ async fn what_others_made_is_refused() {
         database.collection("meta").insert_one(doc! { "_id": "schema" }).await.unwrap();
     })
     .await;
-    // The server refuses the newer one, too.
+    // The server refuses the newer store too.
     assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 9, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sharded_otherwise_is_refused() {
+async fn other_shard_keys_are_refused() {
     let cluster = servers::three_shards().await;
     assert_refused(
         &cluster.uri("init_hashed"),
@@ -376,7 +372,7 @@ async fn what_is_sharded_otherwise_is_refused() {
     .await;
 }
 
-/// A router would not find what is written past it.
+/// A router would not find documents written past it.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_behind_a_router_are_refused() {
     let cluster = servers::three_shards().await;
@@ -391,7 +387,7 @@ async fn servers_behind_a_router_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stand_alone_is_refused() {
+async fn a_standalone_server_is_refused() {
     let process = servers::stand_alone().await;
     let error = run(&format!("mongodb://{}/init", process.address())).await.unwrap_err();
     assert!(

@@ -1,5 +1,5 @@
-//! Shard keys of identities: hashes, so that those of a new tenant are on all shards at once;
-//! ranges, in stores of older programs; none, if the store was made on a replica set.
+//! Shard keys of identities: hashes, so that those of a new tenant are on all shards; ranges, in
+//! stores of older programs; none, if the store was created on a replica set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -15,20 +15,19 @@ use polynym_mongodb::{InitOptions, Mongo, Options, init};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{database, err, json, out, store};
+use super::{database, json, stderr, stdout, store};
 use crate::servers::{self, Hashed, Layout, Sharded};
 use crate::users;
 
 /// The time limit, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Identities of each kind of the new tenant.
-const OF_A_KIND: usize = 900;
-/// The most identities that one of three shards may have.
-const AT_MOST: usize = OF_A_KIND * 40 / 100;
+const IDENTITIES_PER_KIND: usize = 900;
+/// The maximum identities of one of three shards.
+const PER_SHARD_LIMIT: usize = IDENTITIES_PER_KIND * 40 / 100;
 
-/// The identity number `n` of a kind. Their canonical forms begin alike, as those of one
-/// organisation do.
+/// The nth identity of a kind. Their canonical forms share a prefix, as in an organisation.
 fn identity(kind: Kind, n: usize) -> NewIdentity {
     let text = match kind {
         Kind::Email => format!("employee{n:04}@globex.example"),
@@ -47,12 +46,12 @@ fn identity(kind: Kind, n: usize) -> NewIdentity {
     users::identity(Identifier::parse(raw).unwrap())
 }
 
-/// Creates users of a new tenant with so many identities of each kind, through servers that know
-/// nothing of it.
+/// Creates users of a new tenant with this number of identities of each kind, through servers that
+/// have not seen it.
 async fn create_all(store: &Arc<Mongo>, each: usize) {
     let ids = Generator::new(Mode::Variable);
     let mut creations = JoinSet::new();
-    for user in 0..OF_A_KIND / each {
+    for user in 0..IDENTITIES_PER_KIND / each {
         let numbers = user * each..(user + 1) * each;
         let identities =
             Kind::ALL.into_iter().flat_map(|kind| numbers.clone().map(move |n| identity(kind, n)));
@@ -90,12 +89,12 @@ async fn by_shard(cluster: &Sharded, database: &str, collection: &str, start: &s
     counts
 }
 
-/// Checks that no shard has more than its part of anything; tells what each has.
-async fn spread_from_the_first(database: &str, each: usize) {
+/// Checks that no shard exceeds its part of any collection, and prints the parts.
+async fn check_distribution(database: &str, each: usize) {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri(database);
     let output = store(&["init"], &uri);
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let opened = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap());
     create_all(&opened, each).await;
     for kind in Kind::ALL {
@@ -103,28 +102,31 @@ async fn spread_from_the_first(database: &str, each: usize) {
         let percent: Vec<_> =
             counts.iter().map(|count| format!("{:.1} %", *count as f64 * 100.0 / 900.0)).collect();
         println!("{kind}: {}", percent.join(", "));
-        assert_eq!(counts.iter().sum::<u64>(), OF_A_KIND as u64);
-        assert!(counts.iter().all(|count| *count as usize <= AT_MOST), "{kind}: {counts:?}");
+        assert_eq!(counts.iter().sum::<u64>(), IDENTITIES_PER_KIND as u64);
+        assert!(
+            counts.iter().all(|count| *count as usize <= PER_SHARD_LIMIT),
+            "{kind}: {counts:?}"
+        );
     }
     for collection in ["users", "requests"] {
         let counts = by_shard(cluster, database, collection, "").await;
         println!("{collection}: {counts:?}");
-        assert_eq!(counts.iter().sum::<u64>(), (OF_A_KIND / each) as u64, "{collection}");
+        assert_eq!(counts.iter().sum::<u64>(), (IDENTITIES_PER_KIND / each) as u64, "{collection}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn identities_of_a_new_tenant_are_on_all_shards() {
-    spread_from_the_first("keys_tenant", 5).await;
+    check_distribution("keys_tenant", 5).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes a minute"]
 async fn long_identities_of_900_users_are_on_all_shards() {
-    spread_from_the_first("keys_tenant_long", 1).await;
+    check_distribution("keys_tenant_long", 1).await;
 }
 
-/// A store as older programs made it: identities in ranges, on all shards.
+/// A store of older programs: identities in ranges, on all shards.
 async fn in_ranges(cluster: &Sharded, database: &str) -> String {
     let (uri, space) = (cluster.uri(database), format!("{database}.identities"));
     cluster.admin(doc! { "enableSharding": database }).await.unwrap();
@@ -134,8 +136,8 @@ async fn in_ranges(cluster: &Sharded, database: &str) -> String {
     uri
 }
 
-/// Creates and looks up users until the end. Answers with how many there are.
-async fn go_on(store: Arc<Mongo>, done: Arc<AtomicBool>, count: Arc<AtomicUsize>) {
+/// Creates and looks up users until stopped, and counts them.
+async fn work(store: Arc<Mongo>, done: Arc<AtomicBool>, count: Arc<AtomicUsize>) {
     while !done.load(Relaxed) {
         let n = count.load(Relaxed);
         store.mutate(users::creation(n)).await.unwrap();
@@ -152,7 +154,7 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
     let cluster = servers::three_shards().await;
     let uri = in_ranges(cluster, "keys_ranges").await;
     let opened = Arc::new(
-        Mongo::open(&uri, Options { timeout: PATIENCE, ..Options::default() }).await.unwrap(),
+        Mongo::open(&uri, Options { timeout: TIMEOUT, ..Options::default() }).await.unwrap(),
     );
     for n in 0..70 {
         opened.mutate(users::creation(n)).await.unwrap();
@@ -160,7 +162,11 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
     let before = by_shard(cluster, "keys_ranges", "identities", "").await;
     assert!(before.iter().all(|count| *count > 0), "{before:?}");
     let output = store(&["init"], &uri);
-    assert!(out(&output).contains("identities: was sharded on { \"_id\": 1 }"), "{}", out(&output));
+    assert!(
+        stdout(&output).contains("identities: was sharded on { \"_id\": 1 }"),
+        "{}",
+        stdout(&output)
+    );
     assert_eq!(by_shard(cluster, "keys_ranges", "identities", "").await, before);
 
     let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
@@ -170,14 +176,14 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
         "key: { _id: \"hashed\" }, numInitialChunks: 12 })"
     );
     assert_eq!(command, expected, "{status}");
-    let table = out(&store(&["status"], &uri));
+    let table = stdout(&store(&["status"], &uri));
     assert!(
         table.contains(&command) && table.contains("identities is sharded on { \"_id\": 1 }"),
         "{table}"
     );
 
     let (done, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(70)));
-    let load = tokio::spawn(go_on(opened.clone(), done.clone(), count.clone()));
+    let load = tokio::spawn(work(opened.clone(), done.clone(), count.clone()));
     // The command as `mongosh` sends it. By default MongoDB takes at least five minutes.
     let least = doc! { "setParameter": 1, "reshardingMinimumOperationDurationMillis": 0_i64 };
     cluster.config.members[0].admin(least).await.unwrap();
@@ -189,10 +195,7 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
     cluster.admin(reshard).await.unwrap();
     let (since, there) = (Instant::now(), count.load(Relaxed));
     while count.load(Relaxed) < there + 5 {
-        assert!(
-            since.elapsed() < PATIENCE && !load.is_finished(),
-            "nothing goes on after resharding"
-        );
+        assert!(since.elapsed() < TIMEOUT && !load.is_finished(), "calls fail after resharding");
         sleep(Duration::from_millis(20)).await;
     }
     done.store(true, Relaxed);
@@ -213,13 +216,14 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
         (&serde_json::json!([]), &serde_json::json!([]))
     );
     assert!(
-        out(&store(&["init"], &uri)).contains("identities: was sharded on { \"_id\": \"hashed\" }")
+        stdout(&store(&["init"], &uri))
+            .contains("identities: was sharded on { \"_id\": \"hashed\" }")
     );
     assert!(store(&["verify"], &uri).status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
+async fn a_replica_set_can_become_a_cluster() {
     let set = Sharded::first_shard(Layout::default()).await;
     let uri = set.uri("keys_grown", "");
     init(&uri, &InitOptions::default(), &|_| ()).await.unwrap();
@@ -238,11 +242,11 @@ async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
     let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
     assert!(status["missing"].to_string().contains("the sharding of users"), "{status}");
     let output = store(&["init"], &uri);
-    println!("{}", out(&output));
-    assert!(output.status.success(), "{}", err(&output));
+    println!("{}", stdout(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(indexes(&uri).await.unwrap(), ["_id_", "h_1", "_id_hashed"]);
     let opened =
-        Mongo::open(&uri, Options { timeout: PATIENCE, ..Options::default() }).await.unwrap();
+        Mongo::open(&uri, Options { timeout: TIMEOUT, ..Options::default() }).await.unwrap();
     for n in 0..40 {
         assert!(users::look_up(&opened, n).await.unwrap());
     }

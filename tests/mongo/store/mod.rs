@@ -5,7 +5,7 @@ mod damage;
 mod histories;
 mod init;
 mod keys;
-mod moving;
+mod verify_in_use;
 
-use crate::support::output::{err, out};
+use crate::support::output::{stderr, stdout};
 use crate::support::scenarios::store_command::{database, json, store};

@@ -1,4 +1,4 @@
-//! Directories that move between stores: the export of the copy is that of the original.
+//! Directories that move between stores: the exports of copy and original are equal.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::server::Server;
 use crate::servers::{self, Databases};
-use crate::support::output::{err, out};
+use crate::support::output::{stderr, stdout};
 use crate::support::scenarios::transfer::{embedded, export, import, sample};
 
-/// Does something random to users, as callers do.
-fn stir(server: &Server, rng: &mut Rng) {
+/// Makes random changes of users.
+fn change_randomly(server: &Server, rng: &mut Rng) {
     let hold = ["tenant", "set", "--hold", "handle=30d", "--hold", "email=7d"];
     assert!(server.run(&hold).status.success());
     let ids: Vec<_> = export(server, &[])
@@ -31,7 +31,7 @@ fn stir(server: &Server, rng: &mut Rng) {
             4 => vec!["user", "unmerge", one, other],
             _ => vec!["identity", "link", one, &handle],
         };
-        // Some are refused, as they should be.
+        // Some are rightly refused.
         server.run(&arguments);
         if rng.bool() {
             server.run(&["identity", "unlink", one, &handle]);
@@ -42,18 +42,21 @@ fn stir(server: &Server, rng: &mut Rng) {
 /// Copies a directory and compares the copy.
 fn copy(from: &Server, to: &Server, folder: &Path) {
     let exported = from.run(&["export", "--all-tenants"]);
-    assert!(exported.status.success(), "{}", err(&exported));
+    assert!(exported.status.success(), "{}", stderr(&exported));
     let imported = import(to, folder, &["--all-tenants"], &exported.stdout);
     let rejects = std::fs::read_to_string(folder.join("import.rejects")).unwrap_or_default();
-    assert!(imported.status.success(), "{} {} {rejects}", out(&imported), err(&imported));
+    assert!(imported.status.success(), "{} {} {rejects}", stdout(&imported), stderr(&imported));
     assert_eq!(export(to, &["--all-tenants"]), export(from, &["--all-tenants"]));
-    assert_eq!(tenants(&out(&to.run(&["export", "--all-tenants"]))), tenants(&out(&exported)));
-    assert!(err(&exported).contains("each tenant as of one moment"), "{}", err(&exported));
+    assert_eq!(
+        tenants(&stdout(&to.run(&["export", "--all-tenants"]))),
+        tenants(&stdout(&exported))
+    );
+    assert!(stderr(&exported).contains("each tenant as of one moment"), "{}", stderr(&exported));
     let again = import(to, folder, &["--all-tenants"], &exported.stdout);
-    assert!(out(&again).starts_with("0 imported"), "{}", out(&again));
+    assert!(stdout(&again).starts_with("0 imported"), "{}", stdout(&again));
 }
 
-/// The tenants of an export, with their policies and times, but not when their histories began.
+/// The tenants of an export with their policies and times, without the begin of their histories.
 fn tenants(exported: &str) -> Vec<Value> {
     let tenants = exported.lines().filter(|line| line.contains("tenant_record"));
     let tenants: Vec<_> = tenants
@@ -72,7 +75,7 @@ fn tenants(exported: &str) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn directories_move_between_all_stores() {
     let databases = Databases::of_set(servers::one_member().await, "");
-    let (one, other) = (databases.place(), databases.place());
+    let (one, other) = (databases.factory(), databases.factory());
     let (one, other) = (one.uri().await, other.uri().await);
     tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().unwrap();
@@ -80,7 +83,7 @@ async fn directories_move_between_all_stores() {
         let first = embedded(path, "first");
         let users = sample(&["--users", "60", "--dirty", "0", "--seed", "7"]);
         assert!(import(&first, path, &[], &users).status.success());
-        stir(&first, &mut Rng::with_seed(7));
+        change_randomly(&first, &mut Rng::with_seed(7));
 
         let second = Server::start(&["--store", &one]);
         copy(&first, &second, path);
@@ -96,7 +99,7 @@ async fn directories_move_between_all_stores() {
         let verified =
             crate::support::server::polynym(&["store", "verify", "--store", &store]).output();
         let verified = verified.unwrap();
-        assert!(verified.status.success(), "{} {}", out(&verified), err(&verified));
+        assert!(verified.status.success(), "{} {}", stdout(&verified), stderr(&verified));
     })
     .await
     .unwrap();

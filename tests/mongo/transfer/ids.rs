@@ -1,11 +1,11 @@
-//! The ids that an import gives: those that count up lie together, on one shard at a time.
+//! The ids of imported users: sequential ids share a shard at any time.
 
 use mongodb::bson::{RawDocumentBuf, doc};
 use polynym_mongodb::{InitOptions, init};
 
 use crate::server::Server;
 use crate::servers::{self, Sharded};
-use crate::support::output::err;
+use crate::support::output::stderr;
 use crate::support::scenarios::transfer::{import, sample};
 
 /// Users of each kind.
@@ -23,7 +23,7 @@ async fn by_shard(cluster: &Sharded, database: &str, tenant: &str) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sequential_ids_lie_on_one_shard_and_others_on_all() {
+async fn only_sequential_ids_lie_on_one_shard() {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri("import_ids");
     init(&uri, &InitOptions { spread: true }, &|_| {}).await.unwrap();
@@ -34,7 +34,7 @@ async fn sequential_ids_lie_on_one_shard_and_others_on_all() {
         for ids in ["variable", "sequential"] {
             let arguments = ["--tenant", ids, "--ids", ids];
             let output = import(&server, folder.path(), &arguments, &users);
-            assert!(output.status.success(), "{}", err(&output));
+            assert!(output.status.success(), "{}", stderr(&output));
         }
     });
     importing.await.unwrap();
@@ -42,7 +42,7 @@ async fn sequential_ids_lie_on_one_shard_and_others_on_all() {
     let spread = by_shard(cluster, "import_ids", "variable").await;
     let together = by_shard(cluster, "import_ids", "sequential").await;
     assert!(spread.iter().all(|users| *users > 20), "{spread:?}");
-    // Two where a window of time has ended meanwhile.
+    // Two if a time window ended meanwhile.
     let shards = together.iter().filter(|users| **users > 0).count();
     assert!(shards <= 2, "{together:?}");
     assert_eq!(together.iter().sum::<u64>(), 200);

@@ -1,4 +1,4 @@
-//! Imports and exports between stores, of which some are on MongoDB.
+//! Imports and exports between stores, some on MongoDB.
 
 mod directions;
 mod ids;
@@ -9,9 +9,9 @@ use crate::support::output::assert_fails;
 use crate::support::scenarios::transfer::names_are_limited;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_too_many_is_rejected_on_mongodb() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    let uri = place.uri().await;
+async fn a_name_beyond_the_limit_is_rejected_on_mongodb() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let uri = factory.uri().await;
     let work = move || {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(&["--store", &uri]);
@@ -21,10 +21,10 @@ async fn a_name_too_many_is_rejected_on_mongodb() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mongodb_has_backups_of_its_own() {
+async fn the_backup_command_refuses_mongodb() {
     let databases = Databases::of_set(servers::one_member().await, "");
-    let place = databases.place();
-    let uri = place.uri().await;
+    let factory = databases.factory();
+    let uri = factory.uri().await;
     tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(&["--store", &uri]);

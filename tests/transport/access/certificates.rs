@@ -18,8 +18,8 @@ use crate::scrape::free_address;
 use crate::server::{Server, polynym};
 use crate::support::tls::Authority;
 
-/// The longest wait for the server.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of each wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A certificate with these names, `uri:…` and `dns:…`.
 fn named(names: &[&str]) -> CertificateParams {
@@ -109,7 +109,7 @@ fn a_certificate_is_its_callers_credential() {
     let outcome = |names: Option<&[&str]>, more: &str| {
         if let Some(names) = names {
             let mut params = named(names);
-            // The subject names nobody.
+            // The subject names no caller.
             params.distinguished_name.push(DnType::CommonName, "ops.corp");
             authority.issue("client", params);
         }
@@ -145,7 +145,7 @@ fn a_certificate_is_its_callers_credential() {
 }
 
 #[test]
-fn certificates_of_others_and_expired_ones_get_no_connection() {
+fn foreign_and_expired_certificates_are_refused() {
     let (authority, other) = (Authority::new(), Authority::new());
     let callers = entry("ops", "admin", "certificate = \"dns:ops.corp\"");
     for mode in ["optional", "required"] {
@@ -189,7 +189,7 @@ fn connection(server: &Server, authority: &Authority) -> StreamOwned<ClientConne
     config.alpn_protocols = vec![b"h2".to_vec()];
     let client = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
     let stream = TcpStream::connect(server.url.trim_start_matches("https://")).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut stream = StreamOwned::new(client, stream);
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
     stream.flush().unwrap();
@@ -200,7 +200,7 @@ fn connection(server: &Server, authority: &Authority) -> StreamOwned<ClientConne
 fn lifetime(stream: &mut StreamOwned<ClientConnection, TcpStream>) -> Duration {
     let begun = Instant::now();
     while stream.read(&mut [0; 1_000]).is_ok_and(|count| count > 0) {}
-    assert!(begun.elapsed() < PATIENCE, "still open");
+    assert!(begun.elapsed() < TIMEOUT, "still open");
     begun.elapsed()
 }
 
@@ -221,8 +221,8 @@ fn connections_end_with_their_certificates() {
     println!("another authority after {:?}", lifetime(&mut stream));
 }
 
-/// Connections that show a certificate are their caller's before the first call: as strangers, of
-/// whom two may stay, they would make room for each other.
+/// Connections with a certificate count for its caller before the first call. As unauthenticated
+/// ones, of which two may stay, they would close each other.
 #[test]
 fn connections_count_for_the_caller_of_their_certificate() {
     let authority = Authority::new();
@@ -237,13 +237,13 @@ fn connections_count_for_the_caller_of_their_certificate() {
         let error = stream.read(&mut [0; 1_000]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "it is open");
     }
-    // That is half of all: the caller gets no fifth connection.
+    // This is half of all: the caller gets no fifth connection.
     let error = run(&server, &authority, Some("client"), &RESOLVE).unwrap_err();
     assert!(error.contains("RATE_LIMITED"), "{error}");
 }
 
 #[test]
-fn a_screen_shows_the_certificate_of_an_admin() {
+fn the_top_command_shows_the_certificate_of_an_admin() {
     let authority = Authority::new();
     let callers = [
         entry("ops", "admin", "certificate = \"dns:ops.corp\""),

@@ -61,7 +61,7 @@ fn wrong_changes_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn what_is_no_file_and_a_file_without_callers_are_refused() {
+fn non_files_and_files_without_callers_are_refused() {
     let callers = Callers::new();
     let refusal = |arguments: &[&str]| {
         let mut command = polynym(&[&["token"], arguments].concat());
@@ -77,7 +77,7 @@ fn what_is_no_file_and_a_file_without_callers_are_refused() {
 }
 
 #[test]
-fn changes_at_the_same_time_are_all_made() {
+fn concurrent_changes_are_all_made() {
     let callers = Callers::new();
     std::thread::scope(|scope| {
         for n in 0..8 {

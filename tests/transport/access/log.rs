@@ -60,7 +60,7 @@ async fn each_mutation_has_a_line_without_identifiers() {
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// Looks somebody up as part of a trace.
+/// Looks a user up as part of a trace.
 async fn resolve_traced(server: &Server) {
     let mut client = DirectoryServiceClient::new(connect(server).await);
     let mut request = Request::new(v1::ResolveIdentityRequest {
@@ -73,7 +73,7 @@ async fn resolve_traced(server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_have_lines_with_their_trace_where_they_are_asked_for() {
+async fn calls_are_logged_with_their_trace_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);

@@ -7,8 +7,9 @@ mod log;
 mod reload;
 pub mod tls;
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polynym_proto::DESCRIPTORS;
 use polynym_proto::v1::{self, ListTenantsRequest};
@@ -58,11 +59,28 @@ impl Callers {
         token.trim_end().to_owned()
     }
 
-    /// Starts a server that asks for these credentials.
+    /// Starts a server with these credentials and with its log in the folder.
     fn serve(&self, arguments: &[&str]) -> Server {
         let path = self.path();
         let own = ["--credentials", path.to_str().unwrap(), "--sample"];
-        Server::start(&[&own, arguments].concat())
+        Server::start_logged(&[&own, arguments].concat(), &self.log())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+}
+
+/// Waits until a server has logged this number of invalid files, which change nothing.
+fn wait_for_invalid_files(log: &Path, count: usize) {
+    let start = Instant::now();
+    loop {
+        let text = fs::read_to_string(log).unwrap();
+        if text.lines().filter(|line| line.contains("invalid: the previous")).count() == count {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{count} invalid files: {text}");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -115,8 +133,7 @@ fn methods() -> Vec<(String, usize)> {
         service
             .methods()
             .map(|method| {
-                // A search finds users by what nobody but a registrar has to know, and a history
-                // has what they were.
+                // Searches and histories reveal data for registrars only.
                 let is_for_registrars =
                     ["SearchUsers", "ListHistory", "Watch"].contains(&method.name());
                 let least = if is_for_registrars { 1 } else { least };
@@ -148,7 +165,7 @@ async fn each_role_may_call_its_methods_and_no_others() {
     assert!(denials > 20, "{denials}");
 }
 
-/// A plan says how many users have what, also of those that the filter leaves out.
+/// A plan counts users, including those outside the filter.
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_of_searches_are_for_admins() {
     let callers = Callers::new();
@@ -168,8 +185,8 @@ async fn plans_of_searches_are_for_admins() {
     assert_eq!(search(&admin, true).await, Ok(true));
 }
 
-/// A message that came after its answer would count as a fault of the connection, and after 1,024
-/// faults HTTP/2 ends it.
+/// A message after the answer would count as a fault of the connection, and HTTP/2 ends it after
+/// 1,024 faults.
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_do_not_end_a_connection() {
     let callers = Callers::new();
@@ -239,7 +256,7 @@ async fn calls_need_a_valid_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_of_others_looks_like_one_that_does_not_exist() {
+async fn a_forbidden_tenant_looks_like_a_missing_one() {
     let callers = Callers::new();
     let header = format!("Bearer {}", callers.create("a", "admin", "eu-*,us"));
     let all = format!("Bearer {}", callers.create("b", "admin", "*"));

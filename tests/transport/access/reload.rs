@@ -8,10 +8,10 @@ use tonic::{Code, Request};
 use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
-use super::{Callers, RESOLVE, connect, refusal};
+use super::{Callers, RESOLVE, connect, refusal, wait_for_invalid_files};
 
-/// The longest wait for a change: far beyond the 5 seconds that are promised, for busy machines.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a change: far beyond the promised 5 seconds, for busy machines.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn is_valid(channel: &Channel, token: &str) -> bool {
     refusal(channel, RESOLVE, token).await.is_some_and(|r| r.reason == "IDENTIFIER_INVALID")
@@ -21,7 +21,7 @@ async fn is_valid(channel: &Channel, token: &str) -> bool {
 async fn wait(channel: &Channel, token: &str, valid: bool) -> Duration {
     let start = Instant::now();
     while is_valid(channel, token).await != valid {
-        assert!(start.elapsed() < PATIENCE, "still {}", !valid);
+        assert!(start.elapsed() < TIMEOUT, "still {}", !valid);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     start.elapsed()
@@ -43,14 +43,13 @@ async fn changes_apply_to_open_connections_and_broken_files_do_not() {
     assert!(is_valid(&channel, &second).await && is_valid(&channel, &marker).await);
 
     let good = fs::read(callers.path()).unwrap();
-    for broken in [&b""[..], b"[[caller]", &good[..good.len() - 9]] {
+    for (n, broken) in [&b""[..], b"[[caller]", &good[..good.len() - 9]].into_iter().enumerate() {
         fs::write(callers.path(), broken).unwrap();
-        // Longer than it takes a good file to be used.
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(is_valid(&channel, &second).await, "the credentials of before");
+        wait_for_invalid_files(&callers.log(), n + 1);
+        assert!(is_valid(&channel, &second).await, "the previous credentials");
     }
     fs::remove_file(callers.path()).unwrap();
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    wait_for_invalid_files(&callers.log(), 4);
     assert!(is_valid(&channel, &second).await);
     fs::write(callers.path(), good).unwrap();
     callers.run(&["revoke", "marker"]);
@@ -58,14 +57,14 @@ async fn changes_apply_to_open_connections_and_broken_files_do_not() {
     assert!(is_valid(&channel, &second).await);
 }
 
-/// The rights of a stream's caller are those of the present file, and end with the token.
+/// A stream has the rights of its caller in the present file, and ends with the token.
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_end_with_their_credential() {
     let callers = Callers::new();
     let (revoked, kept) =
         (callers.create("revoked", "resolver", "*"), callers.create("kept", "resolver", "*"));
     let server = callers.serve(&[]);
-    // It is to last until the stream is open, on a busy machine too.
+    // It lasts until the stream is open, even on a busy machine.
     let brief = callers.run(&["create", "brief", "--role", "resolver", "--expires", "15s"]);
     wait(&connect(&server).await, brief.trim_end(), true).await;
     let mut streams = Vec::new();
@@ -82,7 +81,7 @@ async fn streams_end_with_their_credential() {
     }
     callers.run(&["revoke", "revoked"]);
     for (questions, answers) in &mut streams[..2] {
-        let ended = tokio::time::timeout(PATIENCE, answers.message()).await.unwrap();
+        let ended = tokio::time::timeout(TIMEOUT, answers.message()).await.unwrap();
         assert_eq!(ended.unwrap_err().code(), Code::Unauthenticated);
         drop(questions.clone());
     }
@@ -90,11 +89,11 @@ async fn streams_end_with_their_credential() {
     assert!(open.is_err(), "{open:?}");
 }
 
-/// A file that is written in place, a thousand times, in pieces, as good, broken and empty
-/// versions. Every whole version has the token `kept` as a resolver; half a file would lack it.
+/// A file is rewritten in place a thousand times, in pieces, with good, broken and empty versions.
+/// Every complete version has the token `kept` as a resolver; half a file lacks it.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes half a minute"]
-async fn long_no_call_is_decided_by_half_a_file() {
+async fn long_partly_written_files_decide_no_call() {
     let callers = Callers::new();
     let kept = callers.create("kept", "resolver", "*");
     let padding: String = (0..2_000).map(|n| format!("# line {n} of a longer file\n")).collect();

@@ -3,16 +3,18 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
-use crate::server::polynym;
+use super::wait_for_invalid_files;
+use crate::server::{Server, polynym};
 use crate::support::tls::Authority;
 
-/// The longest wait for the server.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of each wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn commands_call_a_server_whose_authority_they_trust() {
@@ -71,7 +73,7 @@ fn older_versions_of_tls_are_refused() {
     let answer = |version: u16, versions: &[u16]| {
         let address = server.url.trim_start_matches("https://");
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.write_all(&client_hello(version, versions)).unwrap();
         let mut answer = Vec::new();
         let mut piece = [0; 100];
@@ -131,7 +133,7 @@ fn client_hello(version: u16, versions: &[u16]) -> Vec<u8> {
 }
 
 #[test]
-fn clients_that_say_nothing_are_closed() {
+fn silent_clients_are_closed() {
     let authority = Authority::new();
     let server = authority.serve();
     let address = server.url.trim_start_matches("https://");
@@ -139,35 +141,38 @@ fn clients_that_say_nothing_are_closed() {
     let silent = TcpStream::connect(address).unwrap();
     let (mut client, mut greeted) = authority.handshake(&server, &[&TLS13], &["h2"]).unwrap();
     for stream in [&silent, &greeted] {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     }
     assert_eq!((&silent).read(&mut [0; 100]).unwrap_or(0), 0, "no handshake");
     let ended = rustls::Stream::new(&mut client, &mut greeted).read(&mut [0; 100]).unwrap_or(0);
     assert_eq!(ended, 0, "a handshake, and no preface");
-    assert!(begun.elapsed() < PATIENCE);
+    assert!(begun.elapsed() < TIMEOUT);
 }
 
 #[test]
 fn a_new_certificate_is_used_without_a_restart() {
     let authority = Authority::new();
-    let server = authority.serve();
+    let (certificate, key) = (authority.path("server.pem"), authority.path("server.key"));
+    let log = authority.path("log");
+    let arguments = ["--sample", "--tls-cert", &certificate, "--tls-key", &key];
+    let server = Server::start_logged(&arguments, Path::new(&log));
     let connects = || authority.handshake(&server, &[&TLS13], &["h2"]).is_ok();
     assert!(connects());
-    let good = fs::read(authority.path("server.key")).unwrap();
-    fs::write(authority.path("server.key"), &good[..good.len() / 2]).unwrap();
-    std::thread::sleep(Duration::from_secs(5));
+    let good = fs::read(&key).unwrap();
+    fs::write(&key, &good[..good.len() / 2]).unwrap();
+    wait_for_invalid_files(Path::new(&log), 1);
     assert!(connects(), "half of a key changes nothing");
 
     authority.renew();
     let begun = Instant::now();
     while !connects() {
-        assert!(begun.elapsed() < PATIENCE, "the new certificate is not used");
+        assert!(begun.elapsed() < TIMEOUT, "the new certificate is not used");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
 #[test]
-fn certificates_that_cannot_be_used_are_reported() {
+fn unusable_certificates_are_reported() {
     let (authority, other) = (Authority::new(), Authority::new());
     let start = |certificate: &str, key: &str| {
         let arguments = ["serve", "--sample", "--listen", "127.0.0.1:0"];

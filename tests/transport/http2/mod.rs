@@ -1,10 +1,10 @@
 //! Misbehaving clients: the server bounds their resources and keeps serving other clients.
 
-pub mod place;
 mod protocol;
 pub mod raw;
 mod slow;
 mod stopping;
+pub mod store;
 mod unread;
 
 use std::io::{Read, Write};
@@ -15,8 +15,8 @@ use tonic::{Code, Status};
 
 use crate::calls::{Client, handle, identity};
 use crate::server::Server;
-use place::{Place, in_each_place};
 use raw::{DATA, GOAWAY, HEADERS, PREFACE, RESET, Raw};
+use store::{TestStore, tests_on_store};
 
 /// Runs a client future to completion.
 pub fn block_on<T>(client: impl Future<Output = T>) -> T {
@@ -24,7 +24,7 @@ pub fn block_on<T>(client: impl Future<Output = T>) -> T {
 }
 
 /// A time limit that a busy machine meets.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Asserts that another client is served. With a short call timeout, a busy machine may need
 /// several attempts.
@@ -38,7 +38,7 @@ pub fn serves_others(server: &Server) {
             let _ = client.create(user.clone()).await;
             match client.resolve(handle("another_user")).await {
                 Ok(_) => return,
-                Err(status) if since.elapsed() < PATIENCE && is_slow(&status) => {}
+                Err(status) if since.elapsed() < TIMEOUT && is_slow(&status) => {}
                 Err(status) => panic!("{status:?}"),
             }
         }
@@ -55,7 +55,7 @@ fn holds(payload: &[u8], text: &str) -> bool {
     payload.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-in_each_place! {
+tests_on_store! {
     other_protocols_are_disconnected
     silent_clients_are_disconnected
     a_missing_message_ends_at_the_deadline
@@ -66,8 +66,8 @@ in_each_place! {
     random_frames_do_no_harm
 }
 
-fn other_protocols_are_disconnected(place: &Place) {
-    let server = place.serve(&[]);
+fn other_protocols_are_disconnected(store: &TestStore) {
+    let server = store.serve(&[]);
     let mut raw = Raw::connect(&server);
     raw.0.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut rest = Vec::new();
@@ -76,8 +76,8 @@ fn other_protocols_are_disconnected(place: &Place) {
     serves_others(&server);
 }
 
-fn silent_clients_are_disconnected(place: &Place) {
-    let server = place.serve(&[]);
+fn silent_clients_are_disconnected(store: &TestStore) {
+    let server = store.serve(&[]);
     let mut silent = Raw::connect(&server);
     let mut halting = Raw::connect(&server);
     halting.0.write_all(&PREFACE[..10]).unwrap();
@@ -85,22 +85,22 @@ fn silent_clients_are_disconnected(place: &Place) {
     let mut byte = [0];
     assert_eq!(silent.0.read(&mut byte).unwrap_or(0), 0);
     assert_eq!(halting.0.read(&mut byte).unwrap_or(0), 0);
-    assert!((Duration::from_secs(5)..PATIENCE).contains(&start.elapsed()), "after ten seconds");
+    assert!((Duration::from_secs(5)..TIMEOUT).contains(&start.elapsed()), "after ten seconds");
 }
 
-fn a_missing_message_ends_at_the_deadline(place: &Place) {
-    let server = place.serve(&["--call-timeout", "300ms"]);
+fn a_missing_message_ends_at_the_deadline(store: &TestStore) {
+    let server = store.serve(&["--call-timeout", "300ms"]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
     let start = Instant::now();
     let headers = raw.until(HEADERS).expect("an answer");
-    assert!(start.elapsed() < PATIENCE / 2);
+    assert!(start.elapsed() < TIMEOUT / 2);
     assert!(holds(&headers, "4") || !headers.is_empty());
     serves_others(&server);
 }
 
-fn oversized_headers_are_refused(place: &Place) {
-    let server = place.serve(&[]);
+fn oversized_headers_are_refused(store: &TestStore) {
+    let server = store.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[("x-large", &"x".repeat(64 << 10))], true);
     let answer = raw.until(HEADERS);
@@ -108,8 +108,8 @@ fn oversized_headers_are_refused(place: &Place) {
     serves_others(&server);
 }
 
-fn a_flood_of_resets_ends_the_connection(place: &Place) {
-    let server = place.serve(&[]);
+fn a_flood_of_resets_ends_the_connection(store: &TestStore) {
+    let server = store.serve(&[]);
     let mut raw = Raw::greeted(&server);
     for n in 0..20_000u32 {
         raw.open(2 * n + 1, &[], false);
@@ -120,8 +120,8 @@ fn a_flood_of_resets_ends_the_connection(place: &Place) {
 }
 
 /// Connection errors of clients are not logged, except those that help to configure a client.
-fn the_log_reports_other_protocols_but_not_resets(place: &Place) {
-    let (server, log) = place.serve_logged(&[]);
+fn the_log_reports_other_protocols_but_not_resets(store: &TestStore) {
+    let (server, log) = store.serve_logged(&[]);
     let mut raw = Raw::greeted(&server);
     for n in 0..2_000u32 {
         raw.open(2 * n + 1, &[], false);
@@ -142,8 +142,8 @@ fn the_log_reports_other_protocols_but_not_resets(place: &Place) {
     assert!(!log.contains("reset"), "{log}");
 }
 
-fn an_oversized_message_is_refused_at_its_prefix(place: &Place) {
-    let server = place.serve(&[]);
+fn an_oversized_message_is_refused_at_its_prefix(store: &TestStore) {
+    let server = store.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
     raw.send(DATA, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]);
@@ -151,8 +151,8 @@ fn an_oversized_message_is_refused_at_its_prefix(place: &Place) {
     serves_others(&server);
 }
 
-fn random_frames_do_no_harm(place: &Place) {
-    let server = place.serve(&[]);
+fn random_frames_do_no_harm(store: &TestStore) {
+    let server = store.serve(&[]);
     let mut random = 0x2545_f491_4f6c_dd1du64;
     for _ in 0..200 {
         let mut raw = Raw::greeted(&server);

@@ -14,7 +14,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::block_on;
-use super::place::{Place, in_each_place};
+use super::store::{TestStore, tests_on_store};
 use crate::calls::{Client, email, handle, identity};
 use crate::status::{StatusDetails, status_details};
 
@@ -90,15 +90,15 @@ impl Http {
 }
 
 /// Runs a test against a server of its own.
-fn with_http<F: Future<Output = ()>>(place: &Place, test: impl FnOnce(Http, Client) -> F) {
-    let server = place.serve(&[]);
+fn with_http<F: Future<Output = ()>>(store: &TestStore, test: impl FnOnce(Http, Client) -> F) {
+    let server = store.serve(&[]);
     block_on(async {
         let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
         test(Http(channel), Client::connect(&server.url).await).await;
     });
 }
 
-in_each_place! {
+tests_on_store! {
     malformed_messages_are_invalid_arguments
     unsupported_requests_are_refused_with_a_reason
     malformed_deadlines_and_large_headers_are_refused
@@ -106,8 +106,8 @@ in_each_place! {
     fields_out_of_range_are_named
 }
 
-fn malformed_messages_are_invalid_arguments(place: &Place) {
-    with_http(place, async |mut http: Http, _| {
+fn malformed_messages_are_invalid_arguments(store: &TestStore) {
+    with_http(store, async |mut http: Http, _| {
         let invalid = || StatusDetails::new(Code::InvalidArgument, "MESSAGE_INVALID");
         let whole = joe();
         let two = [&whole[..], &whole].concat();
@@ -137,8 +137,8 @@ fn malformed_messages_are_invalid_arguments(place: &Place) {
     });
 }
 
-fn unsupported_requests_are_refused_with_a_reason(place: &Place) {
-    with_http(place, async |mut http: Http, _| {
+fn unsupported_requests_are_refused_with_a_reason(store: &TestStore) {
+    with_http(store, async |mut http: Http, _| {
         let unknown = |reason| StatusDetails::new(Code::Unimplemented, reason);
         for path in [
             "/polynym.v1.DirectoryService/Nope",
@@ -179,8 +179,8 @@ fn unsupported_requests_are_refused_with_a_reason(place: &Place) {
     });
 }
 
-fn malformed_deadlines_and_large_headers_are_refused(place: &Place) {
-    with_http(place, async |mut http: Http, _| {
+fn malformed_deadlines_and_large_headers_are_refused(store: &TestStore) {
+    with_http(store, async |mut http: Http, _| {
         for timeout in ["", "abc", "-1S", "1.5S", "1", "999999999H"] {
             let status = http.refused(RESOLVE, &[("grpc-timeout", timeout)], &joe()).await;
             assert_eq!(
@@ -204,8 +204,8 @@ fn malformed_deadlines_and_large_headers_are_refused(place: &Place) {
 }
 
 /// A browser page can send some of these requests to another site without a preflight.
-fn only_grpc_requests_are_calls(place: &Place) {
-    with_http(place, async |mut http: Http, mut client| {
+fn only_grpc_requests_are_calls(store: &TestStore) {
+    with_http(store, async |mut http: Http, mut client| {
         let user = v1::User { identities: vec![identity(handle("mallory"))], ..Default::default() };
         let create = framed(
             &v1::CreateUserRequest { user: Some(user), ..Default::default() }.encode_to_vec(),
@@ -236,8 +236,8 @@ fn only_grpc_requests_are_calls(place: &Place) {
     });
 }
 
-fn fields_out_of_range_are_named(place: &Place) {
-    with_http(place, async |_, mut client: Client| {
+fn fields_out_of_range_are_named(store: &TestStore) {
+    with_http(store, async |_, mut client: Client| {
         for (seconds, nanos) in
             [(-1, 0), (0, -1), (1 << 62, 0), (315_576_000_001, 0), (0, 1_000_000_000)]
         {

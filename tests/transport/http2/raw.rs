@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use crate::server::Server;
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -32,7 +32,7 @@ pub struct Raw(pub TcpStream);
 impl Raw {
     pub fn connect(server: &Server) -> Self {
         let stream = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
-        stream.set_read_timeout(Some(2 * PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(2 * TIMEOUT)).unwrap();
         Self(stream)
     }
 

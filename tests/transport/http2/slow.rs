@@ -4,8 +4,8 @@ use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::place::{Place, in_each_place};
 use super::raw::{DATA, Raw};
+use super::store::{TestStore, tests_on_store};
 use super::{block_on, serves_others};
 use crate::status::{StatusDetails, status_details};
 
@@ -13,14 +13,14 @@ async fn health(url: &str) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap())
 }
 
-in_each_place! {
+tests_on_store! {
     incomplete_messages_take_no_permit
     a_fragmented_message_is_reassembled
     health_watches_take_no_permit
 }
 
-fn incomplete_messages_take_no_permit(place: &Place) {
-    let server = place.serve(&["--max-calls", "2"]);
+fn incomplete_messages_take_no_permit(store: &TestStore) {
+    let server = store.serve(&["--max-calls", "2"]);
     let mut slow: Vec<_> = (0..3).map(|_| Raw::greeted(&server)).collect();
     for raw in &mut slow {
         for n in 0..50 {
@@ -35,8 +35,8 @@ fn incomplete_messages_take_no_permit(place: &Place) {
     });
 }
 
-fn a_fragmented_message_is_reassembled(place: &Place) {
-    let server = place.serve(&[]);
+fn a_fragmented_message_is_reassembled(store: &TestStore) {
+    let server = store.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
     let message = [&[0, 0, 0, 0, 6, 0x12, 4, 0x12, 2][..], b"jo"].concat();
@@ -47,8 +47,8 @@ fn a_fragmented_message_is_reassembled(place: &Place) {
     raw.until(super::raw::HEADERS).expect("an answer");
 }
 
-fn health_watches_take_no_permit(place: &Place) {
-    let server = place.serve(&["--max-calls", "2"]);
+fn health_watches_take_no_permit(store: &TestStore) {
+    let server = store.serve(&["--max-calls", "2"]);
     block_on(async {
         let mut watching = Vec::new();
         for _ in 0..4 {

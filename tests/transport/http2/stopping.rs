@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use polynym_proto::v1;
 
-use super::PATIENCE;
-use super::place::{Place, in_each_place};
+use super::TIMEOUT;
 use super::raw::{HEADERS, Raw, SETTINGS};
+use super::store::{TestStore, tests_on_store};
 use crate::calls::{handle, identity};
 
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
 /// Stops a server after `prepare` has set up a connection. Returns the duration of the stop, and
 /// the log.
-fn stop(place: &Place, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
-    let (server, log) = place.serve_logged(&["--drain", drain]);
+fn stop(store: &TestStore, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
+    let (server, log) = store.serve_logged(&["--drain", drain]);
     let mut raw = Raw::with_window(&server, 0);
     prepare(&mut raw);
     let start = Instant::now();
@@ -30,21 +30,21 @@ fn ask(raw: &mut Raw) {
     raw.until(HEADERS).unwrap();
 }
 
-in_each_place! {
+tests_on_store! {
     an_idle_peer_does_not_delay_a_stop
     a_health_watch_does_not_delay_a_stop
     an_unread_answer_delays_a_stop_until_the_drain_limit
     a_second_signal_stops_the_server_at_once
 }
 
-fn a_second_signal_stops_the_server_at_once(place: &Place) {
-    let (server, log) = place.serve_logged(&["--drain", "600s"]);
+fn a_second_signal_stops_the_server_at_once(store: &TestStore) {
+    let (server, log) = store.serve_logged(&["--drain", "600s"]);
     let mut raw = Raw::with_window(&server, 0);
     ask(&mut raw);
     server.signal("TERM");
     let start = Instant::now();
     while !std::fs::read_to_string(log.path()).unwrap().contains("a second signal stops at once") {
-        assert!(start.elapsed() < PATIENCE, "the first signal is not handled");
+        assert!(start.elapsed() < TIMEOUT, "the first signal is not handled");
         std::thread::sleep(Duration::from_millis(10));
     }
 
@@ -52,14 +52,14 @@ fn a_second_signal_stops_the_server_at_once(place: &Place) {
     assert_eq!(server.wait().code(), Some(130));
 }
 
-fn an_idle_peer_does_not_delay_a_stop(place: &Place) {
-    let (took, log) = stop(place, "120s", |raw| drop(raw.until(SETTINGS).unwrap()));
-    assert!(took < PATIENCE, "{took:?}");
+fn an_idle_peer_does_not_delay_a_stop(store: &TestStore) {
+    let (took, log) = stop(store, "120s", |raw| drop(raw.until(SETTINGS).unwrap()));
+    assert!(took < TIMEOUT, "{took:?}");
     assert!(!log.contains("in time"), "{log}");
 }
 
-fn a_health_watch_does_not_delay_a_stop(place: &Place) {
-    let (took, log) = stop(place, "120s", |raw| {
+fn a_health_watch_does_not_delay_a_stop(store: &TestStore) {
+    let (took, log) = stop(store, "120s", |raw| {
         raw.ask(
             1,
             "/grpc.health.v1.Health/Watch",
@@ -67,14 +67,14 @@ fn a_health_watch_does_not_delay_a_stop(place: &Place) {
         );
         raw.until(HEADERS).unwrap();
     });
-    assert!(took < PATIENCE, "{took:?}");
+    assert!(took < TIMEOUT, "{took:?}");
     assert!(!log.contains("in time"), "{log}");
 }
 
-fn an_unread_answer_delays_a_stop_until_the_drain_limit(place: &Place) {
-    let (took, log) = stop(place, "2s", |raw| {
+fn an_unread_answer_delays_a_stop_until_the_drain_limit(store: &TestStore) {
+    let (took, log) = stop(store, "2s", |raw| {
         ask(raw);
     });
-    assert!((Duration::from_secs(2)..PATIENCE).contains(&took), "{took:?}");
+    assert!((Duration::from_secs(2)..TIMEOUT).contains(&took), "{took:?}");
     assert!(log.contains("calls did not finish in time"), "{log}");
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use polynym_proto::v1;
 
-use super::place::{Place, in_each_place};
 use super::raw::{END, Frame, HEADERS, Raw};
-use super::{PATIENCE, block_on, serves_others};
+use super::store::{TestStore, tests_on_store};
+use super::{TIMEOUT, block_on, serves_others};
 use crate::calls::{Client, handle, identity};
 
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchGetUsers";
@@ -37,8 +37,8 @@ async fn large(url: &str) -> String {
 
 /// Requests 100 answers of nearly 4 MiB each over a connection with this window, and reads nothing
 /// before the server has closed it. Returns the frames that were sent until then.
-fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
-    let server = place.serve(&["--call-timeout", "5s"]);
+fn ask_and_wait(store: &TestStore, window: u32) -> Vec<Frame> {
+    let server = store.serve(&["--call-timeout", "5s"]);
     let user_id = block_on(large(&server.url));
     let request = v1::BatchGetUsersRequest { user_ids: vec![user_id; 9], ..Default::default() };
     let before = server.memory();
@@ -58,7 +58,7 @@ fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
 
     let start = Instant::now();
     while raw.is_held() {
-        assert!(start.elapsed() < PATIENCE, "the connection is not closed");
+        assert!(start.elapsed() < TIMEOUT, "the connection is not closed");
         measure();
         sleep(Duration::from_millis(100));
     }
@@ -67,14 +67,14 @@ fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
     std::iter::from_fn(|| raw.next()).collect()
 }
 
-in_each_place! {
+tests_on_store! {
     answers_without_a_window_are_bounded
     unread_answers_in_the_socket_are_bounded
     a_reading_client_keeps_its_connection
 }
 
-fn answers_without_a_window_are_bounded(place: &Place) {
-    let frames = ask_and_wait(place, 0);
+fn answers_without_a_window_are_bounded(store: &TestStore) {
+    let frames = ask_and_wait(store, 0);
     let headers = |end: u8| {
         let headers =
             frames.iter().filter(move |frame| frame.kind == HEADERS && frame.flags & END == end);
@@ -90,15 +90,15 @@ fn answers_without_a_window_are_bounded(place: &Place) {
     assert!(!ended.is_empty(), "further calls are refused");
 }
 
-fn unread_answers_in_the_socket_are_bounded(place: &Place) {
+fn unread_answers_in_the_socket_are_bounded(store: &TestStore) {
     let bytes: usize =
-        ask_and_wait(place, 0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
+        ask_and_wait(store, 0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
     assert!(bytes < 64 * MEBI, "{} MiB were sent before the connection ended", bytes / MEBI);
 }
 
-fn a_reading_client_keeps_its_connection(place: &Place) {
+fn a_reading_client_keeps_its_connection(store: &TestStore) {
     let time = Duration::from_secs(5);
-    let server = place.serve(&["--call-timeout", "5s"]);
+    let server = store.serve(&["--call-timeout", "5s"]);
     block_on(async {
         let user_id = large(&server.url).await;
         let mut client = Client::connect(&server.url).await;

@@ -1,5 +1,5 @@
-//! Any number of made-up users. A seed and a number determine each user, so that the same command
-//! prints the same users. Some are dirty, like real data.
+//! Any number of sample users. A seed and a number determine each user, so that the same command
+//! prints the same users. Some have errors and duplicates, like real data.
 
 use fastrand::Rng;
 
@@ -10,10 +10,10 @@ const DOMAINS: [&str; 3] = ["example.com", "example.org", "example.net"];
 /// The earliest time in attributes: 2015-01-01T00:00:00Z.
 const START_MILLIS: i64 = 1_420_070_400_000;
 const DAY_MILLIS: i64 = 86_400_000;
-/// The attributes with distinct names and values.
+/// The number of attributes with names and values of their own.
 const NAMED_ATTRIBUTES: usize = 24;
 
-/// A made-up user.
+/// A sample user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleUser {
     /// The display name.
@@ -33,7 +33,7 @@ pub enum SampleValue {
     Int(i64),
     /// A number.
     Double(f64),
-    /// True or false.
+    /// A boolean.
     Bool(bool),
     /// An instant, in milliseconds.
     Time(i64),
@@ -48,7 +48,7 @@ pub struct SampleUsers {
     pub seed: u64,
     /// The number of attributes of each user.
     pub attributes: usize,
-    /// The percentage of dirty users.
+    /// The percentage of users with an error or a duplicate.
     pub dirty: u8,
 }
 
@@ -124,7 +124,7 @@ impl SampleUsers {
         (0..self.attributes).map(|at| attribute(at, n, person, rng)).collect()
     }
 
-    /// Makes a user dirty, in one of five ways.
+    /// Adds one of five kinds of errors and duplicates to a user.
     fn make_dirty(&self, n: u64, user: &mut SampleUser, rng: &mut Rng) {
         let other = rng.u64(0..n);
         match rng.u8(0..5) {

@@ -6,13 +6,13 @@ use polynym_identifier::Identifier;
 use super::super::step::{ATTRIBUTES, Action, all, set};
 use super::state::Person;
 
-/// The next moment.
+/// The next millisecond.
 pub fn just_after(time: Timestamp) -> Timestamp {
     Timestamp::from_millis(time.as_millis() + 1)
 }
 
 /// Changes one user.
-pub fn alter(
+pub fn change_user(
     person: &mut Person,
     mutation: &Mutation,
     change: &UserChange,
@@ -55,13 +55,15 @@ pub fn alter(
 fn link(person: &mut Person, new: &NewIdentity, mutation: &Mutation) {
     let time = mutation.time.max(just_after(person.user.update_time));
     match person.position(&new.identifier) {
-        Err(_) => person.give(new, person.user.identities.len(), new.primary, time, mutation),
+        Err(_) => {
+            person.add_identity(new, person.user.identities.len(), new.primary, time, mutation)
+        }
         Ok(at) => {
             let known = &mut person.user.identities[at];
             if known.verification.is_none() {
                 known.verification = new.verification.clone();
             }
-            // An account that was given another name by its provider.
+            // The provider renamed the account.
             if let Some((_, subject)) = new.identifier.social_parts()
                 && new.display != subject
             {
@@ -86,7 +88,7 @@ pub fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Res
         return Err(Error::LastIdentity);
     }
     check_primary(person, at, mutation)?;
-    person.drop(at);
+    person.remove_identity(at);
     Ok(())
 }
 
@@ -119,10 +121,10 @@ fn replace(
         check_primary(person, at, mutation)?;
     }
     let time = mutation.time.max(just_after(person.user.update_time));
-    let primary = person.drop(at).primary && old.kind() == new.identifier.kind();
+    let primary = person.remove_identity(at).primary && old.kind() == new.identifier.kind();
     match person.position(&new.identifier) {
         Ok(own) => person.user.identities[own].primary |= primary,
-        Err(_) => person.give(new, at, primary, time, mutation),
+        Err(_) => person.add_identity(new, at, primary, time, mutation),
     }
 
     Ok(())

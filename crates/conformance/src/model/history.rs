@@ -1,5 +1,4 @@
-//! The owners of each key in the course of time, as the model records them, and the comparison of a
-//! store's history with them.
+//! The owners of each key over time in the model, compared with the history of a store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +8,34 @@ use polynym_directory::{
 };
 use polynym_identifier::IdentityKey;
 
-use super::super::Failure;
-use super::super::assertions::{ensure, equal};
+use super::super::fixture::assertions::{ensure, equal};
+use super::super::fixture::factory::Failure;
 use super::super::fixture::{identifier, tenant};
 use super::super::step::{NAMES, TENANTS};
 use super::state::ReferenceModel;
 
-/// The most events in one read: fewer than a history has, so that reads have to go on.
-const EVENTS: usize = 3;
+/// Events in a page: few, so that histories have several pages.
+const PAGE_SIZE: usize = 3;
 
-/// The ownerships of each key, in the order in which they began.
+/// The ownerships of each key in the order of their begin.
 #[derive(Clone, Default)]
 pub struct Owners {
     spans: BTreeMap<IdentityKey, Vec<Span>>,
-    /// Pairs of users that were merged, or of whom one had an identity after the other.
+    /// Pairs of users that were merged or owned the same identity.
     related: BTreeSet<(LocalityId, LocalityId)>,
 }
 
 #[derive(Clone, Debug)]
 struct Span {
-    /// None once the user was purged.
+    /// None if the user was purged.
     owner: Option<LocalityId>,
     begin: Timestamp,
     end: Option<Timestamp>,
 }
 
 impl Owners {
-    /// Records the keys that have another owner in the second state than in the first.
-    pub fn note(&mut self, before: &ReferenceModel, after: &ReferenceModel, now: Timestamp) {
+    /// Records the keys whose owners differ between two states.
+    pub fn record(&mut self, before: &ReferenceModel, after: &ReferenceModel, now: Timestamp) {
         let is_changed = |id: &LocalityId| {
             before.people.get(id).map(|person| &person.user)
                 != after.people.get(id).map(|person| &person.user)
@@ -71,8 +70,7 @@ impl Owners {
         self.related.extend(pairs.into_iter().flatten());
     }
 
-    /// Forgets purged users, and of the keys that they had, those who are related to them and do
-    /// not have them now.
+    /// Forgets purged users. Of their keys, also forgets related users who do not own them now.
     fn forget(&mut self, gone: &BTreeSet<LocalityId>, has: &BTreeMap<IdentityKey, LocalityId>) {
         let is_related =
             |owner: LocalityId| gone.iter().any(|gone| self.related.contains(&(*gone, owner)));
@@ -95,18 +93,18 @@ impl Owners {
         span.owner.filter(|_| span.begin <= time)
     }
 
-    /// Each time at which something changed hands, and the moments around it.
-    fn moments(&self) -> BTreeSet<Timestamp> {
+    /// The times at which owners changed, and the milliseconds around them.
+    fn times_to_check(&self) -> BTreeSet<Timestamp> {
         let spans = self.spans.values().flatten();
         let times = spans.flat_map(|span| [Some(span.begin), span.end]).flatten();
         let around = |time: Timestamp| [-1, 0, 1].map(|by| time.as_millis() + by);
         times.flat_map(around).map(Timestamp::from_millis).collect()
     }
 
-    /// Fails unless the store knows each owner at each moment.
+    /// Fails unless the store knows each owner at each time.
     pub async fn compare(
         &self,
-        world: &ReferenceModel,
+        state: &ReferenceModel,
         store: &Backend,
         now: Timestamp,
     ) -> Result<(), Failure> {
@@ -114,10 +112,10 @@ impl Owners {
             let tenant = tenant(name)?;
             let key = |name: &&str| Ok(IdentityKey::new(tenant.as_str(), &identifier(name)?));
             let keys = NAMES.iter().map(key).collect::<Result<Vec<_>, Failure>>()?;
-            for time in self.moments() {
+            for time in self.times_to_check() {
                 let at = (&tenant, Now::certain(now));
                 let found = owners_at(store, at, &keys, time, View::Basic).await?;
-                let found = found.ok_or("an identity of nobody")?;
+                let found = found.ok_or("a former owner is unavailable")?;
                 for (key, found) in keys.iter().zip(found) {
                     let found = match found {
                         Ok(found) => Some(found.user.decode()?.id),
@@ -125,8 +123,8 @@ impl Owners {
                         Err(error) => return Err(error.into()),
                     };
                     let owner = self.at(key, time);
-                    let is_present = |id: &LocalityId| world.present(*id, &tenant, now).is_ok();
-                    let owner = owner.filter(is_present);
+                    let owner =
+                        owner.filter(|id: &LocalityId| state.present(*id, &tenant, now).is_ok());
                     let what = format!("the owner of {} at {time:?}", key.as_str());
                     equal(&found, &owner, &what)?;
                 }
@@ -136,25 +134,25 @@ impl Owners {
     }
 }
 
-fn owned(world: &ReferenceModel) -> BTreeMap<IdentityKey, LocalityId> {
+fn owned(state: &ReferenceModel) -> BTreeMap<IdentityKey, LocalityId> {
     let keys = |(id, person): (&LocalityId, &super::state::Person)| {
         let keys = person.keys().into_iter().filter(|(_, guard)| !guard);
         keys.map(|(key, _)| (key, *id)).collect::<Vec<_>>()
     };
-    world.people.iter().flat_map(keys).collect()
+    state.people.iter().flat_map(keys).collect()
 }
 
-/// Fails unless the events of each user lead back to nothing, and no one else has events.
+/// Fails unless undoing all events of each user leaves nothing, and no other user has events.
 pub async fn compare_events(
-    world: &ReferenceModel,
+    state: &ReferenceModel,
     store: &Backend,
     known: &[LocalityId],
 ) -> Result<(), Failure> {
     for id in known {
-        let Some(person) = world.people.get(id) else {
+        let Some(person) = state.people.get(id) else {
             for name in TENANTS {
                 let history = store.histories.history(&tenant(name)?, *id, None, 1).await?;
-                ensure(history.is_none(), "a history of nobody")?;
+                ensure(history.is_none(), "a history of an unknown user")?;
             }
             continue;
         };
@@ -169,14 +167,14 @@ async fn check_user(
     id: LocalityId,
     user: &polynym_directory::User,
 ) -> Result<(), Failure> {
-    let (mut events, mut place) = (Vec::new(), None);
+    let (mut events, mut cursor) = (Vec::new(), None);
     loop {
-        let history = store.histories.history(tenant, id, place, EVENTS).await?;
+        let history = store.histories.history(tenant, id, cursor, PAGE_SIZE).await?;
         let history = history.ok_or("a user without a history")?;
-        ensure(history.events.len() <= EVENTS, "more events than asked for")?;
+        ensure(history.events.len() <= PAGE_SIZE, "a page exceeds its limit")?;
         events.extend(history.events);
-        place = history.next;
-        if place.is_none() {
+        cursor = history.next;
+        if cursor.is_none() {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Merging and unmerging in the model's world.
+//! Merging and unmerging in the model.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use polynym_identifier::Kind;
 use super::state::{Merge, ReferenceModel};
 
 /// The refusal of a merge of a user with itself.
-pub fn itself() -> Error {
+pub fn merge_with_itself() -> Error {
     Error::invalid(Invalid::UserId, "secondary_user_id", "a user cannot be merged with itself")
 }
 
@@ -22,18 +22,18 @@ fn marked(user: &User, kind: Kind) -> Option<usize> {
         .position(|identity| identity.primary && identity.identifier.kind() == kind)
 }
 
-/// Makes one user part of the mutation's, who can be changed.
+/// Merges one user into the mutation's.
 pub fn merge(
-    world: &mut ReferenceModel,
+    state: &mut ReferenceModel,
     mutation: &Mutation,
     primary_id: LocalityId,
     secondary: LocalityId,
     policy: ConflictPolicy,
 ) -> Result<MutationReport, Error> {
-    let mut primary = world.fit(primary_id, mutation)?;
-    let mut other = world.fit(secondary, mutation)?;
+    let mut primary = state.changeable(primary_id, mutation)?;
+    let mut other = state.changeable(secondary, mutation)?;
     let before = (primary.user.clone(), other.clone());
-    let conflicts = mix(&mut primary.user, &mut other.user, policy);
+    let conflicts = merge_fields(&mut primary.user, &mut other.user, policy);
     if policy == ConflictPolicy::Fail && !conflicts.is_empty() {
         return Err(Error::MergeConflict {
             fields: conflicts.into_iter().map(|conflict| conflict.field).collect(),
@@ -44,7 +44,7 @@ pub fn merge(
     primary.user.identities.extend(moved.iter().cloned());
     primary.guarded.append(&mut other.guarded);
     let mut holds = Vec::new();
-    for (key, held) in &mut world.holds {
+    for (key, held) in &mut state.holds {
         if held.owner == Some(secondary) && held.until > mutation.time {
             held.owner = Some(primary_id);
             holds.push((key.clone(), held.until));
@@ -64,9 +64,9 @@ pub fn merge(
     other.user.state = State::Merged { into: primary_id };
     other.merge = (window > 0).then(|| Box::new(merge));
     other.not_restored.clear();
-    world.people.insert(primary_id, primary);
-    world.people.insert(secondary, other);
-    // The result is filled in when all that follows from the merge is done.
+    state.people.insert(primary_id, primary);
+    state.people.insert(secondary, other);
+    // The caller sets the result after the consequences of the merge.
     let preview = Preview { moved, conflicts, result: before.0 };
 
     Ok(if mutation.dry_run {
@@ -76,9 +76,8 @@ pub fn merge(
     })
 }
 
-/// Copies to the primary the fields that only the secondary has, and reports those that both have.
-/// Clears primary marks.
-fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<Conflict> {
+/// Copies the secondary's fields to the primary and resolves conflicts, which it returns.
+fn merge_fields(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     let mut clash = |field: String, own: Value, other: Value| {
         let (kept, dropped) = match policy {
@@ -123,15 +122,15 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
     conflicts
 }
 
-/// Makes a user who is part of the mutation's one of its own again.
+/// Undoes the merge of a user into the mutation's.
 pub fn unmerge(
-    world: &mut ReferenceModel,
+    state: &mut ReferenceModel,
     mutation: &Mutation,
     id: LocalityId,
     secondary: LocalityId,
 ) -> Result<MutationReport, Error> {
-    let mut primary = world.fit(id, mutation)?;
-    let other = world.present(secondary, &mutation.tenant, mutation.time)?;
+    let mut primary = state.changeable(id, mutation)?;
+    let other = state.present(secondary, &mutation.tenant, mutation.time)?;
     if other.user.state != (State::Merged { into: id }) {
         return Err(Error::NotMerged);
     }
@@ -162,7 +161,7 @@ pub fn unmerge(
 
     lost.extend(restore(&mut primary.user, &merge.primary.0, &merge.primary.1));
     for (key, until) in merge.holds {
-        if let Some(held) = world.holds.get_mut(&key)
+        if let Some(held) = state.holds.get_mut(&key)
             && (held.owner, held.until) == (Some(id), until)
             && until > mutation.time
         {
@@ -171,12 +170,12 @@ pub fn unmerge(
     }
 
     back.not_restored.clone_from(&lost);
-    world.people.insert(id, primary);
-    world.people.insert(secondary, back);
+    state.people.insert(id, primary);
+    state.people.insert(secondary, back);
     Ok(MutationReport::NotRestored(lost))
 }
 
-/// Restores what a merge changed from `before` to `after`, where no later mutation changed it.
+/// Undoes the changes of a merge from `before` to `after`, unless later mutations changed them.
 fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
     let mut lost = Vec::new();
     if before.display_name != after.display_name {

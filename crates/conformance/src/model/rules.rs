@@ -1,5 +1,5 @@
-//! The effect of each operation on users and held keys. It is computed first as if there were no
-//! other users; then conflicts with them are looked for.
+//! The effect of each operation on users and held keys, computed as if there were no other users,
+//! and then the conflicts with them.
 
 use std::collections::BTreeSet;
 
@@ -11,44 +11,44 @@ use polynym_directory::{
 use polynym_identifier::{Guard, Identifier, IdentityKey, Kind};
 
 use super::super::step::Action;
-use super::edits::{alter, just_after};
+use super::edits::{change_user, just_after};
 use super::state::{Held, Person, ReferenceModel};
 use super::{merges, transfers};
 
-/// The effect of a mutation: the user and the report that the answer contains.
+/// The user and the report in the answer to a mutation.
 #[derive(Default)]
-struct Done {
+struct Effect {
     subject: Option<LocalityId>,
     report: MutationReport,
     takeovers: Vec<Takeover>,
 }
 
-impl Done {
+impl Effect {
     fn new(subject: LocalityId, report: MutationReport) -> Self {
         Self { subject: Some(subject), report, takeovers: Vec::new() }
     }
 }
 
 impl ReferenceModel {
-    /// The model after a mutation, and the outcome; or the refusals, each of which is right.
+    /// The model after a mutation and the outcome, or all correct refusals.
     pub fn after(
         &self,
         mutation: &Mutation,
         action: &Action,
     ) -> Result<(ReferenceModel, Outcome), Vec<Error>> {
         let mut next = self.clone();
-        let Done { subject, report, takeovers } =
-            next.act(mutation, action).map_err(|error| vec![error])?;
+        let Effect { subject, report, takeovers } =
+            next.execute(mutation, action).map_err(|error| vec![error])?;
         next.apply_consequences(self, mutation);
-        let mut refusals = next.excesses(self, mutation);
+        let mut refusals = next.exceeded_limits(self, mutation);
         refusals.extend(next.collisions(self, mutation));
         if !refusals.is_empty() {
             return Err(refusals);
         }
 
         let is_unmerge = matches!(mutation.user_change(), Some(UserChange::Unmerge(_)));
-        let is_as_it_is = mutation.dry_run && !is_unmerge;
-        let shown = if is_as_it_is { self } else { &next };
+        let shows_present = mutation.dry_run && !is_unmerge;
+        let shown = if shows_present { self } else { &next };
         let user = subject.and_then(|id| shown.people.get(&id)).map(|person| person.user.clone());
         let report = match report {
             MutationReport::Preview(mut preview) => {
@@ -63,57 +63,57 @@ impl ReferenceModel {
     }
 
     /// Executes the mutation.
-    fn act(&mut self, mutation: &Mutation, action: &Action) -> Result<Done, Error> {
+    fn execute(&mut self, mutation: &Mutation, action: &Action) -> Result<Effect, Error> {
         let (id, change) = match &mutation.kind {
             MutationKind::User(id, change) => (*id, change),
             MutationKind::ReleaseHold(identifier) => {
-                return self.release(mutation, identifier).map(|()| Done::default());
+                return self.release(mutation, identifier).map(|()| Effect::default());
             }
-            MutationKind::Tenant(_) | MutationKind::ImportHold(_) => return Ok(Done::default()),
+            MutationKind::Tenant(_) | MutationKind::ImportHold(_) => return Ok(Effect::default()),
         };
         match change {
             UserChange::Create(draft) => return Ok(self.create(mutation, id, draft)),
             UserChange::Expire => return Ok(self.expire(mutation, id)),
-            UserChange::Merge(other, _) if *other == id => return Err(merges::itself()),
-            UserChange::Move(from, _) if *from == id => return Err(transfers::gets_it()),
+            UserChange::Merge(other, _) if *other == id => return Err(merges::merge_with_itself()),
+            UserChange::Move(from, _) if *from == id => return Err(transfers::same_user()),
             _ => {}
         }
 
-        let mut person = self.fit(id, mutation)?;
+        let mut person = self.changeable(id, mutation)?;
         if mutation.etag.as_ref().is_some_and(|etag| *etag != person.user.etag()) {
             return Err(Error::EtagMismatch);
         }
 
         match change {
-            UserChange::Purge => return Ok(Done::new(id, self.purge(id))),
+            UserChange::Purge => return Ok(Effect::new(id, self.purge(id))),
             UserChange::Merge(other, policy) => {
-                return Ok(Done::new(id, merges::merge(self, mutation, id, *other, *policy)?));
+                return Ok(Effect::new(id, merges::merge(self, mutation, id, *other, *policy)?));
             }
             UserChange::Unmerge(other) => {
-                return Ok(Done::new(*other, merges::unmerge(self, mutation, id, *other)?));
+                return Ok(Effect::new(*other, merges::unmerge(self, mutation, id, *other)?));
             }
             UserChange::Move(from, identifier) => {
-                let giver = self.fit(*from, mutation)?;
-                let giver = transfers::hand_over(giver, &mut person, identifier, mutation)?;
+                let giver = self.changeable(*from, mutation)?;
+                let giver = transfers::move_identity(giver, &mut person, identifier, mutation)?;
                 self.people.extend([(id, person), (*from, giver)]);
-                return Ok(Done::new(id, MutationReport::Nothing));
+                return Ok(Effect::new(id, MutationReport::Nothing));
             }
             _ => {}
         }
 
-        let mut done = Done::new(id, MutationReport::Nothing);
+        let mut effect = Effect::new(id, MutationReport::Nothing);
         if let UserChange::Link(new) = change
             && person.position(&new.identifier).is_err()
         {
-            done.takeovers = self.take_over(mutation, id, std::slice::from_ref(new));
+            effect.takeovers = self.take_over(mutation, id, std::slice::from_ref(new));
         }
-        alter(&mut person, mutation, change, action)?;
+        change_user(&mut person, mutation, change, action)?;
         self.people.insert(id, person);
 
-        Ok(done)
+        Ok(effect)
     }
 
-    fn create(&mut self, mutation: &Mutation, id: LocalityId, draft: &NewUser) -> Done {
+    fn create(&mut self, mutation: &Mutation, id: LocalityId, draft: &NewUser) -> Effect {
         let user = User {
             id,
             tenant: mutation.tenant.clone(),
@@ -133,15 +133,15 @@ impl ReferenceModel {
             not_restored: Vec::new(),
         };
         for (at, new) in draft.identities.iter().enumerate() {
-            person.give(new, at, new.primary, mutation.time, mutation);
+            person.add_identity(new, at, new.primary, mutation.time, mutation);
         }
 
         let takeovers = self.take_over(mutation, id, &draft.identities);
         self.people.insert(id, person);
-        Done { takeovers, ..Done::new(id, MutationReport::Nothing) }
+        Effect { takeovers, ..Effect::new(id, MutationReport::Nothing) }
     }
 
-    /// Takes what is verified from those whose identities are not, where the tenant wants that.
+    /// Takes verified identities from unverified owners if the policies allow it.
     fn take_over(
         &mut self,
         mutation: &Mutation,
@@ -157,7 +157,7 @@ impl ReferenceModel {
             {
                 let Ok(at) = person.position(&new.identifier) else { continue };
                 if person.user.identities[at].verification.is_none() {
-                    person.drop(at);
+                    person.remove_identity(at);
                     losers.push(*id);
                 }
             }
@@ -184,8 +184,8 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn expire(&mut self, mutation: &Mutation, id: LocalityId) -> Done {
-        let nothing = Done::default();
+    fn expire(&mut self, mutation: &Mutation, id: LocalityId) -> Effect {
+        let nothing = Effect::default();
         let person =
             self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
         let Some(person) =
@@ -195,15 +195,15 @@ impl ReferenceModel {
         };
 
         match person.user.state {
-            State::Deleted { .. } => Done { report: self.purge(id), ..nothing },
+            State::Deleted { .. } => Effect { report: self.purge(id), ..nothing },
             _ => {
                 person.merge = None;
-                Done::new(id, MutationReport::Nothing)
+                Effect::new(id, MutationReport::Nothing)
             }
         }
     }
 
-    /// Removes a user and all who lead to it.
+    /// Removes a user and all users merged into it.
     fn purge(&mut self, id: LocalityId) -> MutationReport {
         let gone: Vec<_> = self
             .people
@@ -272,18 +272,18 @@ impl ReferenceModel {
     }
 
     /// The refusals for limits that the mutation exceeds.
-    fn excesses(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
+    fn exceeded_limits(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
         let Some(id) = mutation.user_id() else { return Vec::new() };
-        let identities = |world: &ReferenceModel| {
-            world.people.get(&id).map_or(0, |person| person.user.identities.len())
+        let identities = |state: &ReferenceModel| {
+            state.people.get(&id).map_or(0, |person| person.user.identities.len())
         };
-        let attributes = |world: &ReferenceModel| {
-            world.people.get(&id).map_or(0, |person| person.user.attributes.len())
+        let attributes = |state: &ReferenceModel| {
+            state.people.get(&id).map_or(0, |person| person.user.attributes.len())
         };
         let is_held = |held: &&Held| held.owner == Some(id) && held.until > mutation.time;
-        let holds = |world: &ReferenceModel| world.holds.values().filter(is_held).count();
-        let merged = |world: &ReferenceModel| {
-            world.people.keys().filter(|other| world.leads_to(**other, id)).count()
+        let holds = |state: &ReferenceModel| state.holds.values().filter(is_held).count();
+        let merged = |state: &ReferenceModel| {
+            state.people.keys().filter(|other| state.leads_to(**other, id)).count()
         };
         let excess = |what, limit, count: &dyn Fn(&ReferenceModel) -> usize| {
             let (had, count) = (count(before), count(self));
@@ -291,19 +291,19 @@ impl ReferenceModel {
                 .then_some(Error::TooMany { what, limit, count })
         };
         let limits = mutation.limits;
-        let excesses = [
+        let exceeded_limits = [
             excess("identities", limits.identities, &identities),
             excess("attributes", limits.attributes, &attributes),
             excess("identifiers held for it", limits.holds, &holds),
             excess("users merged into it", limits.merged, &merged),
         ];
 
-        excesses.into_iter().flatten().collect()
+        exceeded_limits.into_iter().flatten().collect()
     }
 
-    /// The error for keys that another user owns, or that are held.
+    /// The refusals for keys that another user owns or that are held.
     fn collisions(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
-        let claims = |world: &ReferenceModel| -> Vec<(IdentityKey, bool, LocalityId)> {
+        let claims = |state: &ReferenceModel| -> Vec<(IdentityKey, bool, LocalityId)> {
             let of = |(id, person): (&LocalityId, &Person)| {
                 let id = *id;
                 person
@@ -312,7 +312,7 @@ impl ReferenceModel {
                     .map(move |(key, guard)| (key, guard, id))
                     .collect::<Vec<_>>()
             };
-            world.people.iter().flat_map(of).collect()
+            state.people.iter().flat_map(of).collect()
         };
         let (had, has) = (claims(before), claims(self));
         // Two handles of one user can have the same guard.

@@ -18,11 +18,11 @@ pub struct ReferenceModel {
 #[derive(Clone)]
 pub struct Person {
     pub user: User,
-    /// Those of its handles that reserve a guard.
+    /// Its handles with a guard.
     pub guarded: BTreeSet<Identifier>,
-    /// Whether it was disabled when it was deleted.
+    /// Whether it was disabled before its deletion.
     pub disabled: bool,
-    /// The merge into another user, while it can be undone.
+    /// The merge into another user that can be undone.
     pub merge: Option<Box<Merge>>,
     pub not_restored: Vec<NotRestored>,
 }
@@ -36,7 +36,7 @@ pub struct Held {
 }
 
 impl Person {
-    /// The keys that it has, and whether each is a guard.
+    /// Its keys, and whether each is a guard.
     pub fn keys(&self) -> Vec<(IdentityKey, bool)> {
         let tenant = self.user.tenant.as_str();
         let own =
@@ -52,7 +52,7 @@ impl Person {
         }
     }
 
-    pub fn give(
+    pub fn add_identity(
         &mut self,
         new: &NewIdentity,
         at: usize,
@@ -76,7 +76,7 @@ impl Person {
         }
     }
 
-    pub fn drop(&mut self, at: usize) -> Identity {
+    pub fn remove_identity(&mut self, at: usize) -> Identity {
         let identity = self.user.identities.remove(at);
         self.guarded.remove(&identity.identifier);
         identity
@@ -116,7 +116,7 @@ impl ReferenceModel {
         Some((held.owner, held.guard, Some(held.until)))
     }
 
-    /// The user with this id, unless its time is over.
+    /// The user with this id, unless it has expired.
     pub fn present(
         &self,
         id: LocalityId,
@@ -131,8 +131,8 @@ impl ReferenceModel {
         person.filter(|person| !is_over(person)).ok_or(Error::UserNotFound)
     }
 
-    /// The user with this id, if the mutation can be done to it as it is.
-    pub fn fit(&self, id: LocalityId, mutation: &Mutation) -> Result<Person, Error> {
+    /// The user with this id, if its state allows the mutation.
+    pub fn changeable(&self, id: LocalityId, mutation: &Mutation) -> Result<Person, Error> {
         let person = self.present(id, &mutation.tenant, mutation.time)?;
         let fault = match person.user.state {
             State::Merged { into } => Some(Error::UserMerged { user: id, into }),
@@ -150,7 +150,7 @@ impl ReferenceModel {
         fault.map_or_else(|| Ok(person.clone()), Err)
     }
 
-    /// Whether a user is part of another, directly or by way of others.
+    /// Whether a user is merged into another, directly or through others.
     pub fn leads_to(&self, id: LocalityId, wanted: LocalityId) -> bool {
         match self.people.get(&id).map(|person| person.user.state) {
             Some(State::Merged { into }) => into == wanted || self.leads_to(into, wanted),

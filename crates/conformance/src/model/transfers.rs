@@ -1,4 +1,4 @@
-//! Identities that go from one user to another.
+//! Moves of an identity from one user to another.
 
 use polynym_directory::{Error, Identity, Invalid, Mutation};
 use polynym_identifier::Identifier;
@@ -6,14 +6,14 @@ use polynym_identifier::Identifier;
 use super::edits::{just_after, unlink};
 use super::state::Person;
 
-/// The refusal to move an identity to the user who has it.
-pub fn gets_it() -> Error {
+/// The refusal to move an identity to its owner.
+pub fn same_user() -> Error {
     let message = "is the user who gets the identity".to_owned();
     Error::Invalid { what: Invalid::UserId, field: "from_user_id".to_owned(), message }
 }
 
-/// Takes an identity from one and gives it to another. Returns the one.
-pub fn hand_over(
+/// Moves an identity. Returns the former owner.
+pub fn move_identity(
     mut giver: Person,
     taker: &mut Person,
     identifier: &Identifier,

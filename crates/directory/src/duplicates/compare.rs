@@ -6,13 +6,13 @@ use super::name;
 use super::profile::{Contact, Profile, Source};
 use polynym_identifier::Kind;
 
-/// The part of a score that is left where addresses are equal only without their dots, in percent.
-const WITHOUT_DOTS: u16 = 60;
+/// The factor of a score if addresses are equal only without their dots, in percent.
+const WITHOUT_DOTS_PERCENT: u16 = 60;
 
-/// The reasons for which two users may be the same person; none where there are none.
+/// The reasons why two users may be the same person, if any.
 pub fn compare(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Match> {
-    let mut evidence = of_contacts(a, b, frequencies);
-    evidence.extend(of_handles(a, b, frequencies));
+    let mut evidence = contact_evidence(a, b, frequencies);
+    evidence.extend(handle_evidence(a, b, frequencies));
     let is_near = evidence.iter().any(|evidence| evidence.reason == Reason::NearHandle);
     if let Some(others) = sharers_of_name(a, b, frequencies)
         && !evidence.is_empty()
@@ -24,61 +24,54 @@ pub fn compare(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Ma
     Match::of(evidence)
 }
 
-/// The other users with the display name that both have; none where they have different ones.
+/// The number of other users with the display name of both; `None` if the names differ.
 fn sharers_of_name(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<usize> {
     let name = a.name.filter(|_| a.name == b.name)?;
     Some(frequencies.count(name).saturating_sub(2))
 }
 
-fn of_contacts(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Vec<Evidence> {
-    let equal = |contact: &Contact| {
+fn contact_evidence(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Vec<Evidence> {
+    let pairs = a.contacts.iter().flat_map(|contact| {
         let from = b.contacts.partition_point(|other| other.loose < contact.loose);
-        let loose = contact.loose;
-        b.contacts[from..].iter().take_while(move |other| other.loose == loose)
-    };
-    let pairs = a.contacts.iter().flat_map(|contact| equal(contact).map(move |b| (contact, b)));
-    pairs.filter_map(|(a, b)| of_contact(a, b, frequencies)).collect()
+        let equal = b.contacts[from..].iter().take_while(|other| other.loose == contact.loose);
+        equal.map(move |other| (contact, other))
+    });
+    pairs.filter_map(|(a, b)| pair_evidence(a, b, frequencies)).collect()
 }
 
 /// The evidence of two addresses that are equal without their dots.
-fn of_contact(a: &Contact, b: &Contact, frequencies: &Frequencies) -> Option<Evidence> {
+fn pair_evidence(a: &Contact, b: &Contact, frequencies: &Frequencies) -> Option<Evidence> {
     let is_exact = a.exact == b.exact;
     let in_attributes = || frequencies.count(a.loose);
+    let shared = |reason: Reason, others| (reason, reason.score_shared(others));
     let (reason, score) = match (a.source, b.source) {
         (Source::Identity, Source::Identity) => {
             let reason = if is_exact { Reason::SameMailbox } else { Reason::SimilarEmail };
-            // A phone number has one owner.
+            // A phone number has only one owner.
             return (a.kind == Kind::Email).then(|| Evidence::new(reason, a.kind, reason.score()));
         }
         (Source::Hold, _) | (_, Source::Hold) => {
             (Reason::HeldIdentity, Reason::HeldIdentity.score())
         }
         (Source::Attribute, Source::Attribute) => {
-            let others = in_attributes().saturating_sub(2);
-            (Reason::SameAttribute, Reason::SameAttribute.score_shared(others))
+            shared(Reason::SameAttribute, in_attributes().saturating_sub(2))
         }
         (Source::Identity, Source::Attribute) | (Source::Attribute, Source::Identity) => {
-            let others = in_attributes().saturating_sub(1);
-            (Reason::IdentityInAttribute, Reason::IdentityInAttribute.score_shared(others))
+            shared(Reason::IdentityInAttribute, in_attributes().saturating_sub(1))
         }
     };
-    let score = match is_exact {
-        true => score,
-        false => (u16::from(score) * WITHOUT_DOTS / 100) as u8,
-    };
-    Some(Evidence::new(reason, a.kind, score))
+    let percent = if is_exact { 100 } else { WITHOUT_DOTS_PERCENT };
+    Some(Evidence::new(reason, a.kind, (u16::from(score) * percent / 100) as u8))
 }
 
-fn of_handles(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Evidence> {
+fn handle_evidence(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Evidence> {
     let pairs = || a.handles.iter().flat_map(|one| b.handles.iter().map(move |other| (one, other)));
-    let others = sharers_of_name(a, b, frequencies);
-    let is_near = || pairs().any(|(one, other)| name::is_near(&one.form, &other.form));
-    let near = others.filter(|_| is_near()).map(|others| {
-        Evidence::new(Reason::NearHandle, Kind::Handle, Reason::NearHandle.score_shared(others))
-    });
-    let looks = pairs().any(|(one, other)| one.skeleton == other.skeleton).then(|| {
-        let reason = Reason::LookalikeHandle;
-        Evidence::new(reason, Kind::Handle, reason.score())
-    });
-    near.into_iter().chain(looks).max_by_key(|evidence| evidence.score)
+    let near = sharers_of_name(a, b, frequencies)
+        .filter(|_| pairs().any(|(one, other)| name::is_near(&one.form, &other.form)))
+        .map(|others| (Reason::NearHandle, Reason::NearHandle.score_shared(others)));
+    let looks = pairs()
+        .any(|(one, other)| one.skeleton == other.skeleton)
+        .then(|| (Reason::LookalikeHandle, Reason::LookalikeHandle.score()));
+    let (reason, score) = near.into_iter().chain(looks).max_by_key(|(_, score)| *score)?;
+    Some(Evidence::new(reason, Kind::Handle, score))
 }

@@ -1,15 +1,15 @@
-//! The mailbox of an email address, as far as it can be known from the address.
+//! The mailbox of an email address, as far as the address reveals it.
 
 use std::borrow::Cow;
 
-/// The domains whose provider ignores dots in the local part. Both are names of one domain. See
+/// The two names of the domain whose provider ignores dots in the local part. See
 /// <https://support.google.com/mail/answer/7436150>.
 const WITHOUT_DOTS: [&str; 2] = ["gmail.com", "googlemail.com"];
 /// The character that starts a tag (RFC 5233, section 4).
 const TAG: char = '+';
 
-/// The address without its tag. At Gmail also without dots, and under one name of the domain.
-/// `canonical` is an address in canonical form.
+/// The mailbox of a canonical address: without its tag; at Gmail also without dots, and at one
+/// domain.
 pub fn mailbox(canonical: &str) -> Cow<'_, str> {
     let Some((local, domain)) = canonical.rsplit_once('@') else { return canonical.into() };
     let untagged = without_tag(local);
@@ -22,8 +22,8 @@ pub fn mailbox(canonical: &str) -> Cow<'_, str> {
     }
 }
 
-/// The mailbox without the dots of its local part, at every domain. Most providers keep apart
-/// addresses that differ in dots alone, so that equal forms are weak evidence.
+/// The mailbox without the dots of its local part, at every domain. Most providers distinguish
+/// addresses by dots, so equal forms are weak evidence.
 pub fn without_dots(mailbox: &str) -> Cow<'_, str> {
     match mailbox.rsplit_once('@') {
         Some((local, domain)) if local.contains('.') => {
@@ -33,7 +33,7 @@ pub fn without_dots(mailbox: &str) -> Cow<'_, str> {
     }
 }
 
-/// The local part up to its tag; all of it where nothing else is left.
+/// The local part without its tag, unless nothing else is left.
 fn without_tag(local: &str) -> &str {
     match local.split_once(TAG) {
         Some((name, _)) if !name.is_empty() => name,

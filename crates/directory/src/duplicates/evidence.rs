@@ -1,30 +1,32 @@
-//! The reasons for which two users may be one person, and their common score.
+//! The reasons why two users may be the same person, and their combined score.
+
+use std::collections::HashSet;
 
 use polynym_identifier::Kind;
 
-/// A reason for which two users may be the same person.
+/// A reason why two users may be the same person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// Both have an address of one mailbox: equal without tags and, at Gmail, without dots.
+    /// They have addresses of one mailbox: equal without tags and, at Gmail, without dots.
     SameMailbox,
-    /// Both have an address that differs only in dots or tags.
+    /// They have addresses that differ only in dots or tags.
     SimilarEmail,
     /// An email or phone number of one is in an attribute of the other.
     IdentityInAttribute,
     /// Both have the same email or phone number in an attribute.
     SameAttribute,
-    /// An email or phone number that one has is held for the other, its former owner.
+    /// An email or phone number of one is held for the other, its former owner.
     HeldIdentity,
     /// Both have handles that look the same.
     LookalikeHandle,
     /// Both have the same display name and nearly the same handle.
     NearHandle,
-    /// Both have the same display name. It counts beside other reasons only.
+    /// Both have the same display name. It counts only with other reasons.
     SameName,
 }
 
 impl Reason {
-    /// The score of this reason alone, at best.
+    /// The maximum score of this reason alone.
     pub const fn score(self) -> u8 {
         match self {
             Self::SameMailbox => 90,
@@ -37,55 +39,50 @@ impl Reason {
         }
     }
 
-    /// The score where `others` users share what both have: two halve it, eight leave a fifth.
+    /// The score if `others` users share the value: two halve it, eight leave a fifth.
     pub fn score_shared(self, others: usize) -> u8 {
         (usize::from(self.score()) * 2 / (2 + others)) as u8
     }
 }
 
-/// A reason that two users give.
+/// One reason, with its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// The reason.
     pub reason: Reason,
-    /// The kind of the identifier that it rests on; none for a name.
+    /// The kind of its identifier; `None` for a name.
     pub kind: Option<Kind>,
     /// The score of this reason alone, from 1 to 99.
     pub score: u8,
 }
 
 impl Evidence {
-    /// Evidence that rests on an identifier.
+    /// Evidence from an identifier.
     pub const fn new(reason: Reason, kind: Kind, score: u8) -> Self {
         Self { reason, kind: Some(kind), score }
     }
 }
 
-/// The reasons that two users give, together.
+/// All reasons, with their combined score.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
-    /// From 1 to 99.
+    /// The combined score, from 1 to 99.
     pub score: u8,
     /// Each reason and kind once, the best one first.
     pub evidence: Vec<Evidence>,
 }
 
 impl Match {
-    /// Combines reasons as independent ones: each leaves its part of the doubt that the others
-    /// leave. None where there are none.
+    /// Combines reasons as independent probabilities. Returns `None` if there are none.
     pub fn of(mut evidence: Vec<Evidence>) -> Option<Self> {
         evidence.retain(|evidence| evidence.score > 0);
         evidence.sort_by_key(|evidence| {
             (std::cmp::Reverse(evidence.score), evidence.reason, evidence.kind)
         });
-        let mut seen = Vec::new();
-        evidence.retain(|evidence| {
-            let is_new = !seen.contains(&(evidence.reason, evidence.kind));
-            seen.push((evidence.reason, evidence.kind));
-            is_new
-        });
-        let doubt = |left: f64, evidence: &Evidence| left * (1.0 - f64::from(evidence.score) / 1e2);
-        let doubt = evidence.iter().fold(1.0, doubt);
+        let mut seen = HashSet::new();
+        evidence.retain(|evidence| seen.insert((evidence.reason, evidence.kind)));
+        let doubt: f64 =
+            evidence.iter().map(|evidence| 1.0 - f64::from(evidence.score) / 1e2).product();
         let score = (100.0 - 100.0 * doubt).round().clamp(1.0, 99.0) as u8;
         (!evidence.is_empty()).then_some(Self { score, evidence })
     }

@@ -1,5 +1,5 @@
-//! The users of each key, in bounded memory: where a tenant has more keys than fit, they are taken
-//! in several ranges, one after the other, and the tenant is read once for each.
+//! The users of each key, in bounded memory: if a tenant's keys do not fit, the index takes them in
+//! successive ranges, and the tenant is read once for each.
 
 use locality_uuid::LocalityId;
 
@@ -11,11 +11,11 @@ pub struct KeyIndex {
     entries: Vec<(Key, LocalityId)>,
     limit: usize,
     range: (Key, Key),
-    /// The group that comes next.
+    /// The start of the next group.
     next: usize,
 }
 
-/// Holds no entry.
+/// An index without room for entries.
 impl Default for KeyIndex {
     fn default() -> Self {
         Self::new(0)
@@ -28,23 +28,20 @@ impl KeyIndex {
         Self { entries: Vec::new(), limit, range: (Key::MIN, Key::MAX), next: 0 }
     }
 
-    /// Adds a user, unless its key is in a later range. Where there are too many entries, the range
-    /// becomes smaller.
+    /// Adds a user, unless its key is outside of the range. If the index is full, it halves the
+    /// range.
     pub fn add(&mut self, key: Key, user: LocalityId) {
-        let (least, most) = self.range;
-        if !(least..=most).contains(&key) {
+        let (first, last) = self.range;
+        if !(first..=last).contains(&key) {
             return;
         }
         if self.entries.len() < self.limit {
             self.entries.push((key, user));
-            return;
+        } else if let Some(middle) = first.halfway(last) {
+            self.range = (first, middle);
+            self.entries.retain(|(key, _)| *key <= middle);
+            self.add(key, user);
         }
-        let Some(most) = least.halfway(most) else {
-            return;
-        };
-        self.range = (least, most);
-        self.entries.retain(|(key, _)| *key <= most);
-        self.add(key, user);
     }
 
     /// Sorts the entries, so that groups can be read.
@@ -54,7 +51,7 @@ impl KeyIndex {
         self.next = 0;
     }
 
-    /// The next key that several users have, with all of them in the order of their ids.
+    /// The users of the next key that several users share, sorted by id.
     pub fn next_group(&mut self) -> Option<&[(Key, LocalityId)]> {
         while let Some((key, _)) = self.entries.get(self.next) {
             let start = self.next;
@@ -67,13 +64,13 @@ impl KeyIndex {
         None
     }
 
-    /// Goes on to the next range. Returns whether there is one.
+    /// Moves to the next range. Returns whether there is one.
     pub fn next_range(&mut self) -> bool {
         self.entries.clear();
         self.next = 0;
         match self.range.1.following() {
-            Some(least) => {
-                self.range = (least, Key::MAX);
+            Some(first) => {
+                self.range = (first, Key::MAX);
                 true
             }
             None => false,

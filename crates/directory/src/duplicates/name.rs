@@ -1,18 +1,18 @@
-//! Display names and handles: which of them are nearly the same.
+//! The similarity of display names and of handles.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The fewest characters of handles of which one differs.
-const SHORTEST: usize = 6;
-/// The fewest characters that handles with different numbers have in common.
-const STEM: usize = 3;
-/// The characters at each end of a handle of which nearly equal ones share at least one end.
-const END: usize = 3;
-/// Latin, Greek and Cyrillic accents. Marks of other scripts are vowels, and make other names.
+/// The minimum length of handles that may differ in one character.
+const MIN_TYPO_LENGTH: usize = 6;
+/// The minimum length of handles apart from different numbers at their ends.
+const MIN_STEM_LENGTH: usize = 3;
+/// The length of each end of a handle. Near handles share at least one end.
+const END_LENGTH: usize = 3;
+/// Latin, Greek and Cyrillic accents. Marks of other scripts are vowels, which distinguish names.
 const ACCENTS: std::ops::RangeInclusive<char> = '\u{300}'..='\u{36f}';
 
-/// A display name without case, accents, punctuation and the order of its words; none where
-/// nothing is left of it.
+/// A display name without case, accents, punctuation and the order of its words; `None` if nothing
+/// is left.
 pub fn name_form(display_name: &str) -> Option<String> {
     let plain: String = display_name
         .nfkd()
@@ -29,32 +29,31 @@ pub fn name_form(display_name: &str) -> Option<String> {
     (form.chars().count() > 1).then_some(form)
 }
 
-/// A handle without the characters that only part its words.
+/// A handle without the separators of its words.
 pub fn handle_form(canonical: &str) -> String {
     canonical.chars().filter(|c| !matches!(c, '.' | '_' | '-')).collect()
 }
 
-/// Both ends of a handle in the form of [`handle_form`]. Handles that are near have one of them in
-/// common, unless they are shorter than six characters.
+/// Both ends of a handle in the form of [`handle_form`]. Near handles of six characters or more
+/// have one of them in common.
 pub fn ends(form: &str) -> [&str; 2] {
     let count = form.chars().count();
-    let first = form.char_indices().nth(END).map_or(form, |(at, _)| &form[..at]);
-    let last =
-        form.char_indices().nth(count.saturating_sub(END)).map_or(form, |(at, _)| &form[at..]);
-    [first, last]
+    let index = |n: usize| form.char_indices().nth(n).map(|(index, _)| index);
+    let first = &form[..index(END_LENGTH).unwrap_or(form.len())];
+    [first, &form[index(count.saturating_sub(END_LENGTH)).unwrap_or(0)..]]
 }
 
-/// Whether two handles in the form of [`handle_form`] are nearly the same: equal, equal but for a
-/// number at the end, or of six characters or more, of which one was typed wrong, is missing, or
-/// changed places with its neighbour.
+/// Whether two handles in the form of [`handle_form`] are nearly the same: equal, equal apart from
+/// a number at the end, or of six characters or more with one typo: a wrong, missing or transposed
+/// character.
 pub fn is_near(a: &str, b: &str) -> bool {
     if a == b {
         return true;
     }
     let [stem, other] = [a, b].map(|form| form.trim_end_matches(|c: char| c.is_numeric()));
     if stem == other {
-        return stem.chars().nth(STEM - 1).is_some();
+        return stem.chars().nth(MIN_STEM_LENGTH - 1).is_some();
     }
-    let is_long = |form: &str| form.chars().nth(SHORTEST - 1).is_some();
+    let is_long = |form: &str| form.chars().nth(MIN_TYPO_LENGTH - 1).is_some();
     is_long(a) && is_long(b) && strsim::osa_distance(a, b) <= 1
 }

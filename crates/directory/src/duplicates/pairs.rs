@@ -1,4 +1,4 @@
-//! The pairs that a search found: the best ones, each once.
+//! The best pairs of a search, each once.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -24,30 +24,27 @@ pub struct DuplicatePairs {
 }
 
 impl DuplicatePairs {
-    /// Keeps at most this many pairs, and for a while twice as many.
+    /// Keeps at most `limit` pairs, and temporarily twice as many.
     pub fn new(limit: usize) -> Self {
         Self { pairs: HashMap::new(), limit }
     }
 
-    /// Adds a pair. Where it is there, the better reasons stay.
-    pub fn add(&mut self, pair: DuplicatePair) {
-        let DuplicatePair { users, found } = pair;
-        let kept = self.pairs.entry(users).or_default();
-        if found.score > kept.score {
-            *kept = found;
+    /// Adds a pair. If it exists, the better reasons stay.
+    pub fn add(&mut self, DuplicatePair { users, found }: DuplicatePair) {
+        let best = self.pairs.entry(users).or_default();
+        if found.score > best.score {
+            *best = found;
         }
         if self.pairs.len() > 2 * self.limit {
-            let limit = self.limit;
-            let best = std::mem::replace(self, Self::new(limit)).into_best();
-            self.pairs = best.into_iter().map(|pair| (pair.users, pair.found)).collect();
+            let all = std::mem::replace(self, Self::new(self.limit));
+            self.pairs = all.into_best().into_iter().map(|pair| (pair.users, pair.found)).collect();
         }
     }
 
-    /// The best pairs, the best one first and equally good ones by their ids.
+    /// The best pairs, sorted by score and ids.
     pub fn into_best(self) -> Vec<DuplicatePair> {
-        let pairs = self.pairs.into_iter();
-        let mut pairs: Vec<_> =
-            pairs.map(|(users, found)| DuplicatePair { users, found }).collect();
+        let pair = |(users, found)| DuplicatePair { users, found };
+        let mut pairs: Vec<_> = self.pairs.into_iter().map(pair).collect();
         pairs.sort_unstable_by_key(|pair| (Reverse(pair.found.score), pair.users));
         pairs.truncate(self.limit);
         pairs

@@ -1,5 +1,5 @@
-//! The profile of a user: hashes of its names and addresses, which are compared with those of
-//! others. Users that have a key in common are compared.
+//! The profile of a user: hashes of its names and addresses, to compare it with users that share a
+//! key.
 
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -7,21 +7,22 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::{email, name};
 use crate::clock::Now;
 use crate::model::attribute::Value;
-use crate::model::record::Record;
+use crate::model::record::{Hold, Record};
 use crate::model::user::{State, User};
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
-/// The addresses in attributes, and the handles, that are looked at. Few users have more.
-const CONTACTS: usize = 32;
-const HANDLES: usize = 8;
-/// The longest text of an attribute that may be an address.
-const CONTACT_BYTES: usize = 254;
+/// The maximum number of addresses from attributes. Few users have more.
+const MAX_TYPED_CONTACTS: usize = 32;
+/// The maximum number of handles.
+const MAX_HANDLES: usize = 8;
+/// The maximum size of an attribute's text that may be an address.
+const MAX_CONTACT_BYTES: usize = 254;
 
-/// Users with one key are compared. The order is that of the hashes.
+/// A key: users that share one are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
-/// The meaning of a key: the last two bits.
+/// The bits of a key's class.
 const CLASS: u64 = 0b11;
 const OF_CONTACT: u64 = 0;
 const OF_SKELETON: u64 = 1;
@@ -37,9 +38,9 @@ impl Key {
         Self(hash & !CLASS | class)
     }
 
-    /// The middle between two keys; none where they are the same.
-    pub fn halfway(self, most: Self) -> Option<Self> {
-        (self < most).then(|| Self(self.0 + (most.0 - self.0) / 2))
+    /// The key halfway between two keys; `None` if they are equal.
+    pub fn halfway(self, last: Self) -> Option<Self> {
+        (self < last).then(|| Self(self.0 + (last.0 - self.0) / 2))
     }
 
     /// The key after this one.
@@ -47,65 +48,64 @@ impl Key {
         self.0.checked_add(1).map(Self)
     }
 
-    /// Whether the users have this key for a display name and a part of a handle, and may have
-    /// nothing else in common.
+    /// Whether this is a key for a display name and an end of a handle.
     pub const fn is_of_name(self) -> bool {
         self.0 & CLASS == OF_NAME
     }
 }
 
-/// The place where a user has an address.
+/// The source of a user's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// An identity.
     Identity,
     /// An attribute.
     Attribute,
-    /// A hold: the user gave it up.
+    /// A hold: the user is the former owner.
     Hold,
 }
 
 /// An email address or phone number of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Contact {
-    /// Of the mailbox without dots, or of the number.
+    /// The hash of the mailbox without dots, or of the number.
     pub loose: u64,
-    /// Of the mailbox, or of the number.
+    /// The hash of the mailbox, or of the number.
     pub exact: u64,
     /// Email or phone.
     pub kind: Kind,
-    /// The place where the user has it.
+    /// Its source.
     pub source: Source,
 }
 
 /// A handle of a user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Handle {
-    /// Without the characters that only part words.
+    /// The handle without the separators of its words.
     pub form: String,
-    /// Of what it looks like.
+    /// The hash of its skeleton, which lookalikes share.
     pub skeleton: u64,
 }
 
-/// A user, as far as it is compared.
+/// The part of a user that is compared.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Profile {
     /// The user's id.
     pub id: LocalityId,
-    /// Of the display name; none where there is none.
+    /// The hash of the display name, if any.
     pub name: Option<u64>,
-    /// Addresses, in their order and each once.
+    /// Addresses, sorted and each once.
     pub contacts: Vec<Contact>,
     /// Handles.
     pub handles: Vec<Handle>,
 }
 
-/// Whether users in this state may be duplicates: they are neither deleted nor part of another.
+/// Whether users in this state may be duplicates: neither deleted nor merged.
 pub const fn is_present(state: State) -> bool {
     matches!(state, State::Active | State::Disabled)
 }
 
-/// Reads users.
+/// Computes the profiles of users.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileReader {
     /// The rules by which texts of attributes are parsed.
@@ -117,18 +117,16 @@ pub struct ProfileReader {
 impl ProfileReader {
     /// The profile of a user, without the addresses that are held for it.
     pub fn profile(&self, user: &User) -> Profile {
-        let own = user.identities.iter().map(|identity| &identity.identifier);
-        let own = own.filter_map(|identifier| self.contact(identifier, Source::Identity));
+        let identifiers = || user.identities.iter().map(|identity| &identity.identifier);
+        let owned = identifiers().filter_map(|own| self.contact(own, Source::Identity));
         let texts = user.attributes.values().flat_map(texts);
-        let typed = texts.filter_map(|text| self.typed_contact(text)).take(CONTACTS);
-        let handles = user.identities.iter().map(|identity| &identity.identifier);
-        let handles = handles.filter(|identifier| identifier.kind() == Kind::Handle).take(HANDLES);
-        let name = name::name_form(&user.display_name);
+        let typed = texts.filter_map(|text| self.typed_contact(text)).take(MAX_TYPED_CONTACTS);
+        let handles = identifiers().filter(|own| own.kind() == Kind::Handle).take(MAX_HANDLES);
 
         let mut profile = Profile {
             id: user.id,
-            name: name.map(|form| self.hash("name", &form)),
-            contacts: own.chain(typed).collect(),
+            name: name::name_form(&user.display_name).map(|form| self.hash("name", &form)),
+            contacts: owned.chain(typed).collect(),
             handles: handles.map(|handle| self.handle(handle)).collect(),
         };
         profile.sort();
@@ -137,24 +135,22 @@ impl ProfileReader {
 
     /// The addresses that are held for a user.
     pub fn held(&self, record: &Record, now: Now) -> Vec<Contact> {
-        let holds = record.private.holds.iter();
-        let holds = holds.filter(|hold| !hold.guard && !now.is_past(hold.until));
-        holds.filter_map(|hold| self.held_contact(&hold.key)).collect()
+        let is_valid = |hold: &&Hold| !hold.guard && !now.is_past(hold.until);
+        let valid = record.internals.holds.iter().filter(is_valid);
+        valid.filter_map(|hold| self.held_contact(&hold.key)).collect()
     }
 
-    /// The keys of a user, whose holds are in its profile.
+    /// The keys of a user, including those of holds in its profile.
     pub fn keys(&self, profile: &Profile) -> Vec<Key> {
         let contacts = profile.contacts.iter().map(|contact| Key::new(contact.loose, OF_CONTACT));
         let skeletons = profile.handles.iter().map(|handle| Key::new(handle.skeleton, OF_SKELETON));
         let mut keys: Vec<_> = contacts.chain(skeletons).collect();
-        for (name, handle) in profile
-            .name
-            .iter()
-            .flat_map(|name| profile.handles.iter().map(move |handle| (name, handle)))
-        {
-            let [first, last] = name::ends(&handle.form);
-            keys.push(Key::new(self.hash("first", first) ^ name, OF_NAME));
-            keys.push(Key::new(self.hash("last", last) ^ name, OF_NAME));
+        if let Some(name) = profile.name {
+            for handle in &profile.handles {
+                let [first, last] = name::ends(&handle.form);
+                keys.push(Key::new(self.hash("first", first) ^ name, OF_NAME));
+                keys.push(Key::new(self.hash("last", last) ^ name, OF_NAME));
+            }
         }
         keys.sort_unstable();
         keys.dedup();
@@ -170,16 +166,13 @@ impl ProfileReader {
         }
     }
 
-    /// A text of an attribute that is an email address, or a phone number in international form.
+    /// The address in an attribute's text: an email, or a phone number in international form.
     fn typed_contact(&self, text: &str) -> Option<Contact> {
-        let text = text.trim();
-        if text.len() > CONTACT_BYTES {
-            return None;
-        }
-        let raw = match text.starts_with('+') {
-            true => RawIdentifier::Phone { number: text, region: "" },
-            false if text.contains('@') => RawIdentifier::Email(text),
-            false => return None,
+        let raw = match text.trim() {
+            long if long.len() > MAX_CONTACT_BYTES => return None,
+            number if number.starts_with('+') => RawIdentifier::Phone { number, region: "" },
+            email if email.contains('@') => RawIdentifier::Email(email),
+            _ => return None,
         };
         self.contact(&self.rules.parse(raw).ok()?, Source::Attribute)
     }
@@ -218,7 +211,7 @@ impl Profile {
         self.sort();
     }
 
-    /// The addresses that the user has in attributes alone, each once: without dots and tags.
+    /// The hashes of addresses in attributes alone, without dots and tags, each once.
     pub fn in_attributes(&self) -> impl Iterator<Item = u64> {
         let mut loose: Vec<_> = self
             .contacts
@@ -230,7 +223,7 @@ impl Profile {
         loose.into_iter()
     }
 
-    /// Keeps an address that the user has in several places as an identity if it is one.
+    /// Sorts the addresses. Of several sources of one address, an identity comes first and stays.
     fn sort(&mut self) {
         self.contacts.sort_unstable();
         self.contacts.dedup_by_key(|contact| (contact.loose, contact.exact));

@@ -1,4 +1,4 @@
-//! Duplicates: which users match, for which reasons, and which do not.
+//! Duplicates: matches, their reasons and their scores.
 
 use locality_uuid::LocalityId;
 
@@ -68,7 +68,7 @@ fn profiles(users: &[User], held: Option<(&User, &str, i64)>) -> (Vec<Profile>, 
         let mut profile = READER.profile(user);
         if let Some((_, text, until)) = held.filter(|(former, ..)| *former == user) {
             let mut record = Record::new(user.clone());
-            record.private.holds.push(Hold {
+            record.internals.holds.push(Hold {
                 key: user.key(&identifier(text)),
                 until: Timestamp::from_millis(until),
                 guard: false,
@@ -87,7 +87,7 @@ fn profiles(users: &[User], held: Option<(&User, &str, i64)>) -> (Vec<Profile>, 
     (profiles, frequencies)
 }
 
-/// The reasons of the first two users. They have a key in common exactly where they have reasons.
+/// The reasons and scores of the first two users. Asserts that users with reasons share a key.
 fn reasons(users: &[User]) -> Vec<(Reason, u8)> {
     reasons_held(users, None)
 }
@@ -98,14 +98,14 @@ fn reasons_held(users: &[User], held: Option<(&User, &str, i64)>) -> Vec<(Reason
     let found = compare(a, b, &frequencies);
     assert_eq!(found, compare(b, a, &frequencies), "the order does not matter");
     let keys = READER.keys(b);
-    let meets = READER.keys(a).iter().any(|key| keys.contains(key));
-    assert!(meets || found.is_none(), "users that match meet: {found:?}");
+    let shares_key = READER.keys(a).iter().any(|key| keys.contains(key));
+    assert!(shares_key || found.is_none(), "matching users share a key: {found:?}");
     let evidence = found.map(|found| found.evidence).unwrap_or_default();
     evidence.iter().map(|evidence| (evidence.reason, evidence.score)).collect()
 }
 
 #[test]
-fn tags_go_everywhere_and_dots_only_at_gmail() {
+fn mailboxes_ignore_tags_and_at_gmail_dots() {
     let cases = [
         ("joe.smith@example.com", "joe.smith@example.com", "joesmith@example.com"),
         ("joe.smith+x+y@example.com", "joe.smith@example.com", "joesmith@example.com"),
@@ -175,7 +175,7 @@ fn addresses_of_one_mailbox_match() {
 }
 
 #[test]
-fn the_same_name_alone_is_no_reason() {
+fn the_same_name_alone_is_no_match() {
     let joe = user(1, "Joe Smith", &["email:joe.smith@example.com", "handle:wolf"]);
     let other = user(2, "joe smith", &["email:joesmith@example.org", "handle:hawk"]);
     assert_eq!(reasons(&[joe.clone(), other.clone()]), []);
@@ -188,7 +188,7 @@ fn the_same_name_alone_is_no_reason() {
 }
 
 #[test]
-fn a_common_name_counts_for_less() {
+fn a_common_name_lowers_the_score() {
     let joes = |count: u8| -> Vec<_> {
         let handle = |n: u8| match n {
             1 => "handle:joe.smith".to_owned(),
@@ -223,7 +223,7 @@ fn addresses_in_attributes_match() {
     for value in [text("415 555 2671"), text("joe at example.com"), text("@joe"), Value::Int(7)] {
         assert_eq!(reasons(&[joe.clone(), with_contact(2, value)]), []);
     }
-    // The address of a manager is no sign that the members of the team are the manager.
+    // A team whose members all state the manager's address.
     let mut team = vec![joe];
     team.extend((2..20).map(|n| with_contact(n, text("joe@example.com"))));
     assert_eq!(reasons(&team), [(Reason::IdentityInAttribute, 7)]);
@@ -231,7 +231,7 @@ fn addresses_in_attributes_match() {
 }
 
 #[test]
-fn an_address_of_ones_own_in_an_attribute_counts_once() {
+fn an_identity_repeated_in_an_attribute_counts_once() {
     let contact = [("contact", text("joe@example.com"))];
     let joe = with(user(1, "", &["email:joe@example.com"]), &contact);
     let other = with(user(2, "", &[]), &contact);
@@ -257,7 +257,7 @@ fn look_alike_handles_match() {
 }
 
 #[test]
-fn reasons_add_up_and_are_never_certain() {
+fn scores_combine_to_99_at_most() {
     let evidence = |reason: Reason, score| Evidence { reason, kind: Some(Kind::Email), score };
     let of = |scores: &[u8]| {
         let all = [Reason::SameMailbox, Reason::NearHandle, Reason::HeldIdentity];
@@ -289,7 +289,8 @@ fn the_best_pairs_stay() {
     assert_eq!(best.iter().map(|pair| pair.found.score).collect::<Vec<_>>(), [99, 98, 97]);
 }
 
-/// The groups of an index that holds so many entries. Every entry is added again for each range.
+/// The groups of an index with `limit` entries, and the number of its ranges. Each range adds all
+/// entries again.
 fn groups(entries: &[(Key, LocalityId)], limit: usize) -> (Vec<Vec<LocalityId>>, usize) {
     let (mut index, mut groups, mut ranges) = (KeyIndex::new(limit), Vec::new(), 0);
     loop {
@@ -319,7 +320,7 @@ fn ranges_find_the_groups_that_one_pass_finds() {
     let (parts, ranges) = groups(&entries, 20);
     assert_eq!(parts, whole);
     assert!(ranges > 5, "{ranges}");
-    // A group that does not fit is cut.
+    // A group that does not fit is truncated.
     let (cut, _) = groups(&entries, 2);
     assert_eq!(cut.iter().map(Vec::len).max(), Some(2));
 }

@@ -1,5 +1,5 @@
-//! A user's attributes as a store keeps them beside the user: each with its token in place of its
-//! name, and with its value as the API's message has it, so that a look-up copies bytes.
+//! The attributes of a user in stores: each has a token instead of its name, and its value encoded
+//! as in the API's message, so that a look-up copies bytes.
 
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
@@ -9,11 +9,11 @@ use crate::encoded::v1_tag::USER_ATTRIBUTES;
 use crate::model::attribute::Value;
 use crate::model::unknown::{take, varint};
 
-/// The numbers of the fields of an entry of a map (protobuf.dev, "Maps").
+/// The field numbers of a map entry (protobuf.dev, "Maps").
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
-/// Adds an attribute to an encoded user: its name and its encoded value.
+/// Appends an attribute with an encoded value to an encoded user.
 pub fn write_entry(name: &str, value: &[u8], user: &mut Vec<u8>) {
     let field = |length: usize| 1 + encoded_len_varint(length as u64) + length;
     encode_key(USER_ATTRIBUTES, WireType::LengthDelimited, user);
@@ -30,20 +30,20 @@ pub fn encode_value(value: &Value) -> Vec<u8> {
     value_message(value).encode_to_vec()
 }
 
-/// The encoded form of attributes: for each its token, and its value with a length before it.
+/// Encodes attributes: the token and the length-prefixed value of each.
 pub fn encode<'a>(attributes: impl Iterator<Item = (u32, &'a Value)>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (token, value) in attributes {
-        let value = encode_value(value);
+        let encoded = encode_value(value);
         encode_varint(u64::from(token), &mut bytes);
-        encode_varint(value.len() as u64, &mut bytes);
-        bytes.extend(value);
+        encode_varint(encoded.len() as u64, &mut bytes);
+        bytes.extend(encoded);
     }
     bytes
 }
 
-/// The attributes that [`encode`] encoded, with their encoded values; ends early where the bytes
-/// make no sense.
+/// Decodes the output of [`encode`] to tokens and encoded values. Ends early if the bytes are
+/// damaged.
 pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> + Clone {
     std::iter::from_fn(move || {
         let token = u32::try_from(varint(&mut bytes)?).ok()?;
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_attributes_decode() {
         let values = BTreeMap::from([
             (0, Value::String("é".repeat(200))),
             (1, Value::Int(i64::MIN)),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_one_of_the_message() {
+    fn an_entry_is_part_of_the_message() {
         let value = Value::String("x".repeat(300));
         let mut user = Vec::new();
         write_entry("Favorite Player", &encode_value(&value), &mut user);

@@ -1,4 +1,4 @@
-//! From messages that this module made back to users.
+//! Converts stored messages to users.
 
 use locality_uuid::LocalityId;
 use prost_types::Timestamp as ProtoTimestamp;
@@ -13,7 +13,7 @@ use polynym_identifier::{Identifier, Kind, Rules};
 use polynym_proto::v1;
 use polynym_proto::v1::{attribute_value, identifier};
 
-/// The user of a message. The rules' versions are no part of it: see [`Rules::UNNAMED`].
+/// The user of a message, which has no versions of rules: see [`Rules::UNNAMED`].
 pub fn read_user(message: v1::User) -> Result<User, WireError> {
     let state = read_state(&message)?;
     let value = |(name, message)| Some((name, read_value(message)?));
@@ -60,7 +60,7 @@ pub fn read_state_of(
 }
 
 pub fn read_id(text: &str) -> Result<LocalityId, WireError> {
-    text.parse().map_err(|_| WireError("an id that is none".to_owned()))
+    text.parse().map_err(|_| WireError("a malformed id".to_owned()))
 }
 
 pub fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
@@ -81,7 +81,8 @@ pub fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
 /// The identifier of a message in canonical form.
 pub fn read_identifier_message(message: Option<v1::Identifier>) -> Result<Identifier, WireError> {
     let kind = message.and_then(|message| message.kind);
-    kind.map(read_identifier).ok_or_else(|| WireError("an identity without identifier".to_owned()))
+    kind.map(read_identifier)
+        .ok_or_else(|| WireError("an identity without an identifier".to_owned()))
 }
 
 fn read_identifier(kind: identifier::Kind) -> Identifier {
@@ -103,7 +104,7 @@ pub fn read_value(message: v1::AttributeValue) -> Option<Value> {
         Kind::StringValue(text) => Value::String(text),
         Kind::IntValue(number) => Value::Int(number),
         Kind::DoubleValue(number) => Value::Double(number),
-        Kind::BoolValue(yes) => Value::Bool(yes),
+        Kind::BoolValue(value) => Value::Bool(value),
         Kind::TimeValue(time) => Value::Time(read_time(Some(time))),
         Kind::ListValue(list) => Value::List(list.values),
     })

@@ -1,4 +1,4 @@
-//! Definitions of attributes as messages, and as they are read from them.
+//! Converts definitions of attributes to messages and back.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ const TYPES: [(ValueType, AttributeType); 6] = [
     (ValueType::List, AttributeType::List),
 ];
 
-/// Definitions as messages, in the order of names.
+/// Definitions as messages, by name.
 pub fn definition_messages(
     definitions: &BTreeMap<String, AttributeDefinition>,
 ) -> Vec<v1::AttributeDefinition> {
     let message = |(name, definition): (&String, &AttributeDefinition)| {
-        let value_type = TYPES.iter().find(|(own, _)| Some(*own) == definition.value_type);
+        let value_type = TYPES.iter().find(|(known, _)| Some(*known) == definition.value_type);
         v1::AttributeDefinition {
             name: name.clone(),
             indexed: Some(definition.indexed),
@@ -33,15 +33,15 @@ pub fn definition_messages(
     definitions.iter().map(message).collect()
 }
 
-/// The definition of a message; none where it has an unknown type.
+/// The definition of a message; none if its type is unknown.
 pub fn read_definition(message: &v1::AttributeDefinition) -> Option<AttributeDefinition> {
-    let own = TYPES.iter().find(|(_, own)| i32::from(*own) == message.r#type);
-    if own.is_none() && message.r#type != 0 {
+    let known = TYPES.iter().find(|(_, known)| i32::from(*known) == message.r#type);
+    if known.is_none() && message.r#type != 0 {
         return None;
     }
     Some(AttributeDefinition {
         indexed: message.indexed.unwrap_or(true),
-        value_type: own.map(|(own, _)| *own),
+        value_type: known.map(|(value_type, _)| *value_type),
         index_change: message.index_change_time.map(|time| read_time(Some(time))),
     })
 }

@@ -1,4 +1,4 @@
-//! From users to the API's messages.
+//! Converts users to the API's messages.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use polynym_identifier::{Identifier, Kind};
 use polynym_proto::v1;
 use polynym_proto::v1::{attribute_value, identifier};
 
-/// A user as it is kept: the API's message, with the fields that a newer program added.
+/// The stored form of a user: the API's message, with the unknown fields of newer programs.
 pub fn encode_user(user: &User) -> Vec<u8> {
     encode_message(user_message(user), user)
 }
 
-/// The same without the attributes, which the etag covers all the same.
+/// The stored form of a user without attributes, which the etag still covers.
 pub fn encode_without_attributes(user: &User) -> Vec<u8> {
     encode_message(message(user, BTreeMap::new()), user)
 }

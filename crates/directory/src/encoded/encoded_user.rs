@@ -1,6 +1,4 @@
-//! A user in the form in which the API's answers carry it. It is encoded once, when the user is
-//! written, and passed on untouched whenever the user is read: look-ups build no user, and the
-//! services copy bytes.
+//! A user encoded as in the API's answers. A write encodes it once; look-ups copy the bytes.
 
 use bytes::Bytes;
 use locality_uuid::LocalityId;
@@ -18,20 +16,20 @@ use polynym_proto::v1;
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncodedUser(Bytes);
 
-/// The most bytes of an attribute of a user beside its name and value.
-const ENTRY_BYTES: usize = 12;
+/// The bytes of an encoded attribute in addition to its name and value, at most.
+const MAX_ENTRY_OVERHEAD: usize = 12;
 
 /// A user, found by one of its identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The user.
     pub user: EncodedUser,
-    /// The identity that was asked for: an encoded `polynym.v1.Identity`.
+    /// The requested identity: an encoded `polynym.v1.Identity`.
     pub identity: Bytes,
 }
 
 impl Found {
-    /// The user with the identity that `key` stands for, if it lists that.
+    /// The user with the identity of `key`; none if it does not list that.
     pub fn new(user: EncodedUser, key: &IdentityKey) -> Option<Self> {
         let identity = user.identity(key)?;
         Some(Self { user, identity })
@@ -55,7 +53,7 @@ impl EncodedUser {
         Self(encode::encode_user(user).into())
     }
 
-    /// Wraps what [`EncodedUser::of`] made and a store kept.
+    /// Wraps the stored output of [`EncodedUser::of`].
     pub const fn from_stored(bytes: Bytes) -> Self {
         Self(bytes)
     }
@@ -70,15 +68,14 @@ impl EncodedUser {
         self.0
     }
 
-    /// An encoded user without attributes, with these in the place that they have in the message:
-    /// names and encoded values.
+    /// Inserts attributes, as names and encoded values, into an encoded user without attributes.
     pub fn with_attributes<'a>(
         bare: &[u8],
         attributes: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
     ) -> Self {
-        let size = |(name, value): (&str, &[u8])| name.len() + value.len() + ENTRY_BYTES;
-        let before = unknown::fields(bare).take_while(|field| field.tag <= v1_tag::USER_ATTRIBUTES);
-        let (before, after) = bare.split_at(before.map(|field| field.whole.len()).sum());
+        let size = |(name, value): (&str, &[u8])| name.len() + value.len() + MAX_ENTRY_OVERHEAD;
+        let first = unknown::fields(bare).take_while(|field| field.tag <= v1_tag::USER_ATTRIBUTES);
+        let (before, after) = bare.split_at(first.map(|field| field.whole.len()).sum());
         let mut user = Vec::with_capacity(bare.len() + attributes.clone().map(size).sum::<usize>());
         user.extend_from_slice(before);
         for (name, value) in attributes {
@@ -88,18 +85,18 @@ impl EncodedUser {
         Self(user.into())
     }
 
-    /// The same user without its attributes.
+    /// The user without its attributes.
     pub fn without_attributes(self) -> Self {
         self.with_fields(|number| number != v1_tag::USER_ATTRIBUTES)
     }
 
-    /// The same user with those of its fields alone whose numbers are kept.
-    pub fn with_fields(self, is_kept: impl Fn(u32) -> bool) -> Self {
-        if unknown::fields(&self.0).all(|field| is_kept(field.tag)) {
+    /// The user with only the fields whose numbers satisfy `is_wanted`.
+    pub fn with_fields(self, is_wanted: impl Fn(u32) -> bool) -> Self {
+        if unknown::fields(&self.0).all(|field| is_wanted(field.tag)) {
             return self;
         }
-        let kept = unknown::fields(&self.0).filter(|field| is_kept(field.tag));
-        Self(kept.flat_map(|field| field.whole.iter().copied()).collect::<Vec<_>>().into())
+        let wanted = unknown::fields(&self.0).filter(|field| is_wanted(field.tag));
+        Self(wanted.flat_map(|field| field.whole.iter().copied()).collect::<Vec<_>>().into())
     }
 
     /// The name of the user's tenant.
@@ -107,13 +104,13 @@ impl EncodedUser {
         tenant(&self.0)
     }
 
-    /// The user. The rules' versions are no part of the wire form: each identity gets
+    /// Decodes the user. The encoded form has no versions of rules: each identity gets
     /// [`Rules::UNNAMED`].
     ///
     /// [`Rules::UNNAMED`]: polynym_identifier::Rules::UNNAMED
     ///
     /// # Errors
-    /// [`WireError`] where the bytes were not made by [`EncodedUser::of`].
+    /// [`WireError`] if the bytes are not an output of [`EncodedUser::of`].
     pub fn decode(&self) -> Result<User, WireError> {
         let message =
             v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
@@ -126,11 +123,11 @@ impl EncodedUser {
         Ok(user)
     }
 
-    /// The state of the user, read without the rest. Damaged bytes read as an active user: they
-    /// were checked when they were written.
+    /// The state of the user, without decoding the rest. Damaged bytes read as an active user: the
+    /// write has checked them.
     pub fn state(&self) -> State {
-        let state = unknown::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
-        let state = state.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());
+        let field = unknown::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
+        let state = field.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());
         match state.unwrap_or_default() {
             v1::State::Unspecified | v1::State::Active => State::Active,
             v1::State::Disabled => State::Disabled,
@@ -146,9 +143,9 @@ impl EncodedUser {
 
     /// The user's id.
     pub fn id(&self) -> Result<LocalityId, WireError> {
-        let id = std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_ID));
-        let id = id.ok().and_then(|id| id.parse().ok());
-        id.ok_or_else(|| WireError("a user without an id".to_owned()))
+        let text = std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_ID)).ok();
+        text.and_then(|text| text.parse().ok())
+            .ok_or_else(|| WireError("a user without an id".to_owned()))
     }
 
     /// Whether this is the user's id.
@@ -164,19 +161,20 @@ impl EncodedUser {
         std::str::from_utf8(unknown::first(&self.0, v1_tag::USER_MERGED_INTO)).ok()?.parse().ok()
     }
 
-    /// The encoded identity that `key` stands for.
+    /// The encoded identity of `key`.
     fn identity(&self, key: &IdentityKey) -> Option<Bytes> {
         let (tenant, kind, value) = key.parts();
-        let is = |field: &Field<'_>| {
+        if self.tenant() != tenant.as_bytes() {
+            return None;
+        }
+        let is_wanted = |field: &Field<'_>| {
             field.tag == v1_tag::USER_IDENTITIES && is_identity(field.bytes, kind, value)
         };
-        let field =
-            unknown::fields(&self.0).find(is).filter(|_| self.tenant() == tenant.as_bytes())?;
-        Some(self.0.slice_ref(field.bytes))
+        unknown::fields(&self.0).find(is_wanted).map(|field| self.0.slice_ref(field.bytes))
     }
 }
 
-/// Shows the length alone: a user is personal data.
+/// Shows only the length: a user is personal data.
 impl std::fmt::Debug for EncodedUser {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "EncodedUser({} bytes)", self.0.len())
@@ -188,7 +186,7 @@ pub fn tenant(user: &[u8]) -> &[u8] {
     unknown::first(user, v1_tag::USER_TENANT)
 }
 
-/// The number of the field that an identifier of this kind has.
+/// The field number of an identifier of this kind.
 fn kind_tag(kind: &str) -> u32 {
     match kind.parse() {
         Ok(Kind::Email) => 1,
@@ -200,8 +198,7 @@ fn kind_tag(kind: &str) -> u32 {
     }
 }
 
-/// Whether a provider as keys have it is the one that a user has: keys have issuers
-/// percent-encoded.
+/// Whether the provider of a key, where issuers are percent-encoded, is that of a user.
 fn is_provider(encoded: &str, provider: &[u8]) -> bool {
     percent_encoding::percent_decode_str(encoded).eq(provider.iter().copied())
 }

@@ -1,6 +1,6 @@
-//! Why stored bytes cannot be read.
+//! The error of decoding stored bytes.
 
-/// Why an encoded user cannot be read.
+/// The bytes are not an encoded user.
 #[derive(Debug, thiserror::Error)]
 #[error("not an encoded user: {0}")]
 pub struct WireError(pub(crate) String);

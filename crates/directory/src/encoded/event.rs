@@ -1,6 +1,4 @@
-//! Events as the API's messages, and as stores keep them.
-
-use std::mem::take;
+//! The encoded forms of events, in stores and in the API's messages.
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -33,7 +31,7 @@ pub fn event_message(event: &Event) -> v1::Event {
     }
 }
 
-/// An event as a store keeps it, with its user: that and its tenant are not repeated.
+/// The stored form of an event, without its user and tenant: it is stored with the user.
 pub fn encode_event(event: &Event) -> Vec<u8> {
     stored_message(event).encode_to_vec()
 }
@@ -41,14 +39,16 @@ pub fn encode_event(event: &Event) -> Vec<u8> {
 /// Decodes the output of [`encode_event`].
 pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<Event, WireError> {
     let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
-    let change = message.change.ok_or_else(|| fault("an event without its change"))?;
+    let change = message.change.ok_or_else(|| error("an event without a change"))?;
     let (kind, changes) = kind_of(change);
-    let request_id = Some(message.request_id.as_str()).filter(|id| !id.is_empty());
-    let request_id = request_id.map(read_id).transpose()?;
+    let request_id = match message.request_id.as_str() {
+        "" => None,
+        id => Some(read_id(id)?),
+    };
     Ok(Event {
         tenant: tenant.clone(),
         user,
-        sequence: message.sequence.try_into().map_err(|_| fault("a number below zero"))?,
+        sequence: message.sequence.try_into().map_err(|_| error("a negative sequence number"))?,
         time: read_time(message.time),
         origin: Origin { caller: message.caller, method: message.method, request_id },
         kind,
@@ -56,22 +56,22 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
     })
 }
 
-/// The number of an event that [`encode_event`] encoded.
+/// The sequence number of an encoded event.
 pub fn sequence_of(bytes: &[u8]) -> Result<u64, WireError> {
     let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
-    message.sequence.try_into().map_err(|_| fault("a number below zero"))
+    message.sequence.try_into().map_err(|_| error("a negative sequence number"))
 }
 
 /// The time of an encoded event.
 ///
 /// # Errors
-/// [`WireError`] where it is none.
+/// [`WireError`] if the bytes are not an event.
 pub fn time_of(bytes: &[u8]) -> Result<Timestamp, WireError> {
     let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     Ok(read_time(message.time))
 }
 
-fn fault(what: &str) -> WireError {
+fn error(what: &str) -> WireError {
     WireError(what.to_owned())
 }
 
@@ -88,75 +88,35 @@ fn stored_message(event: &Event) -> v1::Event {
     }
 }
 
-/// The kind of events with this number in the API.
-pub fn read_event_type(message: EventType) -> Option<EventKind> {
-    Some(match message {
-        EventType::Unspecified => return None,
-        EventType::HistoryBegun => EventKind::HistoryBegun,
-        EventType::UserCreated => EventKind::UserCreated,
-        EventType::UserImported => EventKind::UserImported,
-        EventType::UserUpdated => EventKind::UserUpdated,
-        EventType::UserDisabled => EventKind::UserDisabled,
-        EventType::UserEnabled => EventKind::UserEnabled,
-        EventType::UserDeleted => EventKind::UserDeleted,
-        EventType::UserRestored => EventKind::UserRestored,
-        EventType::UserMerged => EventKind::UserMerged,
-        EventType::UserUnmerged => EventKind::UserUnmerged,
-        EventType::IdentityLinked => EventKind::IdentityLinked,
-        EventType::IdentityUnlinked => EventKind::IdentityUnlinked,
-        EventType::IdentityReplaced => EventKind::IdentityReplaced,
-        EventType::IdentityMoved => EventKind::IdentityMoved,
-        EventType::IdentityVerified => EventKind::IdentityVerified,
-        EventType::IdentityTakenOver => EventKind::IdentityTakenOver,
-        EventType::IdentityRenormalized => EventKind::IdentityRenormalized,
-        EventType::HoldReleased => EventKind::HoldReleased,
-    })
+/// Maps the kinds of events to the API's types and messages, which have the same names.
+macro_rules! event_kinds {
+    ($($kind:ident)*) => {
+        /// The kind of events with this type in the API.
+        pub fn read_event_type(message: EventType) -> Option<EventKind> {
+            match message {
+                EventType::Unspecified => None,
+                $(EventType::$kind => Some(EventKind::$kind),)*
+            }
+        }
+
+        const fn change_of(kind: EventKind, changes: v1::ChangeSet) -> Change {
+            match kind {
+                $(EventKind::$kind => Change::$kind(changes),)*
+            }
+        }
+
+        fn kind_of(change: Change) -> (EventKind, v1::ChangeSet) {
+            match change {
+                $(Change::$kind(changes) => (EventKind::$kind, changes),)*
+            }
+        }
+    };
 }
 
-const fn change_of(kind: EventKind, changes: v1::ChangeSet) -> Change {
-    match kind {
-        EventKind::HistoryBegun => Change::HistoryBegun(changes),
-        EventKind::UserCreated => Change::UserCreated(changes),
-        EventKind::UserImported => Change::UserImported(changes),
-        EventKind::UserUpdated => Change::UserUpdated(changes),
-        EventKind::UserDisabled => Change::UserDisabled(changes),
-        EventKind::UserEnabled => Change::UserEnabled(changes),
-        EventKind::UserDeleted => Change::UserDeleted(changes),
-        EventKind::UserRestored => Change::UserRestored(changes),
-        EventKind::UserMerged => Change::UserMerged(changes),
-        EventKind::UserUnmerged => Change::UserUnmerged(changes),
-        EventKind::IdentityLinked => Change::IdentityLinked(changes),
-        EventKind::IdentityUnlinked => Change::IdentityUnlinked(changes),
-        EventKind::IdentityReplaced => Change::IdentityReplaced(changes),
-        EventKind::IdentityMoved => Change::IdentityMoved(changes),
-        EventKind::IdentityVerified => Change::IdentityVerified(changes),
-        EventKind::IdentityTakenOver => Change::IdentityTakenOver(changes),
-        EventKind::IdentityRenormalized => Change::IdentityRenormalized(changes),
-        EventKind::HoldReleased => Change::HoldReleased(changes),
-    }
-}
-
-fn kind_of(change: Change) -> (EventKind, v1::ChangeSet) {
-    match change {
-        Change::HistoryBegun(changes) => (EventKind::HistoryBegun, changes),
-        Change::UserCreated(changes) => (EventKind::UserCreated, changes),
-        Change::UserImported(changes) => (EventKind::UserImported, changes),
-        Change::UserUpdated(changes) => (EventKind::UserUpdated, changes),
-        Change::UserDisabled(changes) => (EventKind::UserDisabled, changes),
-        Change::UserEnabled(changes) => (EventKind::UserEnabled, changes),
-        Change::UserDeleted(changes) => (EventKind::UserDeleted, changes),
-        Change::UserRestored(changes) => (EventKind::UserRestored, changes),
-        Change::UserMerged(changes) => (EventKind::UserMerged, changes),
-        Change::UserUnmerged(changes) => (EventKind::UserUnmerged, changes),
-        Change::IdentityLinked(changes) => (EventKind::IdentityLinked, changes),
-        Change::IdentityUnlinked(changes) => (EventKind::IdentityUnlinked, changes),
-        Change::IdentityReplaced(changes) => (EventKind::IdentityReplaced, changes),
-        Change::IdentityMoved(changes) => (EventKind::IdentityMoved, changes),
-        Change::IdentityVerified(changes) => (EventKind::IdentityVerified, changes),
-        Change::IdentityTakenOver(changes) => (EventKind::IdentityTakenOver, changes),
-        Change::IdentityRenormalized(changes) => (EventKind::IdentityRenormalized, changes),
-        Change::HoldReleased(changes) => (EventKind::HoldReleased, changes),
-    }
+event_kinds! {
+    HistoryBegun UserCreated UserImported UserUpdated UserDisabled UserEnabled UserDeleted
+    UserRestored UserMerged UserUnmerged IdentityLinked IdentityUnlinked IdentityReplaced
+    IdentityMoved IdentityVerified IdentityTakenOver IdentityRenormalized HoldReleased
 }
 
 fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {
@@ -183,7 +143,7 @@ fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {
     }
 }
 
-/// The encoded form of a value of an event: equal values have equal forms.
+/// The encoded form of a value of an event. Equal values have equal forms.
 pub fn encode_recorded(value: &RecordedValue) -> Vec<u8> {
     recorded_message(value).encode_to_vec()
 }
@@ -215,7 +175,7 @@ fn state_message(state: State) -> v1::UserState {
     }
 }
 
-/// The message of a hold; none where it is on a key of a kind that is not known.
+/// The message of a hold; none if the kind of its key is unknown.
 fn hold_message(change: &HoldChange) -> Option<v1::HoldChange> {
     let (_, word, value) = change.key.parts();
     let identifier = Identifier::from_canonical(word.parse().ok()?, value.to_owned());
@@ -226,7 +186,7 @@ fn hold_message(change: &HoldChange) -> Option<v1::HoldChange> {
     })
 }
 
-fn read_changes(tenant: &Tenant, mut message: v1::ChangeSet) -> Result<ChangeSet, WireError> {
+fn read_changes(tenant: &Tenant, message: v1::ChangeSet) -> Result<ChangeSet, WireError> {
     let recorded = |value: Option<v1::RecordedValue>| value.map(read_recorded).transpose();
     let field = |change: v1::FieldChange| {
         let (before, after) = (recorded(change.before)?, recorded(change.after)?);
@@ -242,7 +202,10 @@ fn read_changes(tenant: &Tenant, mut message: v1::ChangeSet) -> Result<ChangeSet
         let time = |time: Option<_>| time.map(|time| read_time(Some(time)));
         Ok(HoldChange { key, before: time(change.end_before), after: time(change.end_after) })
     };
-    let other = Some(take(&mut message.other_user_id)).filter(|id| !id.is_empty());
+    let other_user = match message.other_user_id.as_str() {
+        "" => None,
+        id => Some(read_id(id)?),
+    };
     let fields: Result<_, WireError> = message.fields.into_iter().map(field).collect();
     let identities: Result<_, WireError> = message.identities.into_iter().map(identity).collect();
     let holds: Result<_, WireError> = message.holds.into_iter().map(hold).collect();
@@ -251,15 +214,15 @@ fn read_changes(tenant: &Tenant, mut message: v1::ChangeSet) -> Result<ChangeSet
         identities: identities?,
         state: message.state.map(read_state_change).transpose()?,
         holds: holds?,
-        other_user: other.as_deref().map(read_id).transpose()?,
+        other_user,
         is_redacted: message.redacted,
     })
 }
 
 fn read_recorded(message: v1::RecordedValue) -> Result<RecordedValue, WireError> {
-    let without = || fault("a value that is none");
-    Ok(match message.recorded.ok_or_else(without)? {
-        Recorded::Value(value) => RecordedValue::Whole(read_value(value).ok_or_else(without)?),
+    let missing = || error("an event without a value");
+    Ok(match message.recorded.ok_or_else(missing)? {
+        Recorded::Value(value) => RecordedValue::Whole(read_value(value).ok_or_else(missing)?),
         Recorded::Digest(digest) => {
             RecordedValue::Digest(digest.size_bytes.try_into().unwrap_or_default(), digest.hash)
         }
@@ -272,7 +235,7 @@ fn read_state_change(message: v1::StateChange) -> Result<(Option<State>, State),
         let times = (state.delete_time, state.purge_time);
         read_state_of(state.state(), times, &state.merged_into)
     };
-    let after = message.after.ok_or_else(|| fault("a change without a state"))?;
+    let after = message.after.ok_or_else(|| error("a change without a state"))?;
     Ok((message.before.map(read).transpose()?, read(after)?))
 }
 
@@ -284,7 +247,7 @@ struct EndedRecord {
 
 #[derive(Clone, PartialEq, Message)]
 struct OwnershipRecord {
-    /// Absent where the user was purged.
+    /// Absent if the user was purged.
     #[prost(bytes = "vec", tag = "1")]
     user: Vec<u8>,
     #[prost(int64, tag = "2")]
@@ -295,7 +258,7 @@ struct OwnershipRecord {
     identity: Option<v1::Identity>,
 }
 
-/// The ended ownerships of an identifier as a store keeps them.
+/// The stored form of the ended ownerships of an identifier.
 pub fn encode_ended(ended: &EndedOwnerships) -> Vec<u8> {
     EndedRecord { ended: ended.0.iter().map(ownership_record).collect() }.encode_to_vec()
 }
@@ -306,7 +269,7 @@ pub fn decode_ended(bytes: &[u8]) -> Result<EndedOwnerships, WireError> {
     record.ended.into_iter().map(read_ownership).collect::<Result<_, _>>().map(EndedOwnerships)
 }
 
-/// One ownership as a store keeps it.
+/// The stored form of one ownership.
 pub fn encode_ownership(ownership: &Ownership) -> Vec<u8> {
     ownership_record(ownership).encode_to_vec()
 }

@@ -1,4 +1,4 @@
-//! A user as an export has it: the form in which answers carry it, and what is kept beside it.
+//! A user in an export: the encoded user of answers, and its internal part.
 
 use bytes::Bytes;
 use locality_uuid::LocalityId;
@@ -10,14 +10,14 @@ use crate::encoded::internals::internals_message;
 use crate::encoded::record::has_internals;
 use crate::model::record::Record;
 
-/// A user as an export has it.
+/// A user in an export.
 #[derive(Clone, Debug)]
 pub struct ExportedUser {
     /// The user's id.
     pub id: LocalityId,
     /// The part that answers show.
     pub user: EncodedUser,
-    /// An encoded `polynym.v1.UserInternals`; empty where there is nothing beside the user.
+    /// An encoded `polynym.v1.UserInternals`; empty if the user has no internal part.
     pub internals: Bytes,
 }
 
@@ -28,7 +28,7 @@ impl ExportedUser {
         Self { id: record.id(), user: EncodedUser::of(&record.user), internals }
     }
 
-    /// The user of what [`Record::encode`] gave.
+    /// Converts the output of [`Record::encode`].
     pub fn from_stored(user: EncodedUser, private: &[u8]) -> Result<Self, WireError> {
         if has_internals(private) {
             return Ok(Self::of(&Record::decode(&user, private)?));

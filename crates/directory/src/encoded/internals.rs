@@ -1,4 +1,4 @@
-//! What is kept of a user beside what answers show, as the message of an export.
+//! The internal part of a user as the message of an export.
 
 use crate::encoded::encode::{identifier_message, time_message, user_message, value_message};
 use crate::model::merge_report::NotRestored;
@@ -10,9 +10,10 @@ use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::{AttributeChange, TextChange};
 use v1::user_internals::{Hold as HoldMessage, MergeUndo, NotRestored as NotRestoredMessage};
 
-/// The internal part of a user. It is empty for nearly all users.
+/// The internal part of a user, which is empty for nearly all users.
 pub fn internals_message(record: &Record) -> Message {
-    let UserInternals { disabled, guards, holds, merged, undo, not_restored, .. } = &record.private;
+    let UserInternals { disabled, guards, holds, merged, undo, not_restored, .. } =
+        &record.internals;
     Message {
         disabled: *disabled,
         guarded_handles: guards.iter().map(|own| own.handle.canonical().to_owned()).collect(),
@@ -23,12 +24,12 @@ pub fn internals_message(record: &Record) -> Message {
     }
 }
 
-/// The message of a hold; none where it is on a key of a kind that is not known.
+/// The message of a hold; none if the kind of its key is unknown.
 pub fn hold_message(hold: &Hold) -> Option<HoldMessage> {
     Some(HoldMessage { end_time: Some(time_message(hold.until)), held: Some(held(&hold.key)?) })
 }
 
-/// What stands under a key; none where it is of a kind that is not known.
+/// The identifier or skeleton of a key; none if its kind is unknown.
 fn held(key: &IdentityKey) -> Option<Held> {
     let (_, word, value) = key.parts();
     if word == Guard::LOOKALIKE {
@@ -57,7 +58,7 @@ fn undo_message(undo: &MergeSnapshot) -> MergeUndo {
     }
 }
 
-/// The message for a part that undoing a merge could not give back.
+/// The message of a part that undoing a merge could not restore.
 fn not_restored_message(what: &NotRestored) -> NotRestoredMessage {
     let (field, identifier) = match what {
         NotRestored::Identity(identifier) => {

@@ -1,4 +1,4 @@
-//! The encoded forms of users and tenants: the API's messages with parts that stay on the server.
+//! The encoded forms of users and tenants: the API's messages, with internal parts.
 
 pub mod attributes;
 mod decode;

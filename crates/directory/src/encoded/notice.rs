@@ -1,4 +1,4 @@
-//! The content of notices in the form in which stores keep it, and the API shows it.
+//! The content of notices, in stores and in the API's messages.
 
 use prost::Message;
 
@@ -8,26 +8,24 @@ use crate::encoded::error::WireError;
 use crate::model::notice::{InboxEntry, NoticeContent};
 use polynym_proto::v1;
 
-/// Encodes what [`decode_content`] reads.
+/// The stored form of the content of a notice.
 pub fn encode_content(content: &NoticeContent) -> Vec<u8> {
     message(content.clone()).encode_to_vec()
 }
 
-/// The content that [`encode_content`] encoded.
+/// Decodes the output of [`encode_content`].
 pub fn decode_content(bytes: &[u8]) -> Result<NoticeContent, WireError> {
     let message = v1::Notice::decode(bytes).map_err(|error| WireError(error.to_string()))?;
-    let attributes = message.attributes.into_iter();
+    let read = |(name, value)| Some((name, read_value(value)?));
     Ok(NoticeContent {
         sender: message.sender,
         subject: message.subject,
         body: message.body,
-        attributes: attributes
-            .filter_map(|(name, value)| Some((name, read_value(value)?)))
-            .collect(),
+        attributes: message.attributes.into_iter().filter_map(read).collect(),
     })
 }
 
-/// An entry as the API's message; none where its notice was deleted.
+/// An entry as the API's message; none if its notice was deleted.
 pub fn entry_message(entry: InboxEntry) -> Option<v1::Notice> {
     let notice = entry.notice?;
     Some(v1::Notice {
@@ -41,7 +39,7 @@ pub fn entry_message(entry: InboxEntry) -> Option<v1::Notice> {
 
 fn message(content: NoticeContent) -> v1::Notice {
     let NoticeContent { sender, subject, body, attributes } = content;
-    let attributes = attributes.into_iter();
-    let attributes = attributes.map(|(name, value)| (name, value_message(&value))).collect();
+    let attributes =
+        attributes.into_iter().map(|(name, value)| (name, value_message(&value))).collect();
     v1::Notice { sender, subject, body, attributes, ..v1::Notice::default() }
 }

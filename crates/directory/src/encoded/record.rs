@@ -1,5 +1,5 @@
-//! The part of a user's record that answers do not show. Every field is absent in most records, and
-//! a record whose fields are all absent has no bytes at all.
+//! The internal part of a user's record, which answers omit. In most records all fields are absent,
+//! and the part has no bytes.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,7 @@ use polynym_proto::v1;
 
 #[derive(Clone, PartialEq, Message)]
 struct PrivateRecord {
-    /// For each identity, in order, the version of the rules that made its canonical form. Absent
-    /// where all are
+    /// The version of the rules of each identity's canonical form, in order. Absent if all are
     /// [`Rules::UNNAMED`], whatever the version of the program.
     #[prost(uint32, repeated, tag = "1")]
     rules_versions: Vec<u32>,
@@ -56,7 +55,7 @@ struct HoldRecord {
     until: i64,
     #[prost(bool, tag = "3")]
     guard: bool,
-    /// Absent from what some other program wrote: [`Rules::UNNAMED`].
+    /// Absent in records of other programs: [`Rules::UNNAMED`].
     #[prost(uint32, tag = "4")]
     rules_version: u32,
 }
@@ -110,23 +109,23 @@ struct NotRestoredRecord {
     attribute: String,
 }
 
-/// The last field of a private record that this program supports.
-const LAST: u32 = 7;
-/// The number of the field of the rules' versions, which is no part of what a user has.
+/// The last field of the record that this program supports.
+const LAST_FIELD: u32 = 7;
+/// The number of the field of versions of rules, which exports omit.
 const RULES_VERSIONS: u32 = 1;
 
-/// Whether what [`encode_private`] made has more of the user than answers show.
+/// Whether the output of [`encode_private`] has more than versions of rules.
 pub fn has_internals(private: &[u8]) -> bool {
     unknown::fields(private).any(|field| field.tag != RULES_VERSIONS)
 }
 
-/// Encodes what [`decode_private`] reads.
+/// Encodes the internal part of a record.
 pub fn encode_private(record: &Record) -> Vec<u8> {
     let identities = &record.user.identities;
     let is_named = |identity: &Identity| identity.rules_version != Rules::UNNAMED;
     let versions = if identities.iter().any(is_named) { identities.as_slice() } else { &[] };
     let UserInternals { disabled, guards, holds, merged, undo, not_restored, unknown } =
-        &record.private;
+        &record.internals;
     let message = PrivateRecord {
         rules_versions: versions.iter().map(|identity| identity.rules_version).collect(),
         disabled: *disabled,
@@ -142,7 +141,7 @@ pub fn encode_private(record: &Record) -> Vec<u8> {
     bytes
 }
 
-/// Adds to a record what [`encode_private`] made of it.
+/// Decodes the output of [`encode_private`] into a record.
 pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError> {
     if bytes.is_empty() {
         return Ok(());
@@ -152,7 +151,7 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
         identity.rules_version = version;
     }
 
-    record.private = UserInternals {
+    record.internals = UserInternals {
         disabled: message.disabled,
         guards: message.guards.into_iter().map(Guarded::from).collect(),
         holds: message.holds.into_iter().map(Hold::try_from).collect::<Result<_, _>>()?,
@@ -163,18 +162,18 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
             .into_iter()
             .map(NotRestored::try_from)
             .collect::<Result<_, _>>()?,
-        unknown: Unknown::after(LAST, bytes),
+        unknown: Unknown::after(LAST_FIELD, bytes),
     };
 
     Ok(())
 }
 
-fn fault(what: &str) -> WireError {
-    WireError(format!("{what} makes no sense"))
+fn error(what: &str) -> WireError {
+    WireError(format!("malformed {what}"))
 }
 
 fn read_id(bytes: &[u8]) -> Result<LocalityId, WireError> {
-    let id: [u8; 16] = bytes.try_into().map_err(|_| fault("an id"))?;
+    let id: [u8; 16] = bytes.try_into().map_err(|_| error("id"))?;
     Ok(LocalityId::from(id))
 }
 
@@ -204,7 +203,7 @@ impl TryFrom<HoldRecord> for Hold {
     type Error = WireError;
 
     fn try_from(record: HoldRecord) -> Result<Self, WireError> {
-        let key = IdentityKey::from_stored(record.key).ok_or_else(|| fault("a key"))?;
+        let key = IdentityKey::from_stored(record.key).ok_or_else(|| error("key"))?;
         let HoldRecord { until, guard, rules_version, .. } = record;
         let rules_version = if rules_version == 0 { Rules::UNNAMED } else { rules_version };
         Ok(Self { key, until: Timestamp::from_millis(until), guard, rules_version })
@@ -224,7 +223,7 @@ impl TryFrom<IdentifierRecord> for Identifier {
     type Error = WireError;
 
     fn try_from(record: IdentifierRecord) -> Result<Self, WireError> {
-        let kind = record.kind.parse().map_err(|_| fault("a kind"))?;
+        let kind = record.kind.parse().map_err(|_| error("kind"))?;
         Ok(Self::from_canonical(kind, record.canonical))
     }
 }
@@ -261,7 +260,7 @@ impl TryFrom<UndoRecord> for MergeSnapshot {
 
     fn try_from(record: UndoRecord) -> Result<Self, WireError> {
         let attribute = |(name, values): (String, AttributeRecord)| {
-            let set = values.set.and_then(read_value).ok_or_else(|| fault("an attribute"))?;
+            let set = values.set.and_then(read_value).ok_or_else(|| error("attribute"))?;
             Ok((name, (values.before.and_then(read_value), set)))
         };
         Ok(Self {
@@ -283,8 +282,8 @@ impl TryFrom<UndoRecord> for MergeSnapshot {
 }
 
 impl From<&NotRestored> for NotRestoredRecord {
-    fn from(what: &NotRestored) -> Self {
-        match what {
+    fn from(part: &NotRestored) -> Self {
+        match part {
             NotRestored::Identity(identifier) => {
                 Self { identity: Some(identifier.into()), attribute: String::new() }
             }
@@ -307,22 +306,22 @@ impl TryFrom<NotRestoredRecord> for NotRestored {
 }
 
 impl Record {
-    /// The two parts that a store keeps: the user as answers carry it, and what is for
-    /// [`Record::decode`] alone to read, which is empty for nearly all users.
+    /// The stored form: the encoded user of answers, and the internal part, which is empty for
+    /// nearly all users.
     pub fn encode(&self) -> (EncodedUser, Vec<u8>) {
         (EncodedUser::of(&self.user), encode_private(self))
     }
 
-    /// The same without the attributes, for a store that keeps them beside the user.
+    /// The stored form without attributes, for a store that keeps them beside the user.
     pub fn encode_without_attributes(&self) -> (EncodedUser, Vec<u8>) {
         let user = encode_without_attributes(&self.user);
         (EncodedUser::from_stored(user.into()), encode_private(self))
     }
 
-    /// The record of what [`Record::encode`] gave.
+    /// Decodes the output of [`Record::encode`].
     ///
     /// # Errors
-    /// [`WireError`] where that is something else.
+    /// [`WireError`] for any other input.
     pub fn decode(user: &EncodedUser, private: &[u8]) -> Result<Self, WireError> {
         let mut record = Self::new(user.decode()?);
         decode_private(private, &mut record)?;

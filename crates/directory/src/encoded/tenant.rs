@@ -1,4 +1,4 @@
-//! Tenants in the form in which stores keep them, and the API shows them.
+//! The encoded forms of tenants, in stores and in the API's messages.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use crate::encoded::decode::{read_tenant, read_time};
 use crate::encoded::definition::{definition_messages, read_definition};
 use crate::encoded::encode::time_message;
 use crate::encoded::error::WireError;
-use crate::model::policies::{HISTORY, INBOX_LIMIT, INBOX_RETENTION, Policies};
+use crate::model::policies::{HISTORY_RETENTION, INBOX_LIMIT, INBOX_RETENTION, Policies};
 use crate::model::tenant_record::{Deletion, TenantRecord};
 use crate::model::unknown::{Unknown, messages, write_message};
 use polynym_identifier::Kind;
 use polynym_proto::v1;
 
-/// The number of a tenant's policies, and the last fields of a tenant and of policies that this
-/// program knows.
+/// The field number of a tenant's policies, and the last fields of a tenant and of policies that
+/// this program supports.
 const POLICIES: u32 = 2;
-const LAST: u32 = 8;
-const POLICIES_LAST: u32 = 16;
-/// The number of the creation time of an imported tenant in its stored form. The field
-/// `create_time` has there when this store created it, as for all other tenants.
+const LAST_FIELD: u32 = 8;
+const POLICIES_LAST_FIELD: u32 = 16;
+/// The field number of the creation time of an imported tenant in its stored form, where the field
+/// `create_time` has the time at which this store created it.
 const IMPORTED_CREATE_TIME: u32 = 8;
 
-/// Encodes what [`decode_tenant`] reads. Defaults of retention and limits are left out, as they
-/// were before tenants had any, so that the etags of older tenants stay what they are.
+/// The stored form of a tenant. Omits default retentions and limits, so that the etags of tenants
+/// from before these policies stay the same.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut message = message(tenant);
     message.create_time = Some(time_message(tenant.since));
     if let Some(policies) = &mut message.policies {
-        policies.history_retention.take_if(|own| *own == span(HISTORY));
+        policies.history_retention.take_if(|own| *own == span(HISTORY_RETENTION));
         policies.inbox_retention.take_if(|own| *own == span(INBOX_RETENTION));
         if policies.inbox_limit == INBOX_LIMIT as i32 {
             policies.inbox_limit = 0;
@@ -41,7 +41,7 @@ pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut bytes = message.encode_to_vec();
     let [unknown, of_policies] = &tenant.unknown;
     if !of_policies.is_empty() {
-        // The parts of a message that occurs twice are read as one.
+        // A decoder merges a field that occurs twice.
         let mut policies = Vec::new();
         of_policies.write(&mut policies);
         write_message(POLICIES, &policies, &mut bytes);
@@ -54,13 +54,16 @@ pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     bytes
 }
 
-/// The tenant that [`encode_tenant`] encoded.
+/// Decodes the output of [`encode_tenant`].
 pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
     let damaged = |error: DecodeError| WireError(error.to_string());
     let message = v1::Tenant::decode(bytes).map_err(damaged)?;
     let since = read_time(message.create_time);
-    let imported = messages(IMPORTED_CREATE_TIME, bytes).last().map(ProtoTimestamp::decode);
-    let imported = imported.transpose().map_err(damaged)?;
+    let imported = messages(IMPORTED_CREATE_TIME, bytes)
+        .last()
+        .map(ProtoTimestamp::decode)
+        .transpose()
+        .map_err(damaged)?;
     Ok(TenantRecord {
         name: read_tenant(&message.tenant)?,
         policies: read_policies(message.policies.unwrap_or_default()),
@@ -70,7 +73,10 @@ pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
         deletion: message
             .delete_time
             .map(|time| Deletion { time: read_time(Some(time)), with_users: message.delete_users }),
-        unknown: [Unknown::after(LAST, bytes), Unknown::within(POLICIES, POLICIES_LAST, bytes)],
+        unknown: [
+            Unknown::after(LAST_FIELD, bytes),
+            Unknown::within(POLICIES, POLICIES_LAST_FIELD, bytes),
+        ],
     })
 }
 
@@ -180,7 +186,7 @@ pub fn read_policies(message: v1::Policies) -> Policies {
             .into_iter()
             .filter_map(|own| Some((own.name.clone(), read_definition(&own)?)))
             .collect(),
-        history_retention: message.history_retention.map_or(HISTORY, read_span),
+        history_retention: message.history_retention.map_or(HISTORY_RETENTION, read_span),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),
         history_change: message.history_change_time.map(|time| read_time(Some(time))),
         inbox_retention: message.inbox_retention.map_or(INBOX_RETENTION, read_span),
@@ -197,21 +203,21 @@ fn read_span(message: ProtoDuration) -> Duration {
 }
 
 impl TenantRecord {
-    /// A hash of what is visible of the tenant, as 16 hex digits.
+    /// A hash of the visible part of the tenant, as 16 hex digits.
     pub fn etag(&self) -> String {
         let visible = Self { since: self.create_time, ..self.clone() };
         format!("{:016x}", xxh3_64(&visible.encode()))
     }
 
-    /// The form in which stores keep it.
+    /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         encode_tenant(self)
     }
 
-    /// The tenant of what [`TenantRecord::encode`] gave.
+    /// Decodes the output of [`TenantRecord::encode`].
     ///
     /// # Errors
-    /// [`WireError`] where that is something else.
+    /// [`WireError`] for any other input.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         decode_tenant(bytes)
     }

@@ -1,4 +1,4 @@
-//! Events of tenants as the API's messages, and as stores keep them.
+//! The encoded forms of events of tenants, in stores and in the API's messages.
 
 use prost::Message;
 
@@ -7,7 +7,6 @@ use crate::encoded::encode::time_message;
 use crate::encoded::error::WireError;
 use crate::encoded::tenant::{differing_policies, policies_message, read_policies};
 use crate::model::event::Origin;
-use crate::model::policies::Policies;
 use crate::model::tenant_event::{TenantEvent, TenantEventKind};
 use polynym_proto::v1;
 use polynym_proto::v1::tenant_event::Change;
@@ -20,7 +19,7 @@ pub fn tenant_event_message(event: &TenantEvent) -> v1::TenantEvent {
     }
 }
 
-/// An event of a tenant as a store keeps it, under its number.
+/// The stored form of an event of a tenant, without its sequence number.
 pub fn encode_tenant_event(event: &TenantEvent) -> Vec<u8> {
     stored_message(event).encode_to_vec()
 }
@@ -28,9 +27,11 @@ pub fn encode_tenant_event(event: &TenantEvent) -> Vec<u8> {
 /// Decodes the output of [`encode_tenant_event`].
 pub fn decode_tenant_event(sequence: u64, bytes: &[u8]) -> Result<TenantEvent, WireError> {
     let message = v1::TenantEvent::decode(bytes).map_err(|error| WireError(error.to_string()))?;
-    let change = message.change.ok_or_else(|| WireError("an event without its change".into()))?;
-    let request_id = Some(message.request_id.as_str()).filter(|id| !id.is_empty());
-    let request_id = request_id.map(read_id).transpose()?;
+    let change = message.change.ok_or_else(|| WireError("an event without a change".into()))?;
+    let request_id = match message.request_id.as_str() {
+        "" => None,
+        id => Some(read_id(id)?),
+    };
     Ok(TenantEvent {
         tenant: read_tenant(&message.tenant)?,
         sequence,
@@ -80,7 +81,7 @@ fn change_of(kind: &TenantEventKind) -> Change {
 }
 
 fn kind_of(change: Change) -> Result<TenantEventKind, WireError> {
-    let policies = |message: v1::Policies| -> Box<Policies> { Box::new(read_policies(message)) };
+    let policies = |message| Box::new(read_policies(message));
     Ok(match change {
         Change::Created(created) => TenantEventKind::Created(policies(created)),
         Change::PoliciesChanged(change) => TenantEventKind::PoliciesChanged {

@@ -1,5 +1,5 @@
-//! The numbers of the fields that are read without decoding the message, and the last ones that
-//! this program knows (`proto/polynym/v1/types.proto`).
+//! The numbers of the fields that are read without decoding the message, and of the last fields
+//! that this program supports (`proto/polynym/v1/types.proto`).
 
 pub const USER_ID: u32 = 1;
 pub const USER_TENANT: u32 = 2;

@@ -1,4 +1,4 @@
-//! Attributes: what is known of a user beside its identities.
+//! Attributes: the data of a user besides its identities.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,29 @@ use crate::error::{Error, Invalid};
 pub enum Value {
     /// A text.
     String(String),
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// A finite number.
     Double(f64),
-    /// Yes or no.
+    /// A bool.
     Bool(bool),
     /// An instant.
     Time(Timestamp),
-    /// Several texts, in order.
+    /// A list of texts.
     List(Vec<String>),
 }
 
-const NAME_BYTES: usize = 256;
-const TEXT_BYTES: usize = 4_096;
-const LIST_ITEMS: usize = 100;
+const MAX_NAME_BYTES: usize = 256;
+const MAX_TEXT_BYTES: usize = 4_096;
+const MAX_LIST_ITEMS: usize = 100;
 
-/// Checks names and values; a fault names `field` and, by position, the attribute.
+/// Checks names and values. The error names `field` and the attribute: a bad name by its position.
 pub(crate) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result<(), Error> {
     for (n, (name, value)) in attributes.iter().enumerate() {
         if !is_name(name) {
-            return Err(fault(&format!("{field} (name {n} in order)"), NAME_RULE));
+            return Err(invalid(&format!("{field} (name {n} in order)"), NAME_RULE));
         }
-        check_value(value).map_err(|rule| fault(&format!("{field}.{name}"), rule))?;
+        check_value(value).map_err(|rule| invalid(&format!("{field}.{name}"), rule))?;
     }
     Ok(())
 }
@@ -42,34 +42,34 @@ pub(crate) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result
 pub(crate) const NAME_RULE: &str = "an attribute's name has 1 to 256 bytes in Unicode's \
     normalisation form C, and no control characters";
 
-/// Whether `name` may name an attribute.
+/// Whether `name` is a valid name of an attribute.
 pub(crate) fn is_name(name: &str) -> bool {
-    (1..=NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control) && is_nfc(name)
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control) && is_nfc(name)
 }
 
-const CONTROL_RULE: &str = "a text has no control characters but tabs and the ends of lines";
+const CONTROL_RULE: &str = "a text has no control characters except tabs and line breaks";
 
-/// Control characters drive terminals. Texts of several lines are common.
-fn is_refused(c: char) -> bool {
+/// Control characters drive terminals. Line breaks are common.
+fn is_forbidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r')
 }
 
 fn check_value(value: &Value) -> Result<(), &'static str> {
     match value {
-        Value::String(text) if text.len() > TEXT_BYTES => Err("a text has at most 4,096 bytes"),
+        Value::String(text) if text.len() > MAX_TEXT_BYTES => Err("a text has at most 4,096 bytes"),
         Value::Double(number) if !number.is_finite() => Err("a number must be finite"),
-        Value::List(items) if items.len() > LIST_ITEMS => Err("a list has at most 100 texts"),
-        Value::List(items) if items.iter().any(|text| text.len() > TEXT_BYTES) => {
+        Value::List(items) if items.len() > MAX_LIST_ITEMS => Err("a list has at most 100 texts"),
+        Value::List(items) if items.iter().any(|text| text.len() > MAX_TEXT_BYTES) => {
             Err("a text has at most 4,096 bytes")
         }
-        Value::String(text) if text.contains(is_refused) => Err(CONTROL_RULE),
-        Value::List(items) if items.iter().any(|text| text.contains(is_refused)) => {
+        Value::String(text) if text.contains(is_forbidden) => Err(CONTROL_RULE),
+        Value::List(items) if items.iter().any(|text| text.contains(is_forbidden)) => {
             Err(CONTROL_RULE)
         }
         _ => Ok(()),
     }
 }
 
-fn fault(field: &str, rule: &str) -> Error {
+fn invalid(field: &str, rule: &str) -> Error {
     Error::invalid(Invalid::Attribute, field, rule)
 }

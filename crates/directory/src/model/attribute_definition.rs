@@ -1,4 +1,4 @@
-//! Definitions of attributes: their type, and whether they are indexed.
+//! Definitions of attributes: their types, and whether they are indexed.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use super::policies::Policies;
 use super::timestamp::Timestamp;
 use crate::error::{Error, Invalid};
 
-/// Definitions that a tenant may have.
-const MOST: usize = 200;
+/// The maximum number of a tenant's definitions.
+const MAX_DEFINITIONS: usize = 200;
 
 /// A tenant's definition of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttributeDefinition {
     /// Whether it is indexed.
     pub indexed: bool,
-    /// The type that values must have, if not any.
+    /// The required type of values; `None` allows any.
     pub value_type: Option<ValueType>,
-    /// When `indexed` changed, until the index of all users has followed.
+    /// When `indexed` changed, while the index is being updated.
     pub index_change: Option<Timestamp>,
 }
 
@@ -41,14 +41,14 @@ pub enum ValueType {
 /// New definitions of a tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionUpdate {
-    /// Whether they replace all definitions that the tenant has.
+    /// Whether they replace all existing definitions.
     pub replace: bool,
     /// The definitions, by name.
     pub definitions: BTreeMap<String, AttributeDefinition>,
 }
 
 impl Default for AttributeDefinition {
-    /// The definition of an attribute that the tenant has not defined.
+    /// The definition of an attribute without one.
     fn default() -> Self {
         Self { indexed: true, value_type: None, index_change: None }
     }
@@ -67,11 +67,11 @@ impl ValueType {
         }
     }
 
-    /// The rule for values of an attribute of this type.
+    /// The message for values of another type.
     const fn rule(self) -> &'static str {
         match self {
             Self::String => "the tenant defines it as a text",
-            Self::Int => "the tenant defines it as a whole number",
+            Self::Int => "the tenant defines it as an integer",
             Self::Double => "the tenant defines it as a double",
             Self::Bool => "the tenant defines it as a bool",
             Self::Time => "the tenant defines it as a time",
@@ -83,51 +83,52 @@ impl ValueType {
 impl DefinitionUpdate {
     /// Checks names and number.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let fault = |rule: &str| {
-            Err(Error::invalid(Invalid::Policy, "policies.attribute_definitions", rule))
+        let rule = match self.definitions.keys().all(|name| is_name(name)) {
+            false => NAME_RULE,
+            true if self.definitions.len() > MAX_DEFINITIONS => {
+                "a tenant has at most 200 definitions"
+            }
+            true => return Ok(()),
         };
-        match self.definitions.keys().all(|name| is_name(name)) {
-            false => fault(NAME_RULE),
-            true if self.definitions.len() > MOST => fault("a tenant has at most 200 definitions"),
-            true => Ok(()),
-        }
+        Err(Error::invalid(Invalid::Policy, "policies.attribute_definitions", rule))
     }
 
     /// Applies the update at `now`.
     pub(crate) fn apply(&self, policies: &mut Policies, now: Timestamp) {
-        let own = &mut policies.attributes;
-        let removed =
-            own.keys().filter(|name| self.replace && !self.definitions.contains_key(*name));
-        let removed: Vec<_> =
-            removed.map(|name| (name.clone(), AttributeDefinition::default())).collect();
-        let given = self.definitions.iter().map(|(name, definition)| (name.clone(), *definition));
-        for (name, definition) in given.chain(removed) {
-            let before = own.get(&name).copied().unwrap_or_default();
+        let present = &mut policies.attributes;
+        let mut changed = self.definitions.clone();
+        if self.replace {
+            for name in present.keys() {
+                changed.entry(name.clone()).or_default();
+            }
+        }
+        for (name, definition) in changed {
+            let before = present.get(&name).copied().unwrap_or_default();
             let is_change = before.indexed != definition.indexed;
             let index_change = if is_change { Some(now) } else { before.index_change };
-            own.insert(name, AttributeDefinition { index_change, ..definition });
+            present.insert(name, AttributeDefinition { index_change, ..definition });
         }
-        own.retain(|_, definition| *definition != AttributeDefinition::default());
+        present.retain(|_, definition| *definition != AttributeDefinition::default());
     }
 }
 
 impl Policies {
-    /// Whether the attribute of this name is indexed, or is to be.
+    /// Whether the attribute of this name is indexed, or will be.
     pub fn indexes(&self, name: &str) -> bool {
         self.attributes.get(name).is_none_or(|definition| definition.indexed)
     }
 
-    /// Whether the index has not yet followed the definition of the attribute of this name.
+    /// Whether the index does not match the attribute's definition yet.
     pub fn is_index_changing(&self, name: &str) -> bool {
         self.attributes.get(name).is_some_and(|definition| definition.index_change.is_some())
     }
 
-    /// When the last of the changes was made that the index has not yet followed.
+    /// When a definition last changed that the index does not match yet.
     pub fn index_change(&self) -> Option<Timestamp> {
         self.attributes.values().filter_map(|definition| definition.index_change).max()
     }
 
-    /// Notes that the index has followed the changes up to `since`.
+    /// Marks the changes up to `since` as applied to the index.
     pub(crate) fn finish_index_changes(&mut self, since: Timestamp) {
         for definition in self.attributes.values_mut() {
             definition.index_change = definition.index_change.filter(|time| *time > since);
@@ -138,7 +139,7 @@ impl Policies {
     /// Checks the types of new values.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for the first that has another type than its definition says.
+    /// [`Error::Invalid`] for the first value of another type than its definition's.
     pub(crate) fn check_types<'a>(
         &self,
         attributes: impl IntoIterator<Item = (&'a String, &'a Value)>,
@@ -147,8 +148,9 @@ impl Policies {
             return Ok(());
         }
         for (name, value) in attributes {
-            let wanted = self.attributes.get(name).and_then(|definition| definition.value_type);
-            if let Some(wanted) = wanted.filter(|wanted| *wanted != ValueType::of(value)) {
+            if let Some(wanted) = self.attributes.get(name).and_then(|defined| defined.value_type)
+                && wanted != ValueType::of(value)
+            {
                 let field = format!("user.attributes.{name}");
                 return Err(Error::invalid(Invalid::Attribute, field, wanted.rule()));
             }
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_changes_when_its_definition_does() {
+    fn an_index_changes_with_its_definition() {
         let mut policies = Policies::default();
         let typed = AttributeDefinition { value_type: Some(ValueType::Int), ..Default::default() };
         define(&mut policies, "level", typed, 1);
@@ -182,15 +184,15 @@ mod tests {
         define(&mut policies, "bio", UNINDEXED, 2);
         assert_eq!((policies.indexes("bio"), policies.index_change()), (false, Some(time(2))));
         define(&mut policies, "bio", UNINDEXED, 3);
-        assert_eq!(policies.index_change(), Some(time(2)), "told again, nothing changes");
+        assert_eq!(policies.index_change(), Some(time(2)), "the same definition again");
         policies.finish_index_changes(time(1));
-        assert!(policies.is_index_changing("bio"), "told after the change that was made");
+        assert!(policies.is_index_changing("bio"), "the change is later");
         policies.finish_index_changes(time(2));
         assert!(!policies.is_index_changing("bio") && !policies.indexes("bio"));
     }
 
     #[test]
-    fn a_definition_stays_until_its_index_is_made_again() {
+    fn a_removed_definition_stays_until_its_index_is_rebuilt() {
         let mut policies = Policies::default();
         define(&mut policies, "bio", UNINDEXED, 1);
         policies.finish_index_changes(time(1));
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_other_types_are_refused() {
+    fn values_of_other_types_are_rejected() {
         let mut policies = Policies::default();
         let typed = AttributeDefinition { value_type: Some(ValueType::Int), ..Default::default() };
         define(&mut policies, "level", typed, 1);

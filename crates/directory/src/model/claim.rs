@@ -1,4 +1,4 @@
-//! Claims: what gives an identity key to one user.
+//! Claims: each gives an identity key to one user.
 
 use locality_uuid::LocalityId;
 
@@ -9,14 +9,14 @@ use crate::error::Error;
 /// The record under an identity key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The user who has the key; none where that user was purged and the key is only held.
+    /// The user who has the key; `None` if that user was purged and the key is only held.
     pub owner: Option<LocalityId>,
     /// Whether the key is a guard: it resolves to no user and cannot be claimed.
     pub guard: bool,
-    /// For a key that its owner has given up: the end of the time in which no other user can take
-    /// it. After that it is free, whether or not the claim still exists.
+    /// For a released key: the time until which no other user can take it. Then it is free, whether
+    /// or not the claim still exists.
     pub hold: Option<Timestamp>,
-    /// The version of the rules that made the key.
+    /// The version of the rules that normalised the key.
     pub rules_version: u32,
 }
 
@@ -29,8 +29,8 @@ impl Claim {
         }
     }
 
-    /// The error that keeps `wanted` from replacing this claim; none if the hold has expired or is
-    /// for the same user.
+    /// The error that prevents `wanted` from replacing this claim; `None` if the hold has expired
+    /// or is for the same user.
     pub(crate) fn refusal(
         &self,
         wanted: &Self,
@@ -53,11 +53,11 @@ impl Claim {
 /// The change of the claim under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimWrite {
-    /// Puts a claim where there is none. Where there is one after all, which only a read set that
-    /// takes what it was not told for free can bring about, the mutation has to be decided again.
+    /// Inserts a claim. If one exists, as after an optimistic read set, the mutation is decided
+    /// again.
     Insert(Claim),
-    /// Puts a claim in the place of the one that is there.
+    /// Replaces the existing claim.
     Update(Claim),
-    /// Takes the claim away.
+    /// Deletes the claim.
     Delete,
 }

@@ -1,4 +1,4 @@
-//! Events: the changes of a user that one mutation made, as the user's history keeps them.
+//! Events: the changes of a user by one mutation, as the user's history records them.
 
 use locality_uuid::LocalityId;
 
@@ -15,12 +15,12 @@ pub struct Event {
     pub tenant: Tenant,
     /// The user.
     pub user: LocalityId,
-    /// The number of the event among those of its user: 1, 2, 3 and so on. A store gives it when it
-    /// writes the event; 0 before that.
+    /// The number of the event within its user's history, from 1. Assigned by the store when it
+    /// writes the event; 0 before.
     pub sequence: u64,
     /// The time of the mutation: the same for all users that it changes.
     pub time: Timestamp,
-    /// The call that asked for it.
+    /// The call that requested it.
     pub origin: Origin,
     /// The kind of the change.
     pub kind: EventKind,
@@ -29,24 +29,24 @@ pub struct Event {
 }
 
 impl Event {
-    /// The keys of the identities that it takes from its user.
+    /// The keys of the identities that the user lost.
     pub fn lost_keys(&self) -> impl Iterator<Item = IdentityKey> {
-        let lost = self.changes.identities.iter().filter(|change| change.after.is_none());
-        let lost = lost.filter_map(|change| change.before.as_ref());
-        lost.map(|own| IdentityKey::new(self.tenant.as_str(), &own.identifier))
+        self.changes
+            .lost_identities()
+            .map(|identity| IdentityKey::new(self.tenant.as_str(), &identity.identifier))
     }
 }
 
-/// The event of this number among events that are in order, the newest first.
+/// The event with this number in a list from the newest to the oldest.
 pub fn of_sequence(events: &[Event], sequence: u64) -> Option<&Event> {
-    let place = events.binary_search_by(|event| sequence.cmp(&event.sequence)).ok()?;
-    events.get(place)
+    let index = events.binary_search_by(|event| sequence.cmp(&event.sequence)).ok()?;
+    events.get(index)
 }
 
 /// The call behind a mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The caller; [`Origin::SERVER`] for what a server does by itself.
+    /// The caller; [`Origin::SERVER`] for the server's own jobs.
     pub caller: String,
     /// The method.
     pub method: String,
@@ -55,7 +55,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The caller of what a server does by itself.
+    /// The caller of the server's own jobs.
     pub const SERVER: &str = "polynym";
 
     /// A job of the server, by name.
@@ -67,7 +67,7 @@ impl Origin {
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// The user was there already when its history began: it was so until then.
+    /// The history began after the user's creation: the user as it was then.
     HistoryBegun,
     /// The user was created.
     UserCreated,
@@ -87,17 +87,17 @@ pub enum EventKind {
     UserMerged,
     /// The merge of the user and another was undone.
     UserUnmerged,
-    /// It got an identity, or one that it has got a verification, a name or the primary mark.
+    /// It got an identity, or a verification, name or primary mark for an existing one.
     IdentityLinked,
     /// An identity was unlinked from it.
     IdentityUnlinked,
-    /// An identity took the place of another.
+    /// An identity replaced another.
     IdentityReplaced,
-    /// An identity went from one user to another.
+    /// An identity moved from one user to another.
     IdentityMoved,
     /// An identity was marked as verified, or as not verified.
     IdentityVerified,
-    /// An identity went to another user, who had it verified.
+    /// An identity moved to another user, who verified it.
     IdentityTakenOver,
     /// An identity was normalised by later rules.
     IdentityRenormalized,
@@ -110,15 +110,15 @@ pub enum EventKind {
 pub struct ChangeSet {
     /// The display name and attributes that differ, in the order of their paths.
     pub fields: Vec<FieldChange>,
-    /// The identities that differ, in the order in which the user has or had them.
+    /// The identities that differ, in the user's order.
     pub identities: Vec<IdentityChange>,
-    /// The state before, if there was a user, and after, where they differ.
+    /// The state before, if the user existed, and after, if they differ.
     pub state: Option<(Option<State>, State)>,
     /// The holds that begin or end.
     pub holds: Vec<HoldChange>,
-    /// The other user of a merge, a move or a take-over.
+    /// The other user of a merge, a move or a takeover.
     pub other_user: Option<LocalityId>,
-    /// Whether values of a user who was purged since were removed.
+    /// Whether values of a purged user were removed.
     pub is_redacted: bool,
 }
 
@@ -130,6 +130,12 @@ impl ChangeSet {
             && self.state.is_none()
             && self.holds.is_empty()
     }
+
+    /// The identities that the user lost.
+    pub fn lost_identities(&self) -> impl Iterator<Item = &Identity> {
+        let lost = self.identities.iter().filter(|change| change.after.is_none());
+        lost.filter_map(|change| change.before.as_ref())
+    }
 }
 
 /// A field of a user that changes.
@@ -137,29 +143,29 @@ impl ChangeSet {
 pub struct FieldChange {
     /// `display_name`, or `attributes.` and the attribute's name.
     pub path: String,
-    /// The value before; none where there was none.
+    /// The value before, if any.
     pub before: Option<RecordedValue>,
-    /// The value after; none where there is none.
+    /// The value after, if any.
     pub after: Option<RecordedValue>,
 }
 
-/// A value as an event has it.
+/// A value as recorded in an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordedValue {
     /// The value.
     Whole(Value),
-    /// Of a large value: its size in bytes, and its XXH3 hash.
+    /// The size in bytes and the XXH3 hash of a large value.
     Digest(u64, u64),
-    /// A value of a user who was purged since.
+    /// A value of a purged user.
     Redacted,
 }
 
 /// An identity of a user that changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityChange {
-    /// The identity before; none where the user did not have it.
+    /// The identity before, if the user had it.
     pub before: Option<Identity>,
-    /// The identity after; none where the user does not have it.
+    /// The identity after, if the user has it.
     pub after: Option<Identity>,
 }
 
@@ -168,8 +174,8 @@ pub struct IdentityChange {
 pub struct HoldChange {
     /// The key that is held.
     pub key: IdentityKey,
-    /// The end of the hold before; none where there was none.
+    /// The end of the hold before, if any.
     pub before: Option<Timestamp>,
-    /// The end of the hold after; none where there is none.
+    /// The end of the hold after, if any.
     pub after: Option<Timestamp>,
 }

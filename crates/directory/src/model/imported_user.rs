@@ -1,4 +1,4 @@
-//! A user as a line of an import gives it.
+//! Users as import files describe them.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
 use crate::error::Error;
 use crate::model::unknown::Unknown;
-use polynym_identifier::{Identifier, IdentityKey};
+use polynym_identifier::IdentityKey;
 
-/// A user as a line of an import gives it. Times that the line does not give are absent.
+/// A user as one line of an import describes it. Times may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImportedUser {
     /// Whether the line gives the user's id.
@@ -31,7 +31,7 @@ pub struct ImportedUser {
     pub create_time: Option<Timestamp>,
     /// When the user last changed.
     pub update_time: Option<Timestamp>,
-    /// What an export has of the user beside what answers show.
+    /// The internal part of the user, from an export.
     pub(crate) internals: Option<UserInternals>,
     /// The treatment of identities that cannot be linked.
     pub on_conflict: OnConflict,
@@ -63,11 +63,11 @@ pub enum OnConflict {
 pub struct Imported {
     /// Whether the user was created. Otherwise it was there already.
     pub is_new: bool,
-    /// The identities that were passed over.
+    /// The identities that were skipped.
     pub skipped: Vec<SkippedIdentity>,
 }
 
-/// An identity that was passed over.
+/// An identity that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedIdentity {
     /// Its position in the line.
@@ -81,16 +81,16 @@ pub struct SkippedIdentity {
 pub enum SkipReason {
     /// This user owns it.
     Taken(LocalityId),
-    /// It is held for its former owner until then.
+    /// It is held for its former owner until this time.
     Held(Timestamp),
-    /// It looks like one that is in use.
+    /// It looks like another that is in use.
     Confusable,
     /// It is reserved.
     Reserved,
 }
 
 impl SkippedIdentity {
-    /// The error that the reason would be.
+    /// The reason as an error.
     pub fn error(&self) -> Error {
         let field = super::new_user::field(self.index);
         match self.reason {
@@ -105,16 +105,17 @@ impl SkippedIdentity {
 impl ImportedUser {
     /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
-        let is = |identifier: &Identifier| {
-            key.is_of(identifier) || identifier.guard().is_some_and(|guard| key.is_of_guard(&guard))
-        };
-        match self.identities.iter().find(|identity| is(&identity.new.identifier)) {
+        match self
+            .identities
+            .iter()
+            .find(|identity| super::new_user::concerns(key, &identity.new.identifier))
+        {
             Some(identity) => super::new_user::field(identity.index),
             None => "internals.holds".to_owned(),
         }
     }
 
-    /// The record that the line makes at `now`.
+    /// The record that the line describes, imported at `now`.
     pub(crate) fn record(&self, id: LocalityId, tenant: &Tenant, now: Timestamp) -> Record {
         let create_time = self.create_time.unwrap_or(now);
         let identities = self.identities.iter().map(|identity| identity.identity(now)).collect();
@@ -130,11 +131,11 @@ impl ImportedUser {
             unknown: Unknown::default(),
         };
         user.assign_primaries();
-        Record { user, private: self.internals.clone().unwrap_or_default() }
+        Record { user, internals: self.internals.clone().unwrap_or_default() }
     }
 
-    /// Whether the line says of the user what it has. Times that the line does not give do not
-    /// count, nor do identities that may be passed over.
+    /// Whether the line describes this user. Absent times and identities that may be skipped are
+    /// ignored.
     pub(crate) fn is_like(&self, user: &User) -> bool {
         let mut wanted = self.record(user.id, &user.tenant, user.create_time).user;
         if self.on_conflict == OnConflict::SkipIdentity {
@@ -145,24 +146,24 @@ impl ImportedUser {
             wanted.update_time = user.update_time;
         }
         let has_link_time = |identity: &Identity| {
-            let is = |own: &&ImportedIdentity| own.new.identifier == identity.identifier;
-            self.identities.iter().find(is).is_some_and(|own| own.link_time.is_some())
+            self.identities.iter().any(|imported| {
+                imported.new.identifier == identity.identifier && imported.link_time.is_some()
+            })
         };
-        for (identity, there) in wanted.identities.iter_mut().zip(&user.identities) {
-            identity.rules_version = there.rules_version;
+        for (identity, present) in wanted.identities.iter_mut().zip(&user.identities) {
+            identity.rules_version = present.rules_version;
             if !has_link_time(identity) {
-                identity.link_time = there.link_time;
+                identity.link_time = present.link_time;
             }
         }
 
         wanted.etag() == user.etag()
     }
 
-    /// Whether a user has all that a line without an id says.
-    pub(crate) fn is_described_by(&self, user: &User) -> bool {
-        let has = |own: &ImportedIdentity| user.identity(&own.new.identifier).is_some();
+    /// Whether a line without an id describes this user.
+    pub(crate) fn describes(&self, user: &User) -> bool {
         !self.identities.is_empty()
-            && self.identities.iter().all(has)
+            && self.identities.iter().all(|own| user.identity(&own.new.identifier).is_some())
             && self.display_name == user.display_name
             && self.attributes == user.attributes
     }

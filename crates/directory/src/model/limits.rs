@@ -1,6 +1,6 @@
-//! Bounds on what a caller may ask for, on the size of a user, and on that of a purge.
+//! Limits on requests, users and purges.
 
-/// Limits on what a caller may request, on the size of a user, and on that of a purge.
+/// Limits on requests, users and purges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Items in one batch request.
@@ -9,13 +9,13 @@ pub struct Limits {
     pub identities: usize,
     /// Attributes of one user.
     pub attributes: usize,
-    /// Values of attributes by which searches may find one user; each item of a list is one.
+    /// Searchable values of one user; each item of a list counts.
     pub elements: usize,
     /// Identifiers that are held for one user.
     pub holds: usize,
     /// Users that were merged into one.
     pub merged: usize,
-    /// Bytes of one user, all in all.
+    /// Bytes of one user in total.
     pub bytes: usize,
     /// Events of other users that one transaction of a purge rewrites.
     pub redactions: usize,

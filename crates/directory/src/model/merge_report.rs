@@ -4,15 +4,15 @@ use super::attribute::Value;
 use super::user::{Identity, User};
 use polynym_identifier::Identifier;
 
-/// Whose value stays where both users have one of their own.
+/// The resolution of a conflict between values of both users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConflictPolicy {
-    /// The primary's.
+    /// The primary's value stays.
     #[default]
     PrimaryWins,
-    /// The secondary's.
+    /// The secondary's value stays.
     SecondaryWins,
-    /// Neither: the merge is refused.
+    /// The merge fails.
     Fail,
 }
 
@@ -21,7 +21,7 @@ pub enum ConflictPolicy {
 pub struct Preview {
     /// The identities that the primary gets.
     pub moved: Vec<Identity>,
-    /// The fields in which both users have values of their own.
+    /// The fields with different values in both users.
     pub conflicts: Vec<Conflict>,
     /// The primary as it would be.
     pub result: User,
@@ -35,17 +35,17 @@ pub struct Conflict {
     pub field: String,
     /// The value that stays.
     pub kept: Value,
-    /// The value that goes. Where it is that of a mark, the identity itself stays.
+    /// The dropped value. A primary mark is dropped without its identity.
     pub dropped: Value,
 }
 
-/// A part that undoing a merge could not give back to one of the users.
+/// A value that undoing a merge could not restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRestored {
-    /// An identity that the primary has given up since.
+    /// An identity that the primary has lost since the merge.
     Identity(Identifier),
-    /// The primary's display name, which has changed since.
+    /// The primary's display name, which has changed since the merge.
     DisplayName,
-    /// An attribute of the primary, which has changed since.
+    /// An attribute of the primary, which has changed since the merge.
     Attribute(String),
 }

@@ -1,4 +1,4 @@
-//! A user that is to be created.
+//! Users and identities before their creation.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Invalid};
 use crate::model::unknown::Unknown;
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 
-/// A user that is to be created.
+/// A user to create.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewUser {
     /// A name to show to people.
@@ -23,7 +23,7 @@ pub struct NewUser {
     pub attributes: BTreeMap<String, Value>,
 }
 
-/// An identity that is to be linked.
+/// An identity to link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewIdentity {
     /// The identifier.
@@ -32,20 +32,20 @@ pub struct NewIdentity {
     pub display: String,
     /// When and by whom it was verified, if ever.
     pub verification: Option<Verification>,
-    /// Whether it shall be the primary identity of its kind.
+    /// Whether it becomes the primary identity of its kind.
     pub primary: bool,
-    /// The version of the rules that made the identifier.
+    /// The version of the rules that normalised the identifier.
     pub rules_version: u32,
 }
 
 impl NewUser {
-    /// Checks what no store needs to be asked for.
+    /// Runs the checks that need no store.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let mut seen = HashSet::new();
         let mut primaries: HashSet<Kind> = HashSet::new();
         for (n, identity) in self.identities.iter().enumerate() {
             if !seen.insert(&identity.identifier) {
-                let message = "the same identifier occurs before, in this or another spelling";
+                let message = "the same identifier occurs twice, perhaps in another spelling";
                 return Err(Error::invalid(Invalid::DuplicateIdentifier, field(n), message));
             }
             if identity.primary && !primaries.insert(identity.identifier.kind()) {
@@ -63,10 +63,7 @@ impl NewUser {
 
     /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
-        let is = |identifier: &Identifier| {
-            key.is_of(identifier) || identifier.guard().is_some_and(|guard| key.is_of_guard(&guard))
-        };
-        let position = self.identities.iter().position(|i| is(&i.identifier));
+        let position = self.identities.iter().position(|new| concerns(key, &new.identifier));
         field(position.unwrap_or_default())
     }
 
@@ -87,7 +84,7 @@ impl NewUser {
 }
 
 impl NewIdentity {
-    /// An identity that nothing is said of but how it was typed, under the rules of this build.
+    /// An unverified identity, normalised by the rules of this build.
     pub const fn new(identifier: Identifier, display: String) -> Self {
         Self {
             identifier,
@@ -98,7 +95,7 @@ impl NewIdentity {
         }
     }
 
-    /// Whether it is an account that is shown by a name from its provider.
+    /// Whether it is a social account displayed by the provider's name for it.
     pub(crate) fn has_name(&self) -> bool {
         self.identifier.social_parts().is_some_and(|(_, subject)| subject != self.display)
     }
@@ -119,4 +116,9 @@ impl NewIdentity {
 /// The path of the `n`th identity's identifier.
 pub(crate) fn field(n: usize) -> String {
     format!("user.identities[{n}].identifier")
+}
+
+/// Whether `key` is that of an identifier or of its guard.
+pub(crate) fn concerns(key: &IdentityKey, identifier: &Identifier) -> bool {
+    key.is_of(identifier) || identifier.guard().is_some_and(|guard| key.is_of_guard(&guard))
 }

@@ -14,18 +14,18 @@ pub struct Notice {
     pub id: LocalityId,
     /// When it was sent.
     pub send_time: Timestamp,
-    /// When it goes from the inboxes, if that was said.
+    /// When it expires, if the sender set a time.
     pub expire_time: Option<Timestamp>,
-    /// The text.
+    /// The content.
     pub content: NoticeContent,
 }
 
-/// The text of a notice.
+/// The content of a notice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NoticeContent {
     /// The name of the caller who sent it, or [`RULES`](NoticeContent::RULES).
     pub sender: String,
-    /// A line that says what it is about.
+    /// The subject line.
     pub subject: String,
     /// The text.
     pub body: String,
@@ -34,17 +34,17 @@ pub struct NoticeContent {
 }
 
 impl NoticeContent {
-    /// The sender of notices that the rules of a tenant send.
+    /// The sender of notices about rules of the tenant.
     pub const RULES: &str = "polynym";
 }
 
-/// A place in an inbox.
+/// An entry of an inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboxEntry {
-    /// The number of the notice among all that the inbox has had: 1, 2, 3 and so on.
+    /// The number of the notice among all that the inbox ever had, from 1.
     pub position: u64,
     /// Whether the notice was marked as read.
     pub read: bool,
-    /// The notice; none where it was deleted. Without its content where that was not asked for.
+    /// The notice; none if it was deleted. Has content only if requested.
     pub notice: Option<Notice>,
 }

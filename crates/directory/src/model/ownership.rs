@@ -1,21 +1,21 @@
-//! Ended ownerships: the former owners of an identifier, each with a begin and an end.
+//! Ended ownerships: the former owners of an identifier, each with its period.
 
 use locality_uuid::LocalityId;
 
 use super::timestamp::Timestamp;
 use super::user::Identity;
 
-/// The time in which a user owned an identifier.
+/// A period in which a user owned an identifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ownership {
-    /// The user; none where it was purged since.
+    /// The user; `None` once it is purged.
     pub user: Option<LocalityId>,
-    /// The link time of the identity. Where another user owned the identifier after that, as
-    /// before a merge, the ownership began when that one's ended.
+    /// The link time of the identity. If another user owned the identifier later, as before a
+    /// merge, the ownership began when the other's ended.
     pub begin: Timestamp,
     /// When it ended.
     pub end: Timestamp,
-    /// The identity as it was at the end; none where the user was purged since.
+    /// The identity at the end; `None` once the user is purged.
     pub identity: Option<Identity>,
 }
 
@@ -28,44 +28,43 @@ pub struct EndedOwnerships(pub Vec<Ownership>);
 pub enum OwnerAt<'o> {
     /// The present owner, unless it linked the identifier after that time.
     Present,
-    /// This one.
+    /// A former owner.
     Past(&'o Ownership),
-    /// No user, or one who has been purged since.
+    /// No user, or a purged one.
     Nobody,
-    /// It is no longer known.
+    /// The owner at that time is no longer known.
     Forgotten {
-        /// The earliest time of which the owner is known.
+        /// The earliest time at which the owner is known.
         earliest: Timestamp,
     },
 }
 
 impl EndedOwnerships {
-    /// The most that are kept of one identifier. The oldest are dropped.
-    pub const MOST: usize = 32;
+    /// The maximum number of ownerships kept for one identifier. The oldest are dropped.
+    pub const MAX: usize = 32;
 
-    /// Adds the ownership that has ended last.
+    /// Adds the ownership that ended last.
     pub fn push(&mut self, ended: Ownership) {
         self.0.push(ended);
-        let surplus = self.0.len().saturating_sub(Self::MOST);
+        let surplus = self.0.len().saturating_sub(Self::MAX);
         self.0.drain(..surplus);
     }
 
-    /// Forgets a user. Returns whether any other user is left.
+    /// Forgets a user. Returns whether other users are left.
     pub fn forget(&mut self, user: LocalityId) -> bool {
-        for ownership in self.0.iter_mut().filter(|one| one.user == Some(user)) {
+        for ownership in self.0.iter_mut().filter(|ownership| ownership.user == Some(user)) {
             (ownership.user, ownership.identity) = (None, None);
         }
-        self.0.iter().any(|one| one.user.is_some())
+        self.0.iter().any(|ownership| ownership.user.is_some())
     }
 
-    /// The owner at `time`. Where two ownerships overlap, since the clocks of servers differ, it is
-    /// the earlier one.
+    /// The owner at `time`. If two ownerships overlap, as under clock skew, the earlier one counts.
     pub fn at(&self, time: Timestamp) -> OwnerAt<'_> {
-        let Some(n) = self.0.iter().position(|one| time < one.end) else {
+        let Some(n) = self.0.iter().position(|ownership| time < ownership.end) else {
             return OwnerAt::Present;
         };
         let one = &self.0[n];
-        if n == 0 && self.0.len() == Self::MOST && time < one.begin {
+        if n == 0 && self.0.len() == Self::MAX && time < one.begin {
             return OwnerAt::Forgotten { earliest: one.begin };
         }
         match one.user {
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_of_two_owners_counts_where_they_overlap() {
+    fn the_earlier_of_overlapping_owners_counts() {
         // The second got it by a merge, with the link time of the first.
         let mut ended = EndedOwnerships(vec![owned(1, 10, 20), owned(2, 10, 30), owned(3, 40, 50)]);
         let owners: Vec<_> = [9, 10, 19, 20, 29, 30, 39, 40, 49, 50]
@@ -114,7 +113,7 @@ mod tests {
         for n in 0..40 {
             ended.push(owned(1, n * 10, n * 10 + 5));
         }
-        assert_eq!(ended.0.len(), EndedOwnerships::MOST);
+        assert_eq!(ended.0.len(), EndedOwnerships::MAX);
         let earliest = Timestamp::from_millis(80);
         assert_eq!(ended.at(Timestamp::from_millis(7)), OwnerAt::Forgotten { earliest });
         assert_eq!(owner(&ended, 80), Some(1));

@@ -9,31 +9,29 @@ use crate::error::{Error, Invalid};
 use polynym_identifier::{Guard, IdentityKey, Kind};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest that anything is held or can be restored: ten years.
-const LONGEST: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
-/// The longest that a merge can be undone: what it takes is kept with the user that is gone.
-const LONGEST_UNDO: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// The maximum of holds, retentions and the restore window: ten years.
+const MAX_PERIOD: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
+/// The maximum undo window. Until it ends, the merged user keeps a snapshot.
+const MAX_UNDO_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The default retention of notices, and the default number of them in an inbox.
+/// The default retention of notices.
 pub const INBOX_RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// See [`INBOX_RETENTION`].
+/// The default limit of notices in an inbox.
 pub const INBOX_LIMIT: u32 = 1_000;
-/// The most notices that a tenant can have an inbox keep.
-const LARGEST_INBOX: u32 = 10_000;
+/// The maximum limit of notices in an inbox.
+const MAX_INBOX_LIMIT: u32 = 10_000;
 
 /// The default retention of history.
-pub const HISTORY: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+pub const HISTORY_RETENTION: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
 /// The rules of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policies {
-    /// For how long an identifier of each kind is held for its former owner. A kind that is absent
-    /// is not held.
+    /// How long an identifier of each kind is held for its former owner. Other kinds are not held.
     pub holds: BTreeMap<Kind, Duration>,
-    /// Whether identities that are not verified do not resolve.
+    /// Whether only verified identities resolve.
     pub hide_unverified: bool,
-    /// Whether a user who links a verified identity takes it from one whose identity is not
-    /// verified.
+    /// Whether a user who links a verified identity takes it from a user who has it unverified.
     pub verified_wins: bool,
     /// Whether a primary identity cannot be unlinked while the user has others of its kind.
     pub keep_primary: bool,
@@ -41,29 +39,27 @@ pub struct Policies {
     pub keep_last: bool,
     /// Whether handles may look like others.
     pub allow_lookalikes: bool,
-    /// For how long a deleted user can be restored.
+    /// How long a deleted user can be restored.
     pub restore_window: Duration,
-    /// For how long a merge can be undone.
+    /// How long a merge can be undone.
     pub undo_window: Duration,
-    /// The canonical forms of handles that cannot be registered or linked; if absent, those of
+    /// The canonical forms of handles that cannot be registered or linked; by default
     /// [`RESERVED_HANDLES`](super::reserved::DEFAULT).
     pub reserved_handles: Option<BTreeSet<String>>,
-    /// Definitions of attributes, by name. One that is not among them is indexed, and has values of
+    /// Definitions of attributes, by name. An attribute without one is indexed and takes values of
     /// any type.
     pub attributes: BTreeMap<String, AttributeDefinition>,
-    /// For how long the history of users and of ownerships is kept; zero: there is none.
+    /// How long the history of users and ownerships is kept; zero keeps none.
     pub history_retention: Duration,
-    /// Since when there is all of the history that is to be kept; none where that is since the
-    /// tenant was made.
+    /// When the complete history begins; `None`: with the tenant.
     pub history_since: Option<Timestamp>,
-    /// Since when the servers remove what a shorter retention no longer keeps; none once they are
-    /// done.
+    /// When the retention of history was shortened, while the servers remove older events.
     pub history_change: Option<Timestamp>,
-    /// For how long a notice stays in an inbox.
+    /// How long a notice stays in an inbox.
     pub inbox_retention: Duration,
     /// The number of notices that an inbox keeps.
     pub inbox_limit: u32,
-    /// Whether users get notices of what the rules do to them.
+    /// Whether users get notices about changes by the rules.
     pub rule_notices: bool,
 }
 
@@ -80,7 +76,7 @@ impl Default for Policies {
             undo_window: 7 * DAY,
             reserved_handles: None,
             attributes: BTreeMap::new(),
-            history_retention: HISTORY,
+            history_retention: HISTORY_RETENTION,
             history_since: None,
             history_change: None,
             inbox_retention: INBOX_RETENTION,
@@ -91,8 +87,7 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// For how long the key is held for its former owner; a guard is held like the handle that it
-    /// guards.
+    /// How long the key is held for its former owner. A guard is held like its handle.
     pub(crate) fn hold(&self, key: &IdentityKey) -> Option<Duration> {
         let kind = match key.parts().1 {
             Guard::LOOKALIKE => Kind::Handle,
@@ -101,21 +96,22 @@ impl Policies {
         self.holds.get(&kind).copied().filter(|time| !time.is_zero())
     }
 
-    /// Whether an admin has set the same, whenever that was.
-    pub(crate) fn is_set_like(&self, other: &Self) -> bool {
-        let set = |policies: &Self| Self { history_since: None, ..policies.settled() };
-        set(self) == set(other)
+    /// Whether both are equal but for the times of changes.
+    pub(crate) fn has_same_settings(&self, other: &Self) -> bool {
+        let without_times =
+            |policies: &Self| Self { history_since: None, ..policies.with_changes_finished() };
+        without_times(self) == without_times(other)
     }
 
     /// The earliest time of which the history is known.
     pub fn history_begins(&self, now: Timestamp) -> Timestamp {
-        let kept = now.minus(self.history_retention);
-        self.history_since.map_or(kept, |since| since.max(kept))
+        let oldest = now.minus(self.history_retention);
+        self.history_since.map_or(oldest, |since| since.max(oldest))
     }
 
-    /// Sets the retention of history from `now` on. A longer retention does not bring back events
-    /// that were already older than the former one.
-    fn keep_history(&mut self, retention: Duration, now: Timestamp) {
+    /// Sets the retention of history from `now` on. A longer one does not bring back events that
+    /// had already expired.
+    fn set_history_retention(&mut self, retention: Duration, now: Timestamp) {
         if retention > self.history_retention {
             self.history_since = Some(self.history_begins(now));
         }
@@ -125,13 +121,13 @@ impl Policies {
         self.history_retention = retention;
     }
 
-    /// Notes that what a retention no longer keeps is removed, up to the change at `since`.
+    /// Marks a shorter retention as applied, for changes up to `since`.
     pub(crate) fn finish_history_change(&mut self, since: Timestamp) {
         self.history_change = self.history_change.filter(|time| *time > since);
     }
 
-    /// The policies once the servers have done all that changes of them ask for.
-    pub(crate) fn settled(&self) -> Self {
+    /// The policies once the servers have applied all changes.
+    pub(crate) fn with_changes_finished(&self) -> Self {
         let mut policies = self.clone();
         policies.finish_index_changes(Timestamp::MAX);
         policies.finish_history_change(Timestamp::MAX);
@@ -139,10 +135,10 @@ impl Policies {
     }
 }
 
-/// New values for some of a tenant's policies; what is absent stays as it is.
+/// New values for some of a tenant's policies. Absent ones stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyUpdate {
-    /// New times for some kinds.
+    /// New periods for some kinds.
     pub holds: BTreeMap<Kind, Duration>,
     /// See [`Policies::hide_unverified`].
     pub hide_unverified: Option<bool>,
@@ -173,19 +169,21 @@ pub struct PolicyUpdate {
 }
 
 impl PolicyUpdate {
-    /// Checks what no store needs to be asked for.
+    /// Runs the checks that need no store.
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (kind, time) in &self.holds {
-            within(*time, LONGEST, &format!("policies.holds.{kind}"))?;
+            within(*time, MAX_PERIOD, &format!("policies.holds.{kind}"))?;
         }
-        within(self.restore_window.unwrap_or_default(), LONGEST, "policies.restore_window")?;
-        within(self.undo_window.unwrap_or_default(), LONGEST_UNDO, "policies.undo_window")?;
-        let history = self.history_retention.unwrap_or_default();
-        within(history, LONGEST, "policies.history_retention")?;
-        let inbox = self.inbox_retention.unwrap_or_default();
-        within(inbox, LONGEST, "policies.inbox_retention")?;
-        if self.inbox_limit.is_some_and(|count| !(1..=LARGEST_INBOX).contains(&count)) {
-            let message = format!("1 to {LARGEST_INBOX} notices");
+        for (period, max, field) in [
+            (self.restore_window, MAX_PERIOD, "policies.restore_window"),
+            (self.undo_window, MAX_UNDO_WINDOW, "policies.undo_window"),
+            (self.history_retention, MAX_PERIOD, "policies.history_retention"),
+            (self.inbox_retention, MAX_PERIOD, "policies.inbox_retention"),
+        ] {
+            within(period.unwrap_or_default(), max, field)?;
+        }
+        if self.inbox_limit.is_some_and(|count| !(1..=MAX_INBOX_LIMIT).contains(&count)) {
+            let message = format!("1 to {MAX_INBOX_LIMIT} notices");
             return Err(Error::invalid(Invalid::Policy, "policies.inbox_limit", message));
         }
         self.attributes.check()
@@ -217,15 +215,15 @@ impl PolicyUpdate {
         set(&mut policies.rule_notices, &self.rule_notices);
         self.attributes.apply(policies, now);
         if let Some(retention) = self.history_retention {
-            policies.keep_history(retention, now);
+            policies.set_history_retention(retention, now);
         }
     }
 }
 
-fn within(time: Duration, longest: Duration, field: &str) -> Result<(), Error> {
-    if time <= longest {
+fn within(time: Duration, max: Duration, field: &str) -> Result<(), Error> {
+    if time <= max {
         return Ok(());
     }
-    let message = format!("at most {} days", longest.as_secs() / DAY.as_secs());
+    let message = format!("at most {} days", max.as_secs() / DAY.as_secs());
     Err(Error::invalid(Invalid::Policy, field, message))
 }

@@ -1,5 +1,4 @@
-//! A user as stores keep it: what everybody may see, and beside it what only the rules of this
-//! module need.
+//! Users as stores keep them: the visible part, and internals that only the rules use.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +13,29 @@ use super::user::{Identity, State, User};
 use crate::model::unknown::Unknown;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Rules};
 
-/// All that is kept of a user.
+/// A user as stores keep it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The part that answers show.
     pub user: User,
     /// The part that answers do not show.
-    pub(crate) private: UserInternals,
+    pub(crate) internals: UserInternals,
 }
 
-/// The internal part of a user. It is empty for nearly all users.
+/// The internal part of a user, empty for nearly all users.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserInternals {
-    /// Of a deleted user: whether it is disabled when it comes back.
+    /// Whether a deleted user is disabled once restored.
     pub disabled: bool,
     /// The guards of handles that are not all ASCII.
     pub guards: Vec<Guarded>,
-    /// The identifiers that the user has given up and can take back before others.
+    /// The released identifiers that are held for the user.
     pub holds: Vec<Hold>,
-    /// The users that were merged into this one, and those that were merged into them.
+    /// The users that were merged into this one, directly or indirectly.
     pub merged: Vec<LocalityId>,
-    /// Of a merged user: how to undo that, while it can be.
+    /// The snapshot of a merged user that undoes the merge, until the undo window ends.
     pub undo: Option<Box<MergeSnapshot>>,
-    /// Of a user that came out of a merge: what it did not get back.
+    /// The values that undoing the user's merge could not restore.
     pub not_restored: Vec<NotRestored>,
     /// Fields that a newer program added.
     pub unknown: Unknown,
@@ -51,7 +50,7 @@ pub struct Guarded {
     pub guard: Guard,
 }
 
-/// A key that is held for a user or, where that was purged, for nobody, and the data of its claim.
+/// A key that is held for a user, or for nobody after a purge, with the data of its claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
     /// The key.
@@ -65,7 +64,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The hold of a claim that is held.
+    /// The hold of a claim, if it is held.
     pub fn of(key: &IdentityKey, claim: &Claim) -> Option<Self> {
         let Claim { guard, hold, rules_version, .. } = *claim;
         Some(Self { key: key.clone(), until: hold?, guard, rules_version })
@@ -75,27 +74,27 @@ impl Hold {
 /// The state before a merge, as far as the merge changed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeSnapshot {
-    /// Until when it can be undone.
+    /// The end of the undo window.
     pub until: Timestamp,
-    /// The merged user as it was.
+    /// The merged user before the merge.
     pub before: Record,
-    /// The primary's display name before and after, where they differ.
+    /// The primary's display name before and after, if they differ.
     pub display_name: Option<(String, String)>,
-    /// Those of the primary's attributes that differ, before and after.
+    /// The primary's attributes that differ, before and after.
     pub attributes: BTreeMap<String, (Option<Value>, Value)>,
-    /// The primary's identities that were the primary ones of their kinds, and are no longer.
+    /// The primary's identities that lost their primary mark.
     pub unmarked: Vec<Identifier>,
 }
 
 impl Record {
-    /// A user with nothing beside what is shown.
+    /// A user without internals.
     pub fn new(user: User) -> Self {
-        Self { user, private: UserInternals::default() }
+        Self { user, internals: UserInternals::default() }
     }
 
     /// The ids of the users that were merged into this one.
     pub fn merged(&self) -> &[LocalityId] {
-        &self.private.merged
+        &self.internals.merged
     }
 
     /// The user's id.
@@ -103,26 +102,24 @@ impl Record {
         self.user.id
     }
 
-    /// When something is to be done about the user without anybody asking for it: a deleted user is
-    /// to be purged, or what undoes a merge is to be forgotten. See
+    /// When the server purges a deleted user, or drops the snapshot of a merged one. See
     /// [`UserChange::Expire`](crate::mutation::UserChange::Expire).
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self.user.state {
             State::Deleted { purge_time, .. } => Some(purge_time),
-            State::Merged { .. } => self.private.undo.as_ref().map(|undo| undo.until),
+            State::Merged { .. } => self.internals.undo.as_ref().map(|undo| undo.until),
             State::Active | State::Disabled => None,
         }
     }
 
-    /// The claims that follow from the user, by their keys: those that the store has to hold, and
-    /// no others of this user.
+    /// The claims of the user, by their keys: the store has exactly these.
     pub fn claims(&self) -> Vec<(IdentityKey, Claim)> {
         let identities = self.user.identities.iter().map(|identity| self.claim(identity));
-        let guards = self.private.guards.iter().map(|guarded| self.guard_claim(guarded));
-        let held = |Hold { key, until, guard, rules_version }: &Hold| {
+        let guards = self.internals.guards.iter().map(|guarded| self.guard_claim(guarded));
+        let holds = self.internals.holds.iter().map(|Hold { key, until, guard, rules_version }| {
             (key.clone(), Claim { hold: Some(*until), ..self.claim_of(*rules_version, *guard) })
-        };
-        identities.chain(guards).chain(self.private.holds.iter().map(held)).collect()
+        });
+        identities.chain(guards).chain(holds).collect()
     }
 
     /// The key of an identity of the user, and its claim.
@@ -146,28 +143,28 @@ impl Record {
         Claim { owner: Some(self.id()), guard, hold: None, rules_version }
     }
 
-    /// Has the user's handles reserve what the tenant's policies ask for.
+    /// Adds the guard of an identifier, if it has one and the tenant's policies require it.
     pub(crate) fn guard(&mut self, identifier: &Identifier, policies: &Policies) {
         let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
         let guarded = guard.map(|guard| Guarded { handle: identifier.clone(), guard });
-        self.private.guards.extend(guarded);
+        self.internals.guards.extend(guarded);
     }
 
-    /// Gives the user an identity, with its guard.
-    pub(crate) fn give(&mut self, identity: Identity, guarded: Option<Guarded>) {
+    /// Adds an identity, with its guard.
+    pub(crate) fn add_identity(&mut self, identity: Identity, guarded: Option<Guarded>) {
         self.user.identities.push(identity);
-        self.private.guards.extend(guarded);
+        self.internals.guards.extend(guarded);
     }
 
-    /// Takes out the user's `n`th identity, with its guard.
-    pub(crate) fn take(&mut self, n: usize) -> (Identity, Option<Guarded>) {
+    /// Removes the user's `n`th identity, with its guard.
+    pub(crate) fn remove_identity(&mut self, n: usize) -> (Identity, Option<Guarded>) {
         let identity = self.user.identities.remove(n);
         let guarded = self.unguard(&identity.identifier);
         (identity, guarded)
     }
 
     pub(crate) fn unguard(&mut self, identifier: &Identifier) -> Option<Guarded> {
-        let n = self.private.guards.iter().position(|guarded| guarded.handle == *identifier)?;
-        Some(self.private.guards.remove(n))
+        let n = self.internals.guards.iter().position(|guarded| guarded.handle == *identifier)?;
+        Some(self.internals.guards.remove(n))
     }
 }

@@ -1,4 +1,4 @@
-//! The default reserved handles: those that would pass for the tenant's own staff or machines.
+//! Reserved handles. The defaults could impersonate the tenant's staff or machines.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use super::policies::Policies;
 use crate::error::{Error, Invalid};
 use polynym_identifier::{Identifier, Kind, RawIdentifier};
 
-/// Handles that a tenant may reserve.
-const MOST: usize = 1_000;
+/// The maximum number of handles that a tenant reserves.
+const MAX_RESERVED_HANDLES: usize = 1_000;
 
-/// The default of a tenant's reserved handles, in order: names of roles in RFC 2142, and names that
-/// sites commonly keep.
+/// The default reserved handles, sorted: names of roles in RFC 2142, and names that sites commonly
+/// reserve.
 pub const DEFAULT: [&str; 30] = [
     "abuse",
     "admin",
@@ -46,21 +46,18 @@ pub const DEFAULT: [&str; 30] = [
     "www",
 ];
 
-/// The canonical forms of handles that are to be reserved.
+/// The canonical forms of handles to reserve.
 ///
 /// # Errors
-/// [`Error::Invalid`] where one is no handle, or there are too many.
+/// [`Error::Invalid`] if one is not a handle, or there are too many.
 pub fn parse(handles: &[String]) -> Result<BTreeSet<String>, Error> {
-    let fault = |rule: String| Error::invalid(Invalid::Policy, "policies.reserved_handles", rule);
-    if handles.len() > MOST {
-        return Err(fault(format!("at most {MOST} handles")));
+    let invalid = |rule: String| Error::invalid(Invalid::Policy, "policies.reserved_handles", rule);
+    if handles.len() > MAX_RESERVED_HANDLES {
+        return Err(invalid(format!("at most {MAX_RESERVED_HANDLES} handles")));
     }
-
-    let canonical = |handle: &String| {
-        let parsed = Identifier::parse(RawIdentifier::Handle(handle));
-        parsed
-            .map(|parsed| parsed.canonical().to_owned())
-            .map_err(|rejection| fault(rejection.to_string()))
+    let canonical = |handle: &String| match Identifier::parse(RawIdentifier::Handle(handle)) {
+        Ok(identifier) => Ok(identifier.canonical().to_owned()),
+        Err(rejection) => Err(invalid(rejection.to_string())),
     };
     handles.iter().map(canonical).collect()
 }
@@ -77,10 +74,10 @@ impl Policies {
                 || identifier.guard().is_some_and(|guard| is_reserved(guard.skeleton())))
     }
 
-    /// Refuses a new user with a reserved handle.
-    pub(crate) fn check_reserved(&self, draft: &NewUser) -> Result<(), Error> {
+    /// Rejects a new user with a reserved handle.
+    pub(crate) fn check_reserved(&self, new: &NewUser) -> Result<(), Error> {
         let is_reserved = |identity: &NewIdentity| self.reserves(&identity.identifier);
-        match draft.identities.iter().position(is_reserved) {
+        match new.identities.iter().position(is_reserved) {
             Some(n) => Err(Error::IdentityReserved { field: new_user::field(n) }),
             None => Ok(()),
         }
@@ -92,14 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_list_is_in_order_and_of_handles() {
+    fn the_default_list_is_sorted_and_has_valid_handles() {
         assert!(DEFAULT.is_sorted());
         let all: Vec<_> = DEFAULT.iter().map(ToString::to_string).collect();
         assert_eq!(parse(&all).unwrap().len(), DEFAULT.len());
     }
 
     #[test]
-    fn reserved_is_what_looks_like_a_reserved_handle_too() {
+    fn lookalikes_of_reserved_handles_are_reserved() {
         let handle = |text: &str| Identifier::parse(RawIdentifier::Handle(text)).unwrap();
         let policies = Policies::default();
         assert!(

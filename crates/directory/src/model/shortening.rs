@@ -6,10 +6,10 @@ use locality_uuid::LocalityId;
 
 use super::timestamp::Timestamp;
 
-/// A retention of history that is shorter than the one under which some of it was written.
+/// A retention of history that is shorter than that of some existing events.
 #[derive(Clone, Copy, Debug)]
 pub struct Shortening {
-    /// For how long history is kept.
+    /// How long history is kept.
     pub retention: Duration,
     /// The present time, which is certain.
     pub now: Timestamp,
@@ -18,14 +18,14 @@ pub struct Shortening {
 /// A part of shortening the history of a tenant.
 #[derive(Clone, Debug, Default)]
 pub struct Shortened {
-    /// The place at which the next part begins; none at the end.
+    /// The cursor of the next part; `None` at the end.
     pub next: Option<Vec<u8>>,
-    /// Users whose records have events that are over age: they are to be stored again.
+    /// Users whose records have expired events: they must be stored again.
     pub users: Vec<LocalityId>,
 }
 
 impl Shortening {
-    /// When what is of this time is to be removed.
+    /// When an event of this time expires.
     pub fn removal(&self, time: Timestamp) -> Timestamp {
         time.plus(self.retention)
     }

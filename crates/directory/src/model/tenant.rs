@@ -10,21 +10,20 @@ use crate::error::{Error, Invalid};
 pub struct Tenant(Cow<'static, str>);
 
 impl Tenant {
-    /// The tenant of requests that name none.
+    /// The tenant of requests without one.
     pub const DEFAULT: Tenant = Tenant(Cow::Borrowed("default"));
 
-    /// Reads a tenant's name; the empty one stands for [`Tenant::DEFAULT`].
+    /// Parses a tenant's name; the empty one means [`Tenant::DEFAULT`].
     ///
     /// # Errors
-    /// [`Error::Invalid`] where `name` is not of the form above.
+    /// [`Error::Invalid`] if `name` does not have the form above.
     pub fn parse(name: &str) -> Result<Self, Error> {
         if name.is_empty() || name == "default" {
             return Ok(Self::DEFAULT);
         }
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if name.len() > 63 || name.starts_with('-') || !name.bytes().all(allowed) {
-            let rule =
-                "a tenant has 1 to 63 characters: a-z, 0-9 and '-', which may not come first";
+            let rule = "a tenant has 1 to 63 characters: a-z, 0-9 and '-', but no leading '-'";
             return Err(Error::invalid(Invalid::Tenant, "tenant", rule));
         }
         Ok(Self(Cow::Owned(name.to_owned())))

@@ -1,5 +1,5 @@
-//! Events of a tenant itself: its policies, its deletion, and its users that were purged. They have
-//! no personal data.
+//! Events of a tenant itself: changes of its policies, its deletion, and purges of its users. They
+//! have no personal data.
 
 use locality_uuid::LocalityId;
 
@@ -13,12 +13,12 @@ use super::timestamp::Timestamp;
 pub struct TenantEvent {
     /// The tenant.
     pub tenant: Tenant,
-    /// A number that later events of the tenant exceed. A store gives it when it writes the event;
-    /// 0 before that.
+    /// A number that grows with each event of the tenant. Assigned by the store when it writes the
+    /// event; 0 before.
     pub sequence: u64,
     /// The time of the mutation.
     pub time: Timestamp,
-    /// The call that asked for it.
+    /// The call that requested it.
     pub origin: Origin,
     /// The kind of the event, with its details.
     pub kind: TenantEventKind,
@@ -41,11 +41,11 @@ pub enum TenantEventKind {
         /// Whether its users are deleted with it.
         with_users: bool,
     },
-    /// The mark was taken back: it had users.
+    /// The deletion was cancelled: the tenant had users.
     DeletionCancelled,
     /// It was removed.
     Deleted {
-        /// Whether its users were to be deleted with it.
+        /// Whether its users were deleted with it.
         with_users: bool,
     },
     /// This user was purged.

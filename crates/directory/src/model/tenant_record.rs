@@ -1,4 +1,4 @@
-//! Tenants as stores keep them: a name, its policies, and when they changed.
+//! Tenants as stores keep them.
 
 use super::policies::{Policies, PolicyUpdate};
 use super::tenant::Tenant;
@@ -15,8 +15,8 @@ pub struct TenantRecord {
     pub policies: Policies,
     /// When it was created. An imported tenant keeps the time of its export.
     pub create_time: Timestamp,
-    /// When it was created in this store. Tells apart tenants of one name, of which one was created
-    /// after the other was deleted.
+    /// When it was created in this store. Distinguishes a tenant from a deleted one of the same
+    /// name.
     pub since: Timestamp,
     /// When its policies last changed.
     pub update_time: Timestamp,
@@ -41,21 +41,21 @@ impl TenantRecord {
     }
 }
 
-/// A tenant as an export has it.
+/// A tenant from an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportedTenant {
-    /// Its policies: sets all of them.
+    /// All its policies.
     pub policies: PolicyUpdate,
-    /// When it was created; absent: at the time of the import.
+    /// When it was created, by default at the time of the import.
     pub create_time: Option<Timestamp>,
-    /// When its policies last changed; absent: at the time of the import.
+    /// When its policies last changed, by default at the time of the import.
     pub update_time: Option<Timestamp>,
 }
 
 /// The mark of a tenant that is being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// Since when.
+    /// When the deletion began.
     pub time: Timestamp,
     /// Whether its users are deleted with it.
     pub with_users: bool,
@@ -64,15 +64,15 @@ pub struct Deletion {
 /// A step of deleting a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeletionStep {
-    /// Marks the tenant: nothing in it is to be changed any more.
+    /// Marks the tenant: nothing in it can be changed any more.
     Begin {
         /// See [`Deletion::with_users`].
         with_users: bool,
     },
-    /// Takes the mark back.
-    GiveUp,
-    /// Removes what stands under these keys, once the tenant's users are gone.
-    Forget(Vec<IdentityKey>),
+    /// Removes the mark.
+    Cancel,
+    /// Removes the claims of these keys, once the tenant's users are gone.
+    RemoveClaims(Vec<IdentityKey>),
     /// Removes the tenant.
     Finish,
 }

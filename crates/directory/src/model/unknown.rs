@@ -1,9 +1,9 @@
-//! Fields of stored messages that this program does not know. A newer program wrote them; they are
-//! kept as they were encoded, and written again with the message that they belong to.
+//! Unknown fields of stored messages, written by a newer program. They are kept in encoded form and
+//! written again with their message.
 
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-/// The fields of one message whose numbers are higher than the known ones.
+/// The fields of one message with numbers above the known ones.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Unknown(Vec<u8>);
 
@@ -14,24 +14,23 @@ impl Unknown {
         Self(unknown.flat_map(|field| field.whole.iter().copied()).collect())
     }
 
-    /// The fields of a message that stands in `message` under this number.
+    /// The unknown fields of the nested message with this number.
     pub fn within(tag: u32, last: u32, message: &[u8]) -> Self {
-        let parts = fields(message).filter(|field| field.tag == tag);
-        Self(parts.flat_map(|field| Self::after(last, field.bytes).0).collect())
+        Self(messages(tag, message).flat_map(|inner| Self::after(last, inner).0).collect())
     }
 
-    /// Whether there are none.
+    /// Whether the message has no unknown fields.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds them to the message that they belong to.
+    /// Appends them to their message.
     pub fn write(&self, message: &mut Vec<u8>) {
         message.extend(&self.0);
     }
 }
 
-/// Adds a message to another one, as its field with this number.
+/// Appends a nested message as the field with this number.
 pub fn write_message(tag: u32, inner: &[u8], message: &mut Vec<u8>) {
     encode_key(tag, WireType::LengthDelimited, message);
     encode_varint(inner.len() as u64, message);
@@ -40,10 +39,10 @@ pub fn write_message(tag: u32, inner: &[u8], message: &mut Vec<u8>) {
 
 /// The contents of the fields with this number.
 pub fn messages(tag: u32, message: &[u8]) -> impl Iterator<Item = &[u8]> {
-    fields(message).filter(move |field: &Field<'_>| field.tag == tag).map(|field| field.bytes)
+    fields(message).filter(move |field| field.tag == tag).map(|field| field.bytes)
 }
 
-/// Shows the length alone: it may be personal data.
+/// Shows only the length: the content may be personal data.
 impl std::fmt::Debug for Unknown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Unknown({} bytes)", self.0.len())
@@ -54,26 +53,25 @@ impl std::fmt::Debug for Unknown {
 pub struct Field<'a> {
     /// The number of the field.
     pub tag: u32,
-    /// All of it, with its tag.
+    /// The whole field, with its tag.
     pub whole: &'a [u8],
     /// The content of a string, bytes or message field; empty for a number.
     pub bytes: &'a [u8],
-    /// The value of a field that holds a number of variable length; zero for any other.
+    /// The value of a varint field; zero for any other.
     pub number: u64,
 }
 
-/// The fields of `message`, in order; ends early where the bytes make no sense.
+/// The fields of `message`, in order. Ends at the first malformed one.
 pub fn fields(mut message: &[u8]) -> impl Iterator<Item = Field<'_>> {
     std::iter::from_fn(move || next(&mut message))
 }
 
-/// The content of the first field with this tag; empty where there is none, as for a field with its
-/// default value.
+/// The content of the first field with this tag; empty by default.
 pub fn first(message: &[u8], tag: u32) -> &[u8] {
     fields(message).find(|field| field.tag == tag).map_or(&[], |field| field.bytes)
 }
 
-/// The value of the first number with this tag; zero where there is none.
+/// The value of the first number with this tag; zero by default.
 pub fn first_number(message: &[u8], tag: u32) -> u64 {
     fields(message).find(|field| field.tag == tag).map_or(0, |field| field.number)
 }
@@ -100,14 +98,14 @@ fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
     Some(Field { tag: u32::try_from(key >> 3).ok()?, whole, bytes, number })
 }
 
-/// The first `length` bytes of `message`, which go on after them.
+/// Takes the first `length` bytes off `message`.
 pub fn take<'a>(message: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (bytes, rest) = message.split_at_checked(length)?;
     *message = rest;
     Some(bytes)
 }
 
-/// The number of variable length that `message` begins with, which goes on after it.
+/// Takes a varint off `message`.
 pub fn varint(message: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {

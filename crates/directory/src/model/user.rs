@@ -14,11 +14,11 @@ use polynym_identifier::{Identifier, IdentityKey, Kind};
 /// A user: one id and many identities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct User {
-    /// The id, given once and never used again.
+    /// The id, which is never reused.
     pub id: LocalityId,
     /// The tenant that the user belongs to.
     pub tenant: Tenant,
-    /// A name to show to people.
+    /// The name for display.
     pub display_name: String,
     /// The identities, in the order in which they were linked.
     pub identities: Vec<Identity>,
@@ -28,9 +28,9 @@ pub struct User {
     pub state: State,
     /// When the user was created.
     pub create_time: Timestamp,
-    /// When anything here last changed.
+    /// When the user last changed.
     pub update_time: Timestamp,
-    /// Fields that a newer program added.
+    /// FieldHasher that a newer program added.
     pub unknown: Unknown,
 }
 
@@ -40,18 +40,18 @@ pub enum State {
     /// In use.
     #[default]
     Active,
-    /// Shut out for now. What it owns stays its own.
+    /// Disabled. It keeps its identities.
     Disabled,
-    /// Deleted. What it owns stays its own until it is purged.
+    /// Deleted. It keeps its identities until it is purged.
     Deleted {
-        /// Since when.
+        /// When it was deleted.
         delete_time: Timestamp,
-        /// When it will be purged; from then on it counts as gone.
+        /// When it will be purged. From then on it does not exist for callers.
         purge_time: Timestamp,
     },
-    /// Made part of another user, who owns what it had.
+    /// Merged into another user, who owns its identities.
     Merged {
-        /// That user.
+        /// The other user.
         into: LocalityId,
     },
 }
@@ -63,29 +63,29 @@ pub struct Identity {
     pub identifier: Identifier,
     /// The value as typed.
     pub display: String,
-    /// The version of the rules that made the canonical form.
+    /// The version of the rules that normalised the identifier.
     pub rules_version: u32,
     /// When it was linked.
     pub link_time: Timestamp,
     /// When and by whom it was verified, if ever.
     pub verification: Option<Verification>,
-    /// Whether it is the first choice among the user's identities of its kind.
+    /// Whether it is the user's primary identity of its kind.
     pub primary: bool,
-    /// Fields that a newer program added.
+    /// FieldHasher that a newer program added.
     pub unknown: Unknown,
 }
 
-/// That an identity was verified.
+/// The verification of an identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// When.
+    /// When it was verified.
     pub time: Timestamp,
     /// The verifier, as named by the caller.
     pub by: String,
 }
 
 impl User {
-    /// The key under which the user owns `identifier`, or would.
+    /// The key of `identifier` in the user's tenant.
     pub fn key(&self, identifier: &Identifier) -> IdentityKey {
         IdentityKey::new(self.tenant.as_str(), identifier)
     }
@@ -95,9 +95,9 @@ impl User {
         self.identities.iter().find(|identity| identity.identifier == *identifier)
     }
 
-    /// A hash of what is visible of the user, as 16 hex digits.
+    /// A hash of the visible user, as 16 hex digits.
     pub fn etag(&self) -> String {
-        let mut hash = Fields::default();
+        let mut hash = FieldHasher::default();
         hash.bytes(self.id.as_bytes());
         hash.bytes(self.tenant.as_str().as_bytes());
         hash.bytes(self.display_name.as_bytes());
@@ -118,7 +118,7 @@ impl User {
     }
 
     /// Makes an identity the primary one of its kind.
-    pub(crate) fn mark(&mut self, identifier: &Identifier) {
+    pub(crate) fn make_primary(&mut self, identifier: &Identifier) {
         for identity in &mut self.identities {
             if identity.identifier.kind() == identifier.kind() {
                 identity.primary = identity.identifier == *identifier;
@@ -133,7 +133,7 @@ impl User {
             .find(|identity| identity.primary && identity.identifier.kind() == kind)
     }
 
-    /// Makes one identity of each kind the primary one: the marked one, else the first.
+    /// Makes the first identity of each kind primary, unless another one is.
     pub(crate) fn assign_primaries(&mut self) {
         for n in 0..self.identities.len() {
             let kind = self.identities[n].identifier.kind();
@@ -145,12 +145,11 @@ impl User {
     }
 }
 
-/// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes:
-/// where one of several things can come next, its tag tells which.
+/// Hashes fields, each with its length or a tag, so that different users feed different bytes.
 #[derive(Default)]
-pub struct Fields(Xxh3Default);
+pub struct FieldHasher(Xxh3Default);
 
-impl Fields {
+impl FieldHasher {
     /// The hash of the fields so far.
     pub fn digest(&self) -> u64 {
         self.0.digest()
@@ -189,8 +188,8 @@ impl Fields {
         }
     }
 
-    /// Last, and nothing for a user in use. An attribute, which may come instead, feeds more bytes
-    /// than any state where its name's length, which comes first, looks like one of these tags.
+    /// Feeds the state, last; nothing for an active user. An attribute whose name's length looks
+    /// like one of these tags feeds more bytes than any state.
     fn state(&mut self, state: State) {
         match state {
             State::Active => {}

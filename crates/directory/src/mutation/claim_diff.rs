@@ -1,5 +1,5 @@
-//! The difference between users before and after a mutation: the users and the claims to write. The
-//! claims follow from the users alone, so that no change of a user can forget one.
+//! The difference between users before and after a mutation: the users and claims to write. Claims
+//! follow from the users alone, so no change can omit one.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use polynym_identifier::IdentityKey;
 
 /// One user before and after a mutation.
 pub struct UserTransition<'v> {
-    /// As it was read; none where it is new.
+    /// The user as read; `None` if it is new.
     pub before: Option<&'v Record>,
-    /// As it is to be; none where it is to be removed.
+    /// The user to store; `None` to remove it.
     pub after: Option<Record>,
 }
 
@@ -28,12 +28,12 @@ pub struct UserTransition<'v> {
 pub type ClaimDiff = BTreeMap<IdentityKey, (Option<Claim>, Option<Claim>)>;
 
 impl<'v> UserTransition<'v> {
-    /// The transition of a user that stays.
+    /// The transition of an existing user.
     pub const fn new(before: &'v Record, after: Record) -> Self {
         Self { before: Some(before), after: Some(after) }
     }
 
-    /// The user as it was and as it is to be, where it is neither new nor removed.
+    /// The user before and after, unless it is new or removed.
     fn both(&mut self) -> Option<(&User, &mut User)> {
         Some((&self.before?.user, &mut self.after.as_mut()?.user))
     }
@@ -48,8 +48,8 @@ impl<'v> UserTransition<'v> {
     }
 }
 
-/// The write set of a mutation under which users change so. `changes` are those of claims that do
-/// not follow from the users' identities, which is those on keys that are held.
+/// The write set of a mutation with these transitions. `changes` has the changes of claims that do
+/// not follow from identities: those on held keys.
 pub fn plan_writes(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -61,31 +61,31 @@ pub fn plan_writes(
         add_changes(mutation, &mut changes, transition)?;
     }
 
-    hold_released(mutation, &mut transitions, &mut changes);
-    let time = touch(mutation, &mut transitions);
-    let subject = transitions
-        .iter()
-        .find(|transition| mutation.user_id().is_some_and(|id| transition.is_of(id)));
-    if let Some(transition) = subject {
+    update_holds(mutation, &mut transitions, &mut changes);
+    let time = set_update_times(mutation, &mut transitions);
+    if let Some(id) = mutation.user_id()
+        && let Some(transition) = transitions.iter().find(|transition| transition.is_of(id))
+    {
         check_limits(mutation, transition)?;
     }
 
     let events = journal::events(mutation, time, &transitions);
     let ended = journal::ended(mutation, time, &transitions, &changes);
-    let claims = writes(mutation, read_set, changes)?;
-    let mut write_set = users(mutation, transitions);
+    let claims = claim_writes(mutation, read_set, changes)?;
+    let mut write_set = user_writes(mutation, transitions);
     write_set.writes.extend(rule_notices::writes(mutation, &events));
     if !mutation.policies.history_retention.is_zero() {
         write_set.events = events;
     }
     write_set.writes.extend(claims.into_iter().map(|(key, write)| Write::Claim(key, write)));
-    let ended = ended.into_iter().map(|(key, one)| Write::EndOwnership(key, Box::new(one)));
-    write_set.writes.extend(ended);
+    write_set.writes.extend(
+        ended.into_iter().map(|(key, ownership)| Write::EndOwnership(key, Box::new(ownership))),
+    );
     Ok(write_set)
 }
 
-/// The writes of the users themselves.
-fn users(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet {
+/// The write set of the users alone.
+fn user_writes(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet {
     let mut write_set = WriteSet::unchanged(mutation.user_id());
     let (mut stored, mut removed) = (Vec::new(), Vec::new());
     for UserTransition { before, after } in transitions {
@@ -106,22 +106,22 @@ fn users(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet 
     write_set
 }
 
-/// Sets the update time of the users that change visibly: one time for all of them, later than that
-/// of any change before. Returns the time of the mutation.
-fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) -> Timestamp {
+/// Sets the update time of the users that change visibly: one time for all, later than any change
+/// before. Returns the time of the mutation.
+fn set_update_times(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) -> Timestamp {
     let is_visible =
         |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
     let changed: Vec<(&User, &mut User)> =
         transitions.iter_mut().filter_map(UserTransition::both).filter(is_visible).collect();
-    let time = changed.iter().map(|(before, _)| mutation.time.after(before.update_time)).max();
-    let time = time.unwrap_or(mutation.time);
+    let times = changed.iter().map(|(before, _)| mutation.time.after(before.update_time));
+    let time = times.max().unwrap_or(mutation.time);
     for (_, after) in changed {
         after.update_time = time;
     }
     time
 }
 
-/// A limit that was lowered only stops growth: no user is refused for its present size.
+/// Checks the user's limits. A lowered limit only stops growth: a present size is accepted.
 fn check_limits(
     mutation: &Mutation,
     UserTransition { before, after }: &UserTransition<'_>,
@@ -133,36 +133,36 @@ fn check_limits(
             }
             _ => Ok(()),
         };
-    let holds = |record: &Record| {
-        record.private.holds.iter().filter(|hold| !mutation.is_past(hold.until)).count()
-    };
     check("identities", mutation.limits.identities, &|record| record.user.identities.len())?;
     check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
-    let elements = |record: &Record| searched_elements(&record.user, &mutation.policies);
-    check("values to be found by", mutation.limits.elements, &elements)?;
-    check("identifiers held for it", mutation.limits.holds, &holds)?;
-    check("users merged into it", mutation.limits.merged, &|record| record.private.merged.len())?;
+    check("values to be found by", mutation.limits.elements, &|record| {
+        searched_elements(&record.user, &mutation.policies)
+    })?;
+    check("identifiers held for it", mutation.limits.holds, &|record| {
+        record.internals.holds.iter().filter(|hold| !mutation.is_past(hold.until)).count()
+    })?;
+    check("users merged into it", mutation.limits.merged, &|record| record.internals.merged.len())?;
 
     check("bytes", mutation.limits.bytes, &|record| size(&record.user))
 }
 
-/// Adds the claims on identities and guards that lie between the two states of a user.
+/// Adds the changes of claims on a user's identities and guards.
 pub fn add_changes(
     mutation: &Mutation,
     changes: &mut ClaimDiff,
     transition: &UserTransition<'_>,
 ) -> Result<(), Error> {
     let UserTransition { before, after } = transition;
-    let (released, taken) = differing(identities(*before), identities(after.as_ref()));
+    let (released, taken) = trim_common(identities(*before), identities(after.as_ref()));
     if let Some(before) = before {
-        let guards = before.private.guards.iter().map(|guarded| before.guard_claim(guarded));
+        let guards = before.internals.guards.iter().map(|guarded| before.guard_claim(guarded));
         for (key, claim) in released.iter().map(|identity| before.claim(identity)).chain(guards) {
             changes.entry(key).or_default().0 = Some(claim);
         }
     }
 
     if let Some(after) = after {
-        let guards = after.private.guards.iter().map(|guarded| after.guard_claim(guarded));
+        let guards = after.internals.guards.iter().map(|guarded| after.guard_claim(guarded));
         for (key, claim) in taken.iter().map(|identity| after.claim(identity)).chain(guards) {
             if changes.get(&key).is_some_and(|(_, after)| after.is_some()) {
                 return Err(Error::IdentityConfusable { field: mutation.field_of(&key) });
@@ -178,8 +178,8 @@ fn identities(record: Option<&Record>) -> &[Identity] {
     record.map_or(&[], |record| &record.user.identities)
 }
 
-/// Two lists of identities without what both start and end with: the claims there are the same.
-fn differing<'a>(
+/// Two lists of identities without their common start and end, whose claims do not change.
+fn trim_common<'a>(
     before: &'a [Identity],
     after: &'a [Identity],
 ) -> (&'a [Identity], &'a [Identity]) {
@@ -192,14 +192,13 @@ fn differing<'a>(
     (&before[..before.len() - end], &after[..after.len() - end])
 }
 
-/// Has the keys that users give up held for them, and forgets the holds of keys that they take
-/// back.
-fn hold_released(
+/// Holds the keys that users release, and removes the holds of keys that they take back.
+fn update_holds(
     mutation: &Mutation,
     transitions: &mut [UserTransition<'_>],
     changes: &mut ClaimDiff,
 ) {
-    let holds = matches!(
+    let is_releasing = matches!(
         mutation.user_change(),
         Some(
             UserChange::Unlink(_)
@@ -212,23 +211,23 @@ fn hold_released(
     for (key, (before, after)) in changes {
         let claim = after.as_ref().or(before.as_ref());
         let Some(owner) = claim.and_then(|claim| claim.owner) else { continue };
-        let mut transition = transitions.iter_mut().find(|transition| transition.is_of(owner));
-        let record = transition.as_mut().and_then(|transition| transition.after.as_mut());
+        let transition = transitions.iter_mut().find(|transition| transition.is_of(owner));
+        let record = transition.and_then(|transition| transition.after.as_mut());
         match (&before, &after) {
-            (Some(released), None) if holds && released.hold.is_none() => {
-                let Some(time) = mutation.policies.hold(key) else { continue };
+            (Some(released), None) if is_releasing && released.hold.is_none() => {
+                let Some(period) = mutation.policies.hold(key) else { continue };
                 let owner = record.as_ref().map(|record| record.id());
-                let held =
-                    Claim { hold: Some(mutation.time.plus(time)), owner, ..released.clone() };
+                let hold = Some(mutation.time.plus(period));
+                let held = Claim { hold, owner, ..released.clone() };
                 if let Some(record) = record {
-                    record.private.holds.retain(|hold| !mutation.is_past(hold.until));
-                    record.private.holds.extend(Hold::of(key, &held));
+                    record.internals.holds.retain(|hold| !mutation.is_past(hold.until));
+                    record.internals.holds.extend(Hold::of(key, &held));
                 }
                 *after = Some(held);
             }
             (_, Some(taken)) if taken.hold.is_none() => {
                 if let Some(record) = record {
-                    record.private.holds.retain(|hold| hold.key != *key);
+                    record.internals.holds.retain(|hold| hold.key != *key);
                 }
             }
             _ => {}
@@ -236,8 +235,8 @@ fn hold_released(
     }
 }
 
-/// The writes that turn one set of claims into the other.
-fn writes(
+/// The writes of these changes of claims.
+fn claim_writes(
     mutation: &Mutation,
     read_set: &ReadSet,
     changes: ClaimDiff,
@@ -251,7 +250,7 @@ fn writes(
             (Some(_), Some(after)) => ClaimWrite::Update(after),
             (None, Some(after)) => match read_set.claim(&key, mutation.dry_run) {
                 ReadState::Absent => ClaimWrite::Insert(after),
-                ReadState::There(claim) => {
+                ReadState::Present(claim) => {
                     match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
                         Some(refusal) => return Err(refusal.into()),
                         None => ClaimWrite::Update(after),

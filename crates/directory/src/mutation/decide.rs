@@ -1,4 +1,4 @@
-//! Decisions: pure functions from what a store has read to what it writes.
+//! Decisions: pure functions from a read set to a write set.
 
 use locality_uuid::LocalityId;
 
@@ -15,8 +15,8 @@ use crate::mutation::read_set::{
 };
 
 impl Mutation {
-    /// The reads that nearly every decision of this kind needs. A store that begins with them is
-    /// seldom asked for more.
+    /// The reads that most decisions of this kind need. A store that starts with them rarely has to
+    /// read more.
     pub fn needs(&self) -> ReadRequest {
         match &self.kind {
             MutationKind::User(id, change) => self.user_needs(*id, change),
@@ -31,14 +31,14 @@ impl Mutation {
     }
 
     fn user_needs(&self, id: LocalityId, change: &UserChange) -> ReadRequest {
-        let key = |draft: &NewIdentity| self.key(&draft.identifier);
+        let key = |new: &NewIdentity| self.key(&new.identifier);
         let (mut users, mut claims) = (vec![id], Vec::new());
         match change {
-            UserChange::Create(draft) => claims.extend(draft.identities.iter().map(key)),
+            UserChange::Create(new) => claims.extend(new.identities.iter().map(key)),
             UserChange::Import(imported) => {
                 claims.extend(imported.identities.iter().flat_map(|own| import::keys(self, own)));
             }
-            UserChange::Link(draft) | UserChange::Replace(_, draft) => claims.push(key(draft)),
+            UserChange::Link(new) | UserChange::Replace(_, new) => claims.push(key(new)),
             UserChange::Merge(other, _) | UserChange::Unmerge(other) => users.push(*other),
             UserChange::Move(from, _) => users.push(*from),
             _ => {}
@@ -46,26 +46,25 @@ impl Mutation {
         ReadRequest { users, claims, ..ReadRequest::default() }
     }
 
-    /// Decides the mutation from what was read, or asks for further reads. Pure: the same read set
-    /// gives the same decision.
+    /// Decides the mutation, or requests further reads. Pure: the same read set gives the same
+    /// decision.
     ///
     /// # Errors
-    /// The reason why the mutation is refused.
+    /// The reason for rejecting the mutation.
     pub fn decide(&self, read_set: &ReadSet) -> Result<Decision, Error> {
-        let write_set = self.write_set(read_set);
-        #[cfg(feature = "test-entity")]
-        let write_set = write_set.map(|mut write_set| {
-            let counter = self.counter.clone().map(Write::Count);
-            write_set.writes.extend(counter);
-            write_set
-        });
-        decided(write_set.map(|write_set| {
+        into_decision(self.write_set(read_set).map(|write_set| {
+            #[cfg(feature = "test-entity")]
+            let write_set = {
+                let mut counted = write_set;
+                counted.writes.extend(self.counter.clone().map(Write::Count));
+                counted
+            };
             if self.dry_run { self.without_writes(read_set, write_set) } else { write_set }
         }))
     }
 
-    /// Decides a request that was carried out before, and whose answer was about `subject`. Checks
-    /// neither the etag nor a rule again, and writes nothing.
+    /// Decides a retry of a request whose answer was about `subject`. Skips the etag and all rules,
+    /// and writes nothing.
     ///
     /// # Errors
     /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] if the user or the tenant was removed
@@ -75,10 +74,10 @@ impl Mutation {
         subject: Option<LocalityId>,
         read_set: &ReadSet,
     ) -> Result<Decision, Error> {
-        decided(self.repeated(subject, read_set))
+        into_decision(self.retry_write_set(subject, read_set))
     }
 
-    fn repeated(
+    fn retry_write_set(
         &self,
         subject: Option<LocalityId>,
         read_set: &ReadSet,
@@ -109,7 +108,7 @@ impl Mutation {
         let record = self.present(read_set, id)?;
         let report = match change {
             UserChange::Unmerge(_) => {
-                MutationReport::NotRestored(record.private.not_restored.clone())
+                MutationReport::NotRestored(record.internals.not_restored.clone())
             }
             _ => MutationReport::Nothing,
         };
@@ -145,7 +144,7 @@ impl Mutation {
         change: &UserChange,
     ) -> Result<WriteSet, DecideError> {
         match change {
-            UserChange::Create(draft) => self.create(read_set, id, draft),
+            UserChange::Create(new) => self.create(read_set, id, new),
             UserChange::Import(imported) => import::import(self, read_set, id, imported),
             UserChange::Merge(other, policy) => merge::merge(self, read_set, id, *other, *policy),
             UserChange::Unmerge(other) => unmerge::unmerge(self, read_set, id, *other),
@@ -158,26 +157,26 @@ impl Mutation {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
             UserChange::Reindex => self.reindex(read_set, id),
-            _ => self.alter(read_set, id, change),
+            _ => self.edit(read_set, id, change),
         }
     }
 
-    /// The user as it is, in any state.
+    /// Stores the user unchanged, in any state.
     fn reindex(&self, read_set: &ReadSet, id: LocalityId) -> Result<WriteSet, DecideError> {
         let record = read_set.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
         let writes = record.map(|record| Write::PutUser(Box::new(record.clone())));
         Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(None) })
     }
 
-    /// The write set of a dry run: its report, about the user as it is. The user that would come
-    /// out of a merge is shown as it would be.
+    /// The write set of a dry run: the report, and the user as it is. Undoing a merge shows the
+    /// restored user.
     fn without_writes(&self, read_set: &ReadSet, write_set: WriteSet) -> WriteSet {
         let subject = write_set.subject;
-        let shown = subject.and_then(|id| match self.user_change() {
+        let user = subject.and_then(|id| match self.user_change() {
             Some(UserChange::Unmerge(_)) => write_set.user(id),
             _ => read_set.user(id).map(|record| &record.user),
         });
-        let unchanged = shown.cloned();
+        let unchanged = user.cloned();
         WriteSet { unchanged, report: write_set.report, ..WriteSet::unchanged(subject) }
     }
 
@@ -185,37 +184,37 @@ impl Mutation {
         &self,
         read_set: &ReadSet,
         id: LocalityId,
-        draft: &NewUser,
+        new: &NewUser,
     ) -> Result<WriteSet, DecideError> {
         if read_set.read_new_user(id)?.is_some() {
             return Err(Error::Internal("an id was given twice".into()).into());
         }
 
-        self.policies.check_reserved(draft)?;
-        self.policies.check_types(&draft.attributes)?;
-        let mut record = Record::new(draft.user(id, self.tenant.clone(), self.time));
-        for identity in &draft.identities {
+        self.policies.check_reserved(new)?;
+        self.policies.check_types(&new.attributes)?;
+        let mut record = Record::new(new.user(id, self.tenant.clone(), self.time));
+        for identity in &new.identities {
             record.guard(&identity.identifier, &self.policies);
         }
         let created = UserTransition { before: None, after: Some(record) };
-        takeover::plan_writes(self, read_set, created, &draft.identities)
+        takeover::plan_writes(self, read_set, created, &new.identities)
     }
 
-    /// Refuses a reserved handle to a user who does not have it.
+    /// Rejects a reserved handle for a user who does not have it.
     fn check_reserved(&self, before: &Record, change: &UserChange) -> Result<(), Error> {
-        let (draft, field) = match change {
-            UserChange::Link(draft) => (draft, "identifier"),
-            UserChange::Replace(_, draft) => (draft, "new_identifier"),
+        let (new, field) = match change {
+            UserChange::Link(new) => (new, "identifier"),
+            UserChange::Replace(_, new) => (new, "new_identifier"),
             _ => return Ok(()),
         };
-        let is_new = before.user.identity(&draft.identifier).is_none();
-        if is_new && self.policies.reserves(&draft.identifier) {
+        let is_new = before.user.identity(&new.identifier).is_none();
+        if is_new && self.policies.reserves(&new.identifier) {
             return Err(Error::IdentityReserved { field: field.to_owned() });
         }
         Ok(())
     }
 
-    fn alter(
+    fn edit(
         &self,
         read_set: &ReadSet,
         id: LocalityId,
@@ -229,15 +228,15 @@ impl Mutation {
         let altered = UserTransition::new(before, after);
 
         match change {
-            UserChange::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
-                takeover::plan_writes(self, read_set, altered, std::slice::from_ref(draft))
+            UserChange::Link(new) if before.user.identity(&new.identifier).is_none() => {
+                takeover::plan_writes(self, read_set, altered, std::slice::from_ref(new))
             }
             _ => plan_writes(self, read_set, vec![altered], ClaimDiff::new()),
         }
     }
 }
 
-fn decided(write_set: Result<WriteSet, DecideError>) -> Result<Decision, Error> {
+fn into_decision(write_set: Result<WriteSet, DecideError>) -> Result<Decision, Error> {
     match write_set {
         Ok(write_set) => Ok(Decision::Ready(Box::new(write_set))),
         Err(DecideError::NeedsReads(needs)) => Ok(Decision::NeedsReads(needs)),

@@ -1,4 +1,4 @@
-//! Holds: what they are on, and how they end before their time.
+//! Holds: which still exist, and how they are imported and released.
 
 use super::Mutation;
 use crate::error::Error;
@@ -9,8 +9,8 @@ use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use polynym_identifier::{Identifier, IdentityKey};
 
-/// Those of `holds` that still exist, with their claims. A key whose hold has expired by another
-/// server's clock may have a new owner.
+/// The claims of the `holds` that still exist. A key whose hold has expired by another server's
+/// clock may have a new owner.
 pub fn held<'v>(
     mutation: &Mutation,
     read_set: &'v ReadSet,
@@ -24,7 +24,7 @@ pub fn held<'v>(
     Ok(claims)
 }
 
-/// Holds a key for nobody, unless it is held so already or the hold is over.
+/// Holds a key for nobody, unless it is held already or the hold has expired.
 pub fn import(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -33,15 +33,14 @@ pub fn import(
     let Hold { key, until, guard, rules_version } = hold.clone();
     let wanted = Claim { owner: None, guard, hold: Some(until), rules_version };
     let claims = read_set.read_claims(vec![key.clone()])?;
-    let is_there = claims.iter().any(|(_, claim)| **claim == wanted);
-    let is_new = !is_there && !mutation.is_past(until);
+    let is_new = claims.iter().all(|(_, claim)| **claim != wanted) && !mutation.is_past(until);
     let report = MutationReport::Imported(Imported { is_new, skipped: Vec::new() });
     let changes = is_new.then_some((key, (None, Some(wanted))));
     let write_set = plan_writes(mutation, read_set, Vec::new(), changes.into_iter().collect())?;
     Ok(WriteSet { report, ..write_set })
 }
 
-/// Ends the hold on an identifier, and on what guards it.
+/// Releases the hold on an identifier, and on its guard.
 pub fn release(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -51,22 +50,26 @@ pub fn release(
     let guard =
         identifier.guard().map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));
     let mut claims = read_set.read_claims(std::iter::once(key.clone()).chain(guard).collect())?;
-    let is_held = |claim: &Claim| claim.hold.is_some_and(|until| !mutation.is_past(until));
     let held = claims
         .iter()
-        .find(|(other, claim)| *other == key && is_held(claim))
-        .map(|(_, claim)| *claim);
-    let Some(held) = held else { return Err(Error::NotHeld.into()) };
+        .find_map(|(other, claim)| (*other == key).then_some(*claim))
+        .filter(|claim| claim.hold.is_some_and(|until| !mutation.is_past(until)))
+        .ok_or(Error::NotHeld)?;
     claims.retain(|(other, claim)| {
         *other == key || (claim.guard, claim.owner, claim.hold) == (true, held.owner, held.hold)
     });
     let owner = held.owner.map(|owner| read_set.read_user(owner)).transpose()?.flatten();
-    let forgotten = owner.map(|before| {
+    let transition = owner.map(|before| {
         let mut after = before.clone();
-        after.private.holds.retain(|hold| claims.iter().all(|(key, _)| *key != hold.key));
+        after.internals.holds.retain(|hold| claims.iter().all(|(key, _)| *key != hold.key));
         UserTransition::new(before, after)
     });
     let changes = claims.iter().map(|(key, claim)| (key.clone(), (Some((*claim).clone()), None)));
 
-    plan_writes(mutation, read_set, forgotten.into_iter().collect(), changes.collect::<ClaimDiff>())
+    plan_writes(
+        mutation,
+        read_set,
+        transition.into_iter().collect(),
+        changes.collect::<ClaimDiff>(),
+    )
 }

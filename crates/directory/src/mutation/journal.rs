@@ -1,10 +1,11 @@
 //! The journal of a mutation: the events of the users that it changes, and the ownerships that it
-//! ends. Both follow from the users before and after, so that no change can be left out.
+//! ends. Both follow from the users before and after, so no change can be omitted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::encoded::encode::value_message;
 use crate::model::attribute::Value;
+use crate::model::claim::Claim;
 use crate::model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, RecordedValue,
 };
@@ -19,10 +20,10 @@ use crate::mutation::read_set::Write;
 use crate::mutation::{Mutation, UserChange, size};
 use polynym_identifier::IdentityKey;
 
-/// The size in bytes from which a value is recorded by its hash.
-const LARGE: usize = 1 << 10;
+/// The maximum size of a value that is recorded whole. Larger ones are recorded by their hash.
+const MAX_WHOLE_BYTES: usize = 1 << 10;
 
-/// The events of the users that stay; none where nothing follows from them.
+/// The events of the users that remain, if the tenant's policies need them.
 pub fn events(
     mutation: &Mutation,
     time: Timestamp,
@@ -32,32 +33,26 @@ pub fn events(
     if policies.history_retention.is_zero() && !policies.rule_notices {
         return Vec::new();
     }
-    let of = |transition: &UserTransition<'_>| {
+    let event = |transition: &UserTransition<'_>| {
         let after = transition.after.as_ref()?;
         let mut changes = changes(transition.before, after);
-        if changes.is_empty() {
-            return None;
-        }
-        changes.holds.retain(|hold| hold.after.is_some() || !lapsed(mutation, hold));
-        let others = || transitions.iter().filter(|other| !other.is_of(after.id()));
-        changes.other_user = others().find_map(UserTransition::id);
-        let kind = kind(mutation, after);
-        Some(Event {
+        changes.holds.retain(|hold| hold.after.is_some() || !has_expired(mutation, hold));
+        changes.other_user =
+            transitions.iter().filter_map(UserTransition::id).find(|id| *id != after.id());
+        (!changes.is_empty()).then(|| Event {
             tenant: mutation.tenant.clone(),
             user: after.id(),
             sequence: 0,
             time,
             origin: mutation.origin.clone(),
-            kind,
+            kind: kind(mutation, after),
             changes,
         })
-        .filter(|event| !event.changes.is_empty())
     };
-    transitions.iter().filter_map(of).collect()
+    transitions.iter().filter_map(event).collect()
 }
 
-/// The write of an event of the mutation's tenant, which has these policies; none where it keeps no
-/// history.
+/// The write of an event of the mutation's tenant, unless its `policies` keep no history.
 pub fn tenant_event(
     mutation: &Mutation,
     policies: &Policies,
@@ -74,14 +69,14 @@ pub fn tenant_event(
     retention.map(|retention| Write::AddTenantEvent(Box::new(event), retention))
 }
 
-/// The first event of a user who was created before its history began: it has the whole user as it
-/// was before `event`.
+/// The first event of a user who was created before its history began: the whole user before
+/// `event`.
 pub fn beginning(before: &Record, event: &Event) -> Event {
     let changes = changes(None, before);
     Event { kind: EventKind::HistoryBegun, changes, ..event.clone() }
 }
 
-fn lapsed(mutation: &Mutation, hold: &HoldChange) -> bool {
+fn has_expired(mutation: &Mutation, hold: &HoldChange) -> bool {
     hold.before.is_some_and(|until| mutation.is_past(until))
 }
 
@@ -118,7 +113,7 @@ fn changes(before: Option<&Record>, after: &Record) -> ChangeSet {
         fields: fields(old, new),
         identities: identities(old.map_or(&[], |old| &old.identities), &new.identities),
         state: Some(state).filter(|(old, new)| *old != Some(*new)),
-        holds: holds(before.map_or(&[], |before| &before.private.holds), &after.private.holds),
+        holds: holds(before.map_or(&[], |before| &before.internals.holds), &after.internals.holds),
         other_user: None,
         is_redacted: false,
     }
@@ -126,18 +121,16 @@ fn changes(before: Option<&Record>, after: &Record) -> ChangeSet {
 
 fn fields(old: Option<&User>, new: &User) -> Vec<FieldChange> {
     let none = BTreeMap::new();
-    let (had, has) = (old.map_or(&none, |old| &old.attributes), &new.attributes);
-    let removed = had.iter().filter(|(name, _)| !has.contains_key(*name));
-    let removed = removed.map(|(name, value)| (name, Some(value), None));
-    let set = has.iter().map(|(name, value)| (name, had.get(name), Some(value)));
-    let mut attributes: Vec<_> = removed.chain(set.filter(|(_, old, new)| old != new)).collect();
-    attributes.sort_unstable_by_key(|(name, ..)| *name);
-    let attribute =
-        |(name, before, after): (&String, Option<&Value>, Option<&Value>)| FieldChange {
+    let (before, after) = (old.map_or(&none, |old| &old.attributes), &new.attributes);
+    let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let attribute = |name: &String| {
+        let (before, after) = (before.get(name), after.get(name));
+        (before != after).then(|| FieldChange {
             path: format!("attributes.{name}"),
             before: before.map(recorded),
             after: after.map(recorded),
-        };
+        })
+    };
 
     let name = |user: &User| Some(user.display_name.clone()).filter(|name| !name.is_empty());
     let (before, after) = (old.and_then(name), name(new));
@@ -147,22 +140,25 @@ fn fields(old: Option<&User>, new: &User) -> Vec<FieldChange> {
         before: before.map(text),
         after: after.map(text),
     });
-    attributes.into_iter().map(attribute).chain(display_name).collect()
+    names.into_iter().filter_map(attribute).chain(display_name).collect()
 }
 
-/// The fields of a user as its events have them.
+/// The fields of a user as recorded in its events.
 pub fn recorded_fields(user: &User) -> BTreeMap<String, RecordedValue> {
-    let attribute = |(name, value)| (format!("attributes.{name}"), recorded(value));
-    let name = Some(&user.display_name).filter(|name| !name.is_empty());
-    let name = name
-        .map(|name| ("display_name".to_owned(), RecordedValue::Whole(Value::String(name.clone()))));
-    user.attributes.iter().map(attribute).chain(name).collect()
+    let attributes = user.attributes.iter();
+    let mut fields: BTreeMap<_, _> =
+        attributes.map(|(name, value)| (format!("attributes.{name}"), recorded(value))).collect();
+    if !user.display_name.is_empty() {
+        let name = RecordedValue::Whole(Value::String(user.display_name.clone()));
+        fields.insert("display_name".to_owned(), name);
+    }
+    fields
 }
 
-/// The value of an attribute as an event has it.
+/// The value of an attribute as recorded in an event.
 fn recorded(value: &Value) -> RecordedValue {
     let bytes = size::value(value);
-    if bytes <= LARGE {
+    if bytes <= MAX_WHOLE_BYTES {
         return RecordedValue::Whole(value.clone());
     }
     let encoded = prost::Message::encode_to_vec(&value_message(value));
@@ -176,16 +172,18 @@ fn identities(old: &[Identity], new: &[Identity]) -> Vec<IdentityChange> {
     let find = |list: &[Identity], one: &Identity| {
         list.iter().find(|other| other.identifier == one.identifier).cloned()
     };
-    let removed = old.iter().filter(|one| find(new, one).is_none());
-    let removed = removed.map(|one| IdentityChange { before: Some(one.clone()), after: None });
-    let set = new.iter().filter_map(|one| {
+    let removed = old
+        .iter()
+        .filter(|one| find(new, one).is_none())
+        .map(|one| IdentityChange { before: Some(one.clone()), after: None });
+    let changed = new.iter().filter_map(|one| {
         let before = find(old, one);
         (before.as_ref() != Some(one)).then(|| IdentityChange { before, after: Some(one.clone()) })
     });
-    removed.chain(set).collect()
+    removed.chain(changed).collect()
 }
 
-/// The holds that differ. Those of guards follow from those of their handles.
+/// The holds that differ, except those of guards: they follow from their handles.
 fn holds(old: &[Hold], new: &[Hold]) -> Vec<HoldChange> {
     let until = |list: &[Hold], key: &IdentityKey| {
         list.iter().find(|hold| hold.key == *key).map(|hold| hold.until)
@@ -198,7 +196,7 @@ fn holds(old: &[Hold], new: &[Hold]) -> Vec<HoldChange> {
     ended.chain(new).filter(|hold| !hold.guard).filter_map(change).collect()
 }
 
-/// The ownerships that end, of users that stay.
+/// The ownerships that end, of users that remain.
 pub fn ended(
     mutation: &Mutation,
     time: Timestamp,
@@ -208,17 +206,17 @@ pub fn ended(
     if mutation.policies.history_retention.is_zero() {
         return Vec::new();
     }
-    let ended = |key: &IdentityKey, owner| {
+    let ownership = |key: &IdentityKey, owner| {
         let transition = transitions.iter().find(|transition| transition.is_of(owner))?;
         let (before, _) = (transition.before?, transition.after.as_ref()?);
         let identity = before.user.identities.iter().find(|own| before.claim(own).0 == *key)?;
-        let (user, identity) = (Some(owner), identity.clone());
-        Some(Ownership { user, begin: identity.link_time, end: time, identity: Some(identity) })
+        let (begin, identity) = (identity.link_time, Some(identity.clone()));
+        Some((key.clone(), Ownership { user: Some(owner), begin, end: time, identity }))
     };
-    let of = |(key, (before, after)): (&IdentityKey, &_)| {
-        let owner = |claim: &Option<crate::model::claim::Claim>| claim.as_ref()?.resolves_to();
-        let former = owner(before).filter(|former| owner(after) != Some(*former))?;
-        Some((key.clone(), ended(key, former)?))
-    };
-    changes.iter().filter_map(of).collect()
+    let ended = changes.iter().filter_map(|(key, (before, after))| {
+        let owner = before.as_ref()?.resolves_to()?;
+        let new_owner = after.as_ref().and_then(Claim::resolves_to);
+        (new_owner != Some(owner)).then(|| ownership(key, owner))?
+    });
+    ended.collect()
 }

@@ -1,4 +1,4 @@
-//! Merging: one user, the secondary, becomes part of another, the primary.
+//! Merging one user, the secondary, into another, the primary.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ pub fn merge(
 
     let primary = mutation.subject(read_set, primary)?;
     let secondary = mutation.changeable(read_set, secondary)?;
-    let held = hold::held(mutation, read_set, secondary, &secondary.private.holds)?;
+    let held = hold::held(mutation, read_set, secondary, &secondary.internals.holds)?;
     let mut merger = Merger::new(mutation, primary, secondary, policy);
     merger.merge();
-    let Merger { mut after, gone, conflicts, moved, .. } = merger;
-    after.private.holds.retain(|hold| !mutation.is_past(hold.until));
-    after.private.holds.extend(held.iter().filter_map(|(key, claim)| Hold::of(key, claim)));
+    let Merger { mut after, merged, conflicts, moved, .. } = merger;
+    after.internals.holds.retain(|hold| !mutation.is_past(hold.until));
+    after.internals.holds.extend(held.iter().filter_map(|(key, claim)| Hold::of(key, claim)));
     if policy == ConflictPolicy::Fail && !conflicts.is_empty() {
         let fields = conflicts.into_iter().map(|conflict| conflict.field).collect();
         return Err(Error::MergeConflict { fields }.into());
@@ -46,26 +46,28 @@ pub fn merge(
         .into_iter()
         .map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
     let transitions =
-        vec![UserTransition::new(primary, after), UserTransition::new(secondary, gone)];
+        vec![UserTransition::new(primary, after), UserTransition::new(secondary, merged)];
     let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
     if !mutation.dry_run {
         return Ok(write_set);
     }
 
-    let preview = |result| MutationReport::Preview(Box::new(Preview { moved, conflicts, result }));
-    let report = write_set.user(primary.id()).cloned().map_or(MutationReport::Nothing, preview);
+    let report = match write_set.user(primary.id()).cloned() {
+        Some(result) => MutationReport::Preview(Box::new(Preview { moved, conflicts, result })),
+        None => MutationReport::Nothing,
+    };
     Ok(WriteSet { report, ..write_set })
 }
 
-/// A merge under way.
+/// A merge in progress.
 struct Merger<'v> {
     primary: &'v Record,
     secondary: &'v Record,
     policy: ConflictPolicy,
-    /// The primary as it will be.
+    /// The primary after the merge.
     after: Record,
     /// The secondary after the merge.
-    gone: Record,
+    merged: Record,
     moved: Vec<Identity>,
     conflicts: Vec<Conflict>,
 }
@@ -78,7 +80,7 @@ impl<'v> Merger<'v> {
         policy: ConflictPolicy,
     ) -> Self {
         let until = mutation.time.plus(mutation.policies.undo_window);
-        let undo = MergeSnapshot {
+        let snapshot = MergeSnapshot {
             until,
             before: secondary.clone(),
             display_name: None,
@@ -92,23 +94,24 @@ impl<'v> Merger<'v> {
             attributes: BTreeMap::new(),
             ..secondary.user.clone()
         };
-        let merged = secondary.private.merged.clone();
-        let undo = (until > mutation.time).then(|| Box::new(undo));
-        let unknown = secondary.private.unknown.clone();
-        let private = UserInternals { merged, undo, unknown, ..UserInternals::default() };
-        let gone = Record { user, private };
-        let after = primary.clone();
+        let internals = UserInternals {
+            merged: secondary.internals.merged.clone(),
+            undo: (until > mutation.time).then(|| Box::new(snapshot)),
+            unknown: secondary.internals.unknown.clone(),
+            ..UserInternals::default()
+        };
+        let (after, merged) = (primary.clone(), Record { user, internals });
 
-        Self { primary, secondary, policy, after, gone, moved: Vec::new(), conflicts: Vec::new() }
+        Self { primary, secondary, policy, after, merged, moved: Vec::new(), conflicts: Vec::new() }
     }
 
     fn merge(&mut self) {
         self.merge_name();
         self.merge_attributes();
         self.moved.clone_from(&self.secondary.user.identities);
-        Kind::ALL.into_iter().for_each(|kind| self.merge_mark(kind));
+        Kind::ALL.into_iter().for_each(|kind| self.merge_primary(kind));
         self.after.user.identities.extend(self.moved.iter().cloned());
-        let (after, secondary) = (&mut self.after.private, &self.secondary.private);
+        let (after, secondary) = (&mut self.after.internals, &self.secondary.internals);
         after.guards.extend(secondary.guards.iter().cloned());
         after.merged.push(self.secondary.id());
         after.merged.extend(&secondary.merged);
@@ -120,58 +123,58 @@ impl<'v> Merger<'v> {
         let (primary, secondary) =
             (&self.primary.user.display_name, &self.secondary.user.display_name);
         let Some(other) = value(secondary) else { return };
-        if self.takes("display_name", value(primary), &other) {
+        if self.secondary_wins("display_name", value(primary), &other) {
             self.after.user.display_name.clone_from(secondary);
             let change = (primary.clone(), secondary.clone());
-            self.note(|undo| undo.display_name = Some(change));
+            self.update_snapshot(|snapshot| snapshot.display_name = Some(change));
         }
     }
 
     fn merge_attributes(&mut self) {
         for (name, value) in &self.secondary.user.attributes {
             let own = self.primary.user.attributes.get(name);
-            if self.takes(&format!("attributes.{name}"), own.cloned(), value) {
+            if self.secondary_wins(&format!("attributes.{name}"), own.cloned(), value) {
                 self.after.user.attributes.insert(name.clone(), value.clone());
-                self.note(|undo| {
-                    drop(undo.attributes.insert(name.clone(), (own.cloned(), value.clone())))
+                let change = (own.cloned(), value.clone());
+                self.update_snapshot(|snapshot| {
+                    snapshot.attributes.insert(name.clone(), change);
                 });
             }
         }
     }
 
-    /// Two users have a primary identity of a kind each: one of the two becomes an identity like
-    /// others.
-    fn merge_mark(&mut self, kind: Kind) {
-        let marks = (self.primary.user.primary(kind), self.secondary.user.primary(kind));
-        let (Some(own), Some(other)) = marks else { return };
+    /// If both users have a primary identity of a kind, one of the two loses the mark.
+    fn merge_primary(&mut self, kind: Kind) {
+        let marked = (self.primary.user.primary(kind), self.secondary.user.primary(kind));
+        let (Some(own), Some(other)) = marked else { return };
         let value = |identity: &Identity| Value::String(identity.identifier.to_string());
-        let takes = self.takes(&format!("primary.{kind}"), Some(value(own)), &value(other));
-        let identities = if takes { &mut self.after.user.identities } else { &mut self.moved };
+        let wins = self.secondary_wins(&format!("primary.{kind}"), Some(value(own)), &value(other));
+        let identities = if wins { &mut self.after.user.identities } else { &mut self.moved };
         for identity in identities.iter_mut().filter(|identity| identity.identifier.kind() == kind)
         {
             identity.primary = false;
         }
 
-        if takes {
-            self.note(|undo| undo.unmarked.push(own.identifier.clone()));
+        if wins {
+            self.update_snapshot(|snapshot| snapshot.unmarked.push(own.identifier.clone()));
         }
     }
 
-    /// Whether the primary gets the secondary's value in the place of its own.
-    fn takes(&mut self, field: &str, own: Option<Value>, other: &Value) -> bool {
+    /// Whether the secondary's value replaces the primary's. Records a conflict if they differ.
+    fn secondary_wins(&mut self, field: &str, own: Option<Value>, other: &Value) -> bool {
         let Some(own) = own else { return true };
         if own == *other {
             return false;
         }
-        let takes = self.policy == ConflictPolicy::SecondaryWins;
-        let (kept, dropped) = if takes { (other.clone(), own) } else { (own, other.clone()) };
+        let wins = self.policy == ConflictPolicy::SecondaryWins;
+        let (kept, dropped) = if wins { (other.clone(), own) } else { (own, other.clone()) };
         self.conflicts.push(Conflict { field: field.to_owned(), kept, dropped });
-        takes
+        wins
     }
 
-    fn note(&mut self, note: impl FnOnce(&mut MergeSnapshot)) {
-        if let Some(undo) = &mut self.gone.private.undo {
-            note(undo);
+    fn update_snapshot(&mut self, update: impl FnOnce(&mut MergeSnapshot)) {
+        if let Some(snapshot) = &mut self.merged.internals.undo {
+            update(snapshot);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Removing users for good, and what happens to users by itself when its time comes.
+//! Purging users, and the expiry of deleted and merged ones.
 
 use locality_uuid::LocalityId;
 
@@ -12,49 +12,49 @@ use crate::mutation::journal::tenant_event;
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
 use crate::mutation::redaction::PurgedValues;
 
-/// Removes a user and all that is kept of it, and the users that were merged into it. What it owned
-/// is held for nobody, where the tenant's policy holds it; what was held for it stays held for
-/// nobody.
+/// Removes a user with all its data, and the users that were merged into it. Its identifiers are
+/// held for nobody if the tenant's policies hold them; its holds become holds for nobody.
 ///
-/// Where more events of others are to be rewritten than one transaction may, it does no more than
-/// that: [`MutationReport::PurgeBegun`].
+/// If one transaction cannot rewrite all affected events of other users, it rewrites as many as it
+/// can and removes nothing: [`MutationReport::PurgeBegun`].
 pub fn purge(
     mutation: &Mutation,
     read_set: &ReadSet,
     record: &Record,
 ) -> Result<WriteSet, DecideError> {
     let is_merged = |other: &&Record| matches!(other.user.state, State::Merged { .. });
-    let merged = read_set.read_users(&record.private.merged)?.into_iter().filter(is_merged);
-    let holds =
-        read_set.read_claims(record.private.holds.iter().map(|hold| hold.key.clone()).collect())?;
-    let holds = holds
+    let merged = read_set.read_users(&record.internals.merged)?.into_iter().filter(is_merged);
+    let reserved = read_set
+        .read_claims(record.internals.holds.iter().map(|hold| hold.key.clone()).collect())?
         .into_iter()
-        .filter(|(_, claim)| claim.owner == Some(record.id()) && claim.hold.is_some());
-    let reserved = holds.map(|(key, claim)| {
-        (key, (Some(claim.clone()), Some(Claim { owner: None, ..claim.clone() })))
-    });
+        .filter(|(_, claim)| claim.owner == Some(record.id()) && claim.hold.is_some())
+        .map(|(key, claim)| {
+            (key, (Some(claim.clone()), Some(Claim { owner: None, ..claim.clone() })))
+        });
     let removed: Vec<_> = std::iter::once(record).chain(merged).collect();
-    let (redactions, is_whole) = redactions(mutation, read_set, &removed)?;
-    if !is_whole {
+    let (redactions, is_complete) = redactions(mutation, read_set, &removed)?;
+    if !is_complete {
         let report = MutationReport::PurgeBegun;
         return Ok(WriteSet { writes: redactions, report, ..WriteSet::unchanged(None) });
     }
-    let removal = |record| UserTransition { before: Some(record), after: None };
-    let transitions = removed.into_iter().map(removal).collect();
+    let transitions = removed
+        .into_iter()
+        .map(|record| UserTransition { before: Some(record), after: None })
+        .collect();
     let mut write_set =
         plan_writes(mutation, read_set, transitions, reserved.collect::<ClaimDiff>())?;
     let purged: Vec<_> = write_set.removed_users().collect();
-    let event = |id: &LocalityId| {
+    let events = purged.iter().filter_map(|id| {
         tenant_event(mutation, &mutation.policies, TenantEventKind::UserPurged(*id))
-    };
-    write_set.writes.extend(redactions.into_iter().chain(purged.iter().filter_map(event)));
+    });
+    write_set.writes.extend(redactions.into_iter().chain(events));
     let report = MutationReport::Purged(purged);
 
     Ok(WriteSet { report, ..write_set })
 }
 
-/// The writes that take the values of removed users out of the histories of others, as many as one
-/// transaction may have, and whether these are all. A dry run has no bound: it writes nothing.
+/// The writes that remove the values of purged users from the histories of others, as many as one
+/// transaction allows, and whether these are all. A dry run has no limit: it writes nothing.
 fn redactions(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -65,24 +65,24 @@ fn redactions(
     for (record, events) in removed.iter().zip(read_set.read_histories(&ids)?) {
         values.add(&record.user, events);
     }
-    let others = read_set.read_users(&values.others())?;
-    let others = others.into_iter().filter(|other| other.user.tenant == mutation.tenant);
-    let (ids, others): (Vec<_>, Vec<_>) = others.map(|other| (other.id(), other)).unzip();
+    let mut others = read_set.read_users(&values.others())?;
+    others.retain(|other| other.user.tenant == mutation.tenant);
+    let ids: Vec<_> = others.iter().map(|other| other.id()).collect();
 
     let mut writes = Vec::new();
-    let mut room = if mutation.dry_run { usize::MAX } else { mutation.limits.redactions.max(1) };
+    let mut budget = if mutation.dry_run { usize::MAX } else { mutation.limits.redactions.max(1) };
     for (other, events) in others.into_iter().zip(read_set.read_histories(&ids)?) {
-        if room == 0 {
+        if budget == 0 {
             return Ok((writes, false));
         }
-        let redaction = values.redaction(&other.user, events, room);
-        room -= redaction.events;
+        let redaction = values.redaction(&other.user, events, budget);
+        budget -= redaction.events;
         writes.extend(redaction.writes);
     }
-    Ok((writes, room > 0))
+    Ok((writes, budget > 0))
 }
 
-/// Purges a user whose time is over, or forgets how to undo a merge that can be undone no longer.
+/// Purges a deleted user, or drops the snapshot of a merged one, if that is due.
 pub fn expire(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -100,7 +100,7 @@ pub fn expire(
         return purge(mutation, read_set, before);
     }
     let mut after = before.clone();
-    after.private.undo = None;
+    after.internals.undo = None;
 
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }

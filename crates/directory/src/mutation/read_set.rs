@@ -1,5 +1,5 @@
-//! The data that passes between the rules and a store while a mutation is decided: the read set,
-//! further reads, and the write set.
+//! The data that the rules and a store exchange while a mutation is decided: the read set, requests
+//! for further reads, and the write set.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::model::tenant_record::TenantRecord;
 use crate::model::user::User;
 use polynym_identifier::IdentityKey;
 
-/// The data that a store has read for a mutation, all of it at one moment.
+/// The data that a store has read for a mutation, in one snapshot.
 #[derive(Debug, Default)]
 pub struct ReadSet {
     users: HashMap<LocalityId, Option<Record>>,
@@ -37,18 +37,18 @@ pub struct ReadRequest {
     pub users: Vec<LocalityId>,
     /// Claims, by their keys.
     pub claims: Vec<IdentityKey>,
-    /// The histories of users, by their ids. The users were read before, or are read as well.
+    /// The histories of users, by their ids. The users are read before, or with them.
     pub histories: Vec<LocalityId>,
-    /// Whether the mutation's tenant must be read.
+    /// Whether to read the mutation's tenant.
     pub tenant: bool,
-    /// Whether it must be known if the tenant has users.
+    /// Whether to read if the tenant has users.
     pub members: bool,
 }
 
 /// The result of [`Mutation::decide`](crate::mutation::Mutation::decide).
 #[derive(Debug)]
 pub enum Decision {
-    /// No decision yet: these reads come first. None of them is in the read set.
+    /// The decision needs these reads. None of them is in the read set.
     NeedsReads(ReadRequest),
     /// The decision.
     Ready(Box<WriteSet>),
@@ -57,14 +57,13 @@ pub enum Decision {
 /// The outcome of a decision: writes for one transaction, and the answer to the caller.
 #[derive(Debug)]
 pub struct WriteSet {
-    /// The writes. Users come first, by id, then claims, by key: concurrent transactions that write
-    /// the same conflict early.
+    /// The writes: users by id, then claims by key, so that concurrent transactions conflict early.
     pub writes: Vec<Write>,
-    /// The events of the users that are stored, for their histories. A store numbers them.
+    /// The events of the stored users, for their histories. The store numbers them.
     pub events: Vec<Event>,
-    /// The identities that went from one user to another.
+    /// The identities that users lost to others.
     pub takeovers: Vec<Takeover>,
-    /// The user that the answer is about. A request is remembered with it.
+    /// The user that the answer is about. The request is remembered with it.
     pub subject: Option<LocalityId>,
     /// The subject, if it is not written.
     pub(crate) unchanged: Option<User>,
@@ -80,28 +79,28 @@ pub enum Write {
     RemoveUser(LocalityId),
     /// Writes a claim.
     Claim(IdentityKey, ClaimWrite),
-    /// Adds to the ended ownerships of a key. Such of users that are removed are forgotten with
-    /// them, without a write of their own.
+    /// Adds to the ended ownerships of a key. Removing a user also removes its ended ownerships,
+    /// without another write.
     EndOwnership(IdentityKey, Box<Ownership>),
-    /// Takes a user out of the ended ownerships of a key.
+    /// Removes a user from the ended ownerships of a key.
     ForgetOwnership(IdentityKey, LocalityId),
-    /// Replaces events of a user by others of the same numbers. The read set has the user and its
+    /// Replaces events of a user by others with the same numbers. The read set has the user and its
     /// history.
     ReplaceEvents(LocalityId, Vec<Event>),
-    /// Adds an event to the history of the mutation's tenant, to be kept for this time.
+    /// Adds an event to the history of the mutation's tenant, with its retention.
     AddTenantEvent(Box<TenantEvent>, Duration),
-    /// Delivers a notice to a user that is stored.
+    /// Delivers a notice to a stored user.
     Notify(LocalityId, Box<Notice>),
     /// Stores the mutation's tenant. It is new if the read set does not have it.
     PutTenant(Box<TenantRecord>),
     /// Removes the mutation's tenant. The read set has it.
     RemoveTenant,
-    /// Adds one to the counter with this name.
+    /// Increments the counter with this name.
     #[cfg(feature = "test-entity")]
     Count(String),
 }
 
-/// A user lost an unverified identity to another, who had it verified.
+/// The loss of an unverified identity to another user, who verified it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Takeover {
     /// The user who has the identity now.
@@ -113,32 +112,31 @@ pub struct Takeover {
 /// The answer to the caller of a mutation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The user as it is now; none if the mutation has no subject, or has removed it.
+    /// The present user; `None` if the mutation has no subject or removed it.
     pub user: Option<User>,
     /// Further results.
     pub report: MutationReport,
-    /// The identities that went from one user to another.
+    /// The identities that users lost to others.
     pub takeovers: Vec<Takeover>,
 }
 
-/// The results of a mutation beside the user.
+/// The results of a mutation besides the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MutationReport {
     /// None.
     #[default]
     Nothing,
-    /// The result that a merge would have. Of dry runs alone.
+    /// The result that a merge would have. Only of dry runs.
     Preview(Box<Preview>),
     /// The parts that undoing a merge could not restore.
     NotRestored(Vec<NotRestored>),
     /// The users that were removed.
     Purged(Vec<LocalityId>),
-    /// A purge has rewritten as many events of other users as one transaction may: it is to be
-    /// carried out again.
+    /// A purge has rewritten the maximum of events of one transaction, and must be repeated.
     PurgeBegun,
     /// The result of importing a user.
     Imported(Imported),
-    /// The tenant as it is now.
+    /// The present tenant.
     Tenant(Box<TenantRecord>),
 }
 
@@ -160,25 +158,25 @@ impl From<Error> for DecideError {
 pub(crate) enum ReadState<'v, T> {
     /// It was not read.
     Unread,
-    /// That it is not there.
+    /// It was read and does not exist.
     Absent,
-    There(&'v T),
+    /// It was read.
+    Present(&'v T),
 }
 
 impl ReadSet {
-    /// A read set that takes what was not read for absent: claims, and the user of a new id. For
-    /// stores in which reading costs more than finding out, when they write, that something was
-    /// there after all.
+    /// A read set that takes unread claims and new users for absent. For stores in which a failing
+    /// insert costs less than a read.
     pub fn optimistic() -> Self {
         Self { is_optimistic: true, ..Self::default() }
     }
 
-    /// Adds what was read of a user.
+    /// Adds a user, or its absence.
     pub fn add_user(&mut self, id: LocalityId, record: Option<Record>) {
         self.users.insert(id, record);
     }
 
-    /// Adds what was read of a claim.
+    /// Adds a claim, or its absence.
     pub fn add_claim(&mut self, key: IdentityKey, claim: Option<Claim>) {
         self.claims.insert(key, claim);
     }
@@ -188,30 +186,29 @@ impl ReadSet {
         self.histories.insert(id, events);
     }
 
-    /// Adds what was read of the mutation's tenant.
+    /// Sets the mutation's tenant, or its absence.
     pub fn set_tenant(&mut self, tenant: Option<TenantRecord>) {
         self.tenant = Some(tenant);
     }
 
-    /// Adds whether the mutation's tenant has users.
+    /// Sets whether the mutation's tenant has users.
     pub const fn set_members(&mut self, has_members: bool) {
         self.has_members = Some(has_members);
     }
 
-    /// The user, if it was read and is there.
+    /// The user, if it was read and exists.
     pub fn user(&self, id: LocalityId) -> Option<&Record> {
         self.users.get(&id)?.as_ref()
     }
 
-    /// The user, who must be read.
+    /// The user. Needs the read.
     pub(crate) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
-        let user = self.users.get(&id).map(Option::as_ref);
-        user.ok_or_else(|| {
+        self.users.get(&id).map(Option::as_ref).ok_or_else(|| {
             DecideError::NeedsReads(ReadRequest { users: vec![id], ..ReadRequest::default() })
         })
     }
 
-    /// Those of the users that are there; all must be read.
+    /// The users that exist. Needs all reads.
     pub(crate) fn read_users(&self, ids: &[LocalityId]) -> Result<Vec<&Record>, DecideError> {
         let users: Vec<_> = ids.iter().copied().filter(|id| !self.users.contains_key(id)).collect();
         if users.is_empty() {
@@ -220,40 +217,38 @@ impl ReadSet {
         Err(DecideError::NeedsReads(ReadRequest { users, ..ReadRequest::default() }))
     }
 
-    /// The events of users, the newest first; all must be read.
+    /// The events of users, the newest first. Needs all reads.
     pub(crate) fn read_histories(&self, ids: &[LocalityId]) -> Result<Vec<&[Event]>, DecideError> {
-        let is_unread = |id: &LocalityId| !self.histories.contains_key(id);
-        let histories: Vec<_> = ids.iter().copied().filter(is_unread).collect();
-        if histories.is_empty() {
-            let events = |id| self.histories.get(id).map(Vec::as_slice);
-            return Ok(ids.iter().filter_map(events).collect());
+        let read: Vec<_> = ids.iter().filter_map(|id| self.histories.get(id)).collect();
+        if read.len() == ids.len() {
+            return Ok(read.into_iter().map(Vec::as_slice).collect());
         }
+        let unread = ids.iter().copied().filter(|id| !self.histories.contains_key(id));
+        let histories = unread.collect();
         Err(DecideError::NeedsReads(ReadRequest { histories, ..ReadRequest::default() }))
     }
 
-    /// Those of the keys under which there is a claim, with it; all must be read.
+    /// The claims that exist, with their keys. Needs all reads.
     pub(crate) fn read_claims(
         &self,
         keys: Vec<IdentityKey>,
     ) -> Result<Vec<(IdentityKey, &Claim)>, DecideError> {
         if keys.iter().all(|key| self.claims.contains_key(key)) {
-            let claim =
-                |key: IdentityKey| self.claims.get(&key)?.as_ref().map(|claim| (key, claim));
-            return Ok(keys.into_iter().filter_map(claim).collect());
+            let claims = keys.into_iter().filter_map(|key| Some((self.claims.get(&key)?, key)));
+            return Ok(claims.filter_map(|(claim, key)| Some((key, claim.as_ref()?))).collect());
         }
         let claims = keys.into_iter().filter(|key| !self.claims.contains_key(key)).collect();
         Err(DecideError::NeedsReads(ReadRequest { claims, ..ReadRequest::default() }))
     }
 
-    /// The mutation's tenant, which must be read.
+    /// The mutation's tenant. Needs the read.
     pub(crate) fn read_tenant(&self) -> Result<Option<&TenantRecord>, DecideError> {
-        let tenant = self.tenant.as_ref().map(Option::as_ref);
-        tenant.ok_or_else(|| {
+        self.tenant.as_ref().map(Option::as_ref).ok_or_else(|| {
             DecideError::NeedsReads(ReadRequest { tenant: true, ..ReadRequest::default() })
         })
     }
 
-    /// Whether the mutation's tenant has users, which must be read.
+    /// Whether the mutation's tenant has users. Needs the read.
     pub(crate) fn has_members(&self) -> Result<bool, DecideError> {
         self.has_members.ok_or_else(|| {
             DecideError::NeedsReads(ReadRequest { members: true, ..ReadRequest::default() })
@@ -265,11 +260,10 @@ impl ReadSet {
         if self.is_optimistic { Ok(self.user(id)) } else { self.read_user(id) }
     }
 
-    /// The state of a key that is to be claimed. With `only_read`, an unread key does not count as
-    /// free.
+    /// The state of a key to claim. With `only_read`, an unread key is not taken for free.
     pub(crate) fn claim(&self, key: &IdentityKey, only_read: bool) -> ReadState<'_, Claim> {
         match self.claims.get(key) {
-            Some(Some(claim)) => ReadState::There(claim),
+            Some(Some(claim)) => ReadState::Present(claim),
             None if only_read || !self.is_optimistic => ReadState::Unread,
             Some(None) | None => ReadState::Absent,
         }
@@ -277,7 +271,7 @@ impl ReadSet {
 }
 
 impl WriteSet {
-    /// A write set that changes nothing, about this user.
+    /// A write set without writes, about this user.
     pub(crate) const fn unchanged(subject: Option<LocalityId>) -> Self {
         Self {
             writes: Vec::new(),
@@ -305,7 +299,7 @@ impl WriteSet {
         })
     }
 
-    /// Whether the mutation is to be carried out again. Its request is not remembered then.
+    /// Whether the mutation must be repeated. Its request is not remembered yet.
     pub fn is_partial(&self) -> bool {
         self.report == MutationReport::PurgeBegun
     }
@@ -320,7 +314,7 @@ impl WriteSet {
         self.events.iter().find(|event| event.user == id)
     }
 
-    /// The outcome for the caller, once everything is written.
+    /// The outcome for the caller, after the writes.
     pub fn into_outcome(self) -> Outcome {
         let written = self.subject.and_then(|subject| self.user(subject).cloned());
         Outcome { user: self.unchanged.or(written), report: self.report, takeovers: self.takeovers }
@@ -331,7 +325,7 @@ impl Outcome {
     /// The user.
     ///
     /// # Errors
-    /// [`Error::Internal`] where the mutation was about none.
+    /// [`Error::Internal`] if the mutation had no subject.
     pub fn into_user(self) -> Result<User, Error> {
         self.user.ok_or_else(|| Error::Internal("a mutation of a user without its user".into()))
     }

@@ -1,5 +1,5 @@
-//! The removal of purged users' values from the histories of other users: of those with which they
-//! were merged, and of those that had an identity before or after them.
+//! The removal of purged users' values from the histories of other users: those with whom they were
+//! merged or shared an identity.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,7 +12,7 @@ use crate::mutation::journal::recorded_fields;
 use crate::mutation::read_set::Write;
 use polynym_identifier::{Identifier, IdentityKey};
 
-/// The users that a mutation purges, with the values that their histories have.
+/// The users that a mutation purges, with the values in their histories.
 #[derive(Debug, Default)]
 pub struct PurgedValues {
     users: BTreeSet<LocalityId>,
@@ -34,15 +34,15 @@ impl PurgedValues {
     /// Adds a user and its events.
     pub fn add(&mut self, user: &User, events: &[Event]) {
         self.users.insert(user.id);
-        self.identifiers.extend(user.identities.iter().map(|own| own.identifier.clone()));
+        self.identifiers.extend(user.identities.iter().map(|identity| identity.identifier.clone()));
         for changes in events.iter().map(|event| &event.changes) {
             self.others.extend(changes.other_user);
-            let identities = changes.identities.iter();
-            let sides = identities.flat_map(|change| change.before.iter().chain(&change.after));
-            self.identifiers.extend(sides.map(|own| own.identifier.clone()));
+            for change in &changes.identities {
+                let identities = change.before.iter().chain(&change.after);
+                self.identifiers.extend(identities.map(|identity| identity.identifier.clone()));
+            }
             for change in &changes.fields {
-                let sides = change.before.iter().chain(&change.after);
-                let values = sides.map(encode_recorded);
+                let values = change.before.iter().chain(&change.after).map(encode_recorded);
                 self.fields.entry(change.path.clone()).or_default().extend(values);
             }
         }
@@ -53,23 +53,23 @@ impl PurgedValues {
         self.others.difference(&self.users).copied().collect()
     }
 
-    /// Takes these values out of the history of a user, from its newest events on and out of at
-    /// most `most` of them, and the user out of the ended ownerships of the identifiers that it
-    /// lost by these events. What the user has now stays.
-    pub fn redaction(&self, user: &User, events: &[Event], most: usize) -> Redaction {
-        let foreign = self.identifiers.iter().filter(|name| user.identity(name).is_none());
-        let foreign = foreign.map(|name| IdentityKey::new(user.tenant.as_str(), name));
+    /// Removes these values from at most `limit` of the user's events, the newest first, and the
+    /// user from the ended ownerships of the identifiers that it lost by them. The user's present
+    /// values stay.
+    pub fn redaction(&self, user: &User, events: &[Event], limit: usize) -> Redaction {
+        let foreign =
+            self.identifiers.iter().filter(|identifier| user.identity(identifier).is_none());
         let values = ForeignValues {
-            keys: foreign.collect(),
+            keys: foreign.map(|name| IdentityKey::new(user.tenant.as_str(), name)).collect(),
             fields: &self.fields,
             present: recorded_fields(user),
             since: self.first_event_of(events).unwrap_or(u64::MAX),
         };
         let redacted = events.iter().filter_map(|event| Some((event, values.redacted(event)?)));
-        let (before, after): (Vec<_>, Vec<_>) = redacted.take(most).unzip();
+        let (before, after): (Vec<_>, Vec<_>) = redacted.take(limit).unzip();
         let lost: BTreeSet<_> = before.into_iter().flat_map(Event::lost_keys).collect();
-        let forgotten = lost.into_iter().filter(|key| values.keys.contains(key));
-        let forgotten = forgotten.map(|key| Write::ForgetOwnership(key, user.id));
+        let forgotten =
+            lost.intersection(&values.keys).map(|key| Write::ForgetOwnership(key.clone(), user.id));
 
         let events = after.len();
         let rewrite = (events > 0).then_some(Write::ReplaceEvents(user.id, after));
@@ -78,14 +78,13 @@ impl PurgedValues {
 
     /// The number of the first event that one of the purged users shares.
     fn first_event_of(&self, events: &[Event]) -> Option<u64> {
-        let is_shared = |event: &&Event| {
-            event.changes.other_user.is_some_and(|other| self.users.contains(&other))
-        };
-        events.iter().filter(is_shared).map(|event| event.sequence).min()
+        let is_purged = |other| self.users.contains(&other);
+        let shared = events.iter().filter(|event| event.changes.other_user.is_some_and(is_purged));
+        shared.map(|event| event.sequence).min()
     }
 }
 
-/// The values that the history of one user has of others.
+/// The values of purged users in the history of another user.
 struct ForeignValues<'v> {
     /// Identifiers that the user does not have now.
     keys: BTreeSet<IdentityKey>,
@@ -97,13 +96,13 @@ struct ForeignValues<'v> {
 }
 
 impl ForeignValues<'_> {
-    /// The event without these values; none where it has none of them.
+    /// The event without these values; `None` if it has none.
     fn redacted(&self, event: &Event) -> Option<Event> {
         let mut after = event.clone();
         after.changes.identities.retain(|change| {
-            let side = change.before.as_ref().or(change.after.as_ref());
-            let key = side.map(|own| IdentityKey::new(event.tenant.as_str(), &own.identifier));
-            !key.is_some_and(|key| self.keys.contains(&key))
+            change.before.as_ref().or(change.after.as_ref()).is_none_or(|own| {
+                !self.keys.contains(&IdentityKey::new(event.tenant.as_str(), &own.identifier))
+            })
         });
         after.changes.holds.retain(|hold| !self.keys.contains(&hold.key));
         if event.sequence >= self.since {
@@ -117,10 +116,10 @@ impl ForeignValues<'_> {
     }
 
     fn redact_field(&self, FieldChange { path, before, after }: &mut FieldChange) {
-        let Some(theirs) = self.fields.get(path) else { return };
-        let own = self.present.get(path);
+        let Some(foreign) = self.fields.get(path) else { return };
+        let present = self.present.get(path);
         for value in before.iter_mut().chain(after) {
-            if theirs.contains(&encode_recorded(value)) && own != Some(value) {
+            if foreign.contains(&encode_recorded(value)) && present != Some(value) {
                 *value = RecordedValue::Redacted;
             }
         }

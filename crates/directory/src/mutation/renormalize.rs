@@ -1,4 +1,4 @@
-//! Moving identities that older rules made to later ones.
+//! Moving identities from older to newer rules of normalisation.
 
 use locality_uuid::LocalityId;
 
@@ -9,8 +9,7 @@ use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, ReadSet, WriteSet};
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 
-/// Moves one identity of a user. Nothing happens where it is of the mutation's rules,
-/// or of later ones.
+/// Normalises one identity of a user, unless it has the mutation's rules or newer ones.
 pub fn renormalize(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -24,16 +23,16 @@ pub fn renormalize(
     if identity.rules_version < mutation.rules.version() {
         identity.identifier = parse(identity, mutation.rules)?;
         identity.rules_version = mutation.rules.version();
-        let made = identity.identifier.clone();
+        let renormalized = identity.identifier.clone();
         after.unguard(identifier);
-        after.guard(&made, &mutation.policies);
+        after.guard(&renormalized, &mutation.policies);
     }
 
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }
 
-/// The identifier that `rules` make of an identity. They parse the text as it was typed, except for
-/// phones, whose region was not kept, and for accounts, which may be shown by a display name.
+/// Normalises an identity by `rules`: from the text as typed, except for phones, whose region is
+/// not stored, and for social accounts, which may have a display name instead.
 pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
     let (canonical, typed) = (identity.identifier.canonical(), identity.display.as_str());
     let raw = match identity.identifier.kind() {

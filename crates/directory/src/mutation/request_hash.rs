@@ -1,6 +1,6 @@
-//! A hash of a request's content, which distinguishes a retry from another request with the same
-//! id. It is computed from the parsed request, since a retry may be spelt differently; times taken
-//! from the clock are left out.
+//! A hash of a request's content. It distinguishes a retry from another request with the same id,
+//! and covers the parsed request, since a retry may be spelt differently, without times from the
+//! clock.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,12 @@ use crate::model::attribute_definition::DefinitionUpdate;
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::policies::PolicyUpdate;
 use crate::model::tenant_record::DeletionStep;
-use crate::model::user::{Fields, Verification};
+use crate::model::user::{FieldHasher, Verification};
 use polynym_identifier::Identifier;
 
-/// The hash of a mutation's arguments. The id of a user that is created is new with every attempt,
-/// so it is left out.
+/// The hash of a mutation's arguments, without the id of a created user, which each retry renews.
 pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
-    let mut hash = Fields::default();
+    let mut hash = FieldHasher::default();
     hash.bytes(etag.as_bytes());
     match kind {
         MutationKind::User(_, UserChange::Create(new)) => create(&mut hash, new),
@@ -35,7 +34,7 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
         ) => {
             hash.number(0, since.as_millis() as u64);
         }
-        // Have no request.
+        // These have no request.
         MutationKind::Tenant(TenantChange::Import(_)) | MutationKind::ImportHold(_) => {}
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
@@ -43,15 +42,15 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
     hash.digest()
 }
 
-fn user_change(hash: &mut Fields, change: &UserChange) {
+fn user_change(hash: &mut FieldHasher, change: &UserChange) {
     match change {
         UserChange::Create(new) => create(hash, new),
         UserChange::Update(fields) => update(hash, fields),
-        UserChange::Link(new) => draft(hash, new),
+        UserChange::Link(new) => new_identity(hash, new),
         UserChange::Unlink(old) => identifier(hash, old),
         UserChange::Replace(old, new) => {
             identifier(hash, old);
-            draft(hash, new);
+            new_identity(hash, new);
         }
         UserChange::Verify(own, verified) => {
             identifier(hash, own);
@@ -67,8 +66,8 @@ fn user_change(hash: &mut Fields, change: &UserChange) {
             identifier(hash, own);
         }
         UserChange::Renormalize(own) => identifier(hash, own),
-        // The request's key contains the method, which determines these completely; that of an
-        // import contains a hash of the user.
+        // The request's key has the method, which determines these completely; that of an import
+        // has a hash of the user.
         UserChange::Disable
         | UserChange::Enable
         | UserChange::Delete
@@ -80,16 +79,16 @@ fn user_change(hash: &mut Fields, change: &UserChange) {
     }
 }
 
-fn create(hash: &mut Fields, new: &NewUser) {
+fn create(hash: &mut FieldHasher, new: &NewUser) {
     hash.bytes(new.display_name.as_bytes());
     hash.number(0, new.identities.len() as u64);
     for identity in &new.identities {
-        draft(hash, identity);
+        new_identity(hash, identity);
     }
     attributes(hash, &new.attributes);
 }
 
-fn update(hash: &mut Fields, update: &Update) {
+fn update(hash: &mut FieldHasher, update: &Update) {
     hash.number(0, update.display_name.is_some().into());
     hash.bytes(update.display_name.as_deref().unwrap_or_default().as_bytes());
     hash.number(1, update.attributes.is_some().into());
@@ -103,7 +102,7 @@ fn update(hash: &mut Fields, update: &Update) {
     }
 }
 
-fn policies(hash: &mut Fields, update: &PolicyUpdate) {
+fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
     let PolicyUpdate {
         holds,
         hide_unverified,
@@ -126,13 +125,13 @@ fn policies(hash: &mut Fields, update: &PolicyUpdate) {
         hash.number(window.is_some().into(), window.unwrap_or_default().as_millis() as u64);
     }
 
-    // Requests from before there were reserved handles keep their fingerprints.
+    // Requests older than this policy keep their hashes.
     if let Some(reserved) = &update.reserved_handles {
         hash.number(2, reserved.is_some().into());
         reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
     }
 
-    // So do those from before there were these.
+    // So do requests older than these.
     for (tag, time) in [(4, update.history_retention), (5, update.inbox_retention)] {
         time.iter().for_each(|time| hash.number(tag, time.as_millis() as u64));
     }
@@ -142,8 +141,8 @@ fn policies(hash: &mut Fields, update: &PolicyUpdate) {
     definitions(hash, &update.attributes);
 }
 
-/// Requests without definitions have the hash that they had before there were any.
-fn definitions(hash: &mut Fields, update: &DefinitionUpdate) {
+/// Requests without definitions keep the hashes that they had before definitions existed.
+fn definitions(hash: &mut FieldHasher, update: &DefinitionUpdate) {
     if *update == DefinitionUpdate::default() {
         return;
     }
@@ -154,7 +153,7 @@ fn definitions(hash: &mut Fields, update: &DefinitionUpdate) {
     }
 }
 
-fn attributes(hash: &mut Fields, attributes: &BTreeMap<String, Value>) {
+fn attributes(hash: &mut FieldHasher, attributes: &BTreeMap<String, Value>) {
     hash.number(0, attributes.len() as u64);
     for (name, value) in attributes {
         hash.bytes(name.as_bytes());
@@ -162,19 +161,19 @@ fn attributes(hash: &mut Fields, attributes: &BTreeMap<String, Value>) {
     }
 }
 
-fn draft(hash: &mut Fields, draft: &NewIdentity) {
-    identifier(hash, &draft.identifier);
-    hash.bytes(draft.display.as_bytes());
-    hash.number(0, draft.primary.into());
-    verification(hash, draft.verification.as_ref());
+fn new_identity(hash: &mut FieldHasher, new: &NewIdentity) {
+    identifier(hash, &new.identifier);
+    hash.bytes(new.display.as_bytes());
+    hash.number(0, new.primary.into());
+    verification(hash, new.verification.as_ref());
 }
 
-fn identifier(hash: &mut Fields, identifier: &Identifier) {
+fn identifier(hash: &mut FieldHasher, identifier: &Identifier) {
     hash.bytes(identifier.kind().as_str().as_bytes());
     hash.bytes(identifier.canonical().as_bytes());
 }
 
-fn verification(hash: &mut Fields, verification: Option<&Verification>) {
+fn verification(hash: &mut FieldHasher, verification: Option<&Verification>) {
     hash.number(0, verification.is_some().into());
     hash.bytes(verification.map_or("", |verification| &verification.by).as_bytes());
 }

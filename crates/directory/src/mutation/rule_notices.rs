@@ -1,5 +1,5 @@
-//! The notices that users get of what the rules do to them, where their tenant wants that. They
-//! have no personal data: the history has the details.
+//! Notices to users about changes by the rules, if their tenant enables them. They have no personal
+//! data: the history has the details.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::model::notice::{Notice, NoticeContent};
 use crate::mutation::Mutation;
 use crate::mutation::read_set::Write;
 
-/// The notices of these events of a mutation.
+/// The notices of a mutation's events.
 pub fn writes(mutation: &Mutation, events: &[Event]) -> Vec<Write> {
     if !mutation.policies.rule_notices {
         return Vec::new();
@@ -30,28 +30,26 @@ pub fn writes(mutation: &Mutation, events: &[Event]) -> Vec<Write> {
     events.iter().filter_map(write).collect()
 }
 
-/// The text of the notice of an event; none where it is no cause of one.
+/// The content of the notice of an event, if it causes one.
 fn content(mutation: &Mutation, event: &Event) -> Option<NoticeContent> {
     let (rule, subject, body) = match event.kind {
         EventKind::IdentityTakenOver => {
             let body = format!(
-                "This account had {}, not verified, that another account has verified now. It went \
-                 to that account.",
+                "This account had {}, not verified. Another account has verified it and owns it.",
                 lost_kinds(event)
             );
             ("identity_taken_over", "An identity went to another account", body)
         }
         EventKind::UserMerged if mutation.user_id() == Some(event.user) => {
-            let body = "Another account was merged into this one. All that it had is part of this \
-                account now.";
+            let body = "Another account was merged into this one, with its identities and data.";
             ("user_merged", "Another account was merged into this one", body.to_owned())
         }
         EventKind::UserRestored => {
-            let body = "This account was deleted, and is there again.";
+            let body = "This account was deleted and has been restored.";
             ("user_restored", "This account was restored", body.to_owned())
         }
         EventKind::UserDisabled => {
-            let body = "This account is shut out until it is enabled again.";
+            let body = "This account cannot be used until it is enabled again.";
             ("user_disabled", "This account was disabled", body.to_owned())
         }
         _ => return None,
@@ -60,18 +58,16 @@ fn content(mutation: &Mutation, event: &Event) -> Option<NoticeContent> {
     Some(NoticeContent { sender: String::new(), subject: subject.to_owned(), body, attributes })
 }
 
-/// The kinds of the identities that an event takes from its user, in words.
+/// The kinds of the identities that the user lost, in words.
 fn lost_kinds(event: &Event) -> String {
-    let lost = event.changes.identities.iter().filter(|change| change.after.is_none());
-    let kinds: BTreeSet<_> = lost
-        .filter_map(|change| Some(change.before.as_ref()?.identifier.kind().as_str()))
-        .collect();
+    let lost = event.changes.lost_identities();
+    let kinds: BTreeSet<_> = lost.map(|identity| identity.identifier.kind().as_str()).collect();
     let identities: Vec<_> =
         kinds.iter().map(|kind| format!("an identity of kind {kind}")).collect();
     identities.join(" and ")
 }
 
-/// The id of the notice of an event. The events of a user have different times.
+/// The id of the notice of an event. The events of a user have distinct times.
 fn id(event: &Event) -> LocalityId {
     let mut hash = Xxh3::new();
     hash.update(event.user.as_bytes());

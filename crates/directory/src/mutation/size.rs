@@ -1,4 +1,4 @@
-//! The size of a user on the wire, on the disk and in answers, counted without encoding it.
+//! The size of a user on the wire, on disk and in answers, computed without encoding it.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use crate::model::policies::Policies;
 use crate::model::user::{Identity, User};
 use crate::search::scalars;
 
-/// Bytes of a user beside its name, identities and attributes: id, tenant, times, etag.
-const USER: usize = 256;
-/// Bytes of an identity beside its texts.
-const IDENTITY: usize = 64;
-/// Bytes of an attribute beside its name and texts.
-const ATTRIBUTE: usize = 32;
-/// Bytes of an item of a list beside its text.
-const ITEM: usize = 4;
+/// Bytes of a user besides its name, identities and attributes: id, tenant, times, etag.
+const USER_BYTES: usize = 256;
+/// Bytes of an identity besides its texts.
+const IDENTITY_BYTES: usize = 64;
+/// Bytes of an attribute besides its name and texts.
+const ATTRIBUTE_BYTES: usize = 32;
+/// Bytes of an item of a list besides its text.
+const ITEM_BYTES: usize = 4;
 
-/// The size in bytes, no less than that of the encoded user.
+/// An upper bound of the size of the encoded user, in bytes.
 pub fn size(user: &User) -> usize {
     let identities: usize = user.identities.iter().map(identity).sum();
-    USER + user.display_name.len() + identities + attributes(&user.attributes)
+    USER_BYTES + user.display_name.len() + identities + attributes(&user.attributes)
 }
 
-/// The size in bytes of an identity that a caller gave.
-pub fn draft_identity(draft: &NewIdentity) -> usize {
-    IDENTITY + draft.identifier.canonical().len() + draft.display.len()
+/// The size in bytes of an identity from a caller.
+pub fn new_identity(new: &NewIdentity) -> usize {
+    IDENTITY_BYTES + new.identifier.canonical().len() + new.display.len()
 }
 
-/// The size in bytes of a user that is imported.
+/// The size in bytes of an imported user.
 pub fn imported(user: &ImportedUser) -> usize {
-    let identities: usize = user.identities.iter().map(|own| draft_identity(&own.new)).sum();
+    let identities: usize = user.identities.iter().map(|own| new_identity(&own.new)).sum();
     let undo = user.internals.as_ref().and_then(|internals| internals.undo.as_ref());
     let undone = undo.map_or(0, |undo| size(&undo.before.user));
     user.display_name.len() + identities + attributes(&user.attributes) + undone
@@ -39,11 +39,10 @@ pub fn imported(user: &ImportedUser) -> usize {
 
 /// The size of attributes, in bytes.
 pub fn attributes(attributes: &BTreeMap<String, Value>) -> usize {
-    attributes.iter().map(|(name, of)| ATTRIBUTE + name.len() + value(of)).sum()
+    attributes.iter().map(|(name, of)| ATTRIBUTE_BYTES + name.len() + value(of)).sum()
 }
 
-/// The number of attributes' values by which searches may find the user; each item of a list is
-/// one.
+/// The number of the user's searchable values; each item of a list counts.
 pub fn searched_elements(user: &User, policies: &Policies) -> usize {
     let indexed = user.attributes.iter().filter(|(name, _)| policies.indexes(name));
     indexed.map(|(_, value)| scalars(value).count()).sum()
@@ -51,14 +50,14 @@ pub fn searched_elements(user: &User, policies: &Policies) -> usize {
 
 fn identity(identity: &Identity) -> usize {
     let by = identity.verification.as_ref().map_or(0, |verification| verification.by.len());
-    IDENTITY + identity.identifier.canonical().len() + identity.display.len() + by
+    IDENTITY_BYTES + identity.identifier.canonical().len() + identity.display.len() + by
 }
 
 /// The size of a value, in bytes.
 pub fn value(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
-        Value::List(items) => items.iter().map(|item| ITEM + item.len()).sum(),
+        Value::List(items) => items.iter().map(|item| ITEM_BYTES + item.len()).sum(),
         Value::Int(_) | Value::Double(_) | Value::Bool(_) | Value::Time(_) => 0,
     }
 }

@@ -1,4 +1,4 @@
-//! Verified identities that win over others which are not, where the tenant wants that.
+//! Takeovers: a verified identity replaces another user's unverified one, if the policies allow it.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,25 @@ use crate::mutation::claim_diff;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::mutation::read_set::{DecideError, ReadSet, ReadState, Takeover, WriteSet};
 
-/// Settles the transition of a user who takes the identities of `drafts`: from other users, too,
-/// where theirs are not verified.
+/// The write set of a user who links `new_identities`, including those taken over from others.
 pub fn plan_writes(
     mutation: &Mutation,
     read_set: &ReadSet,
     transition: UserTransition<'_>,
-    drafts: &[NewIdentity],
+    new_identities: &[NewIdentity],
 ) -> Result<WriteSet, DecideError> {
     let mut losers = BTreeMap::new();
     if mutation.policies.verified_wins {
-        for draft in drafts.iter().filter(|draft| draft.verification.is_some()) {
-            takeover(mutation, read_set, draft, &mut losers)?;
+        for new in new_identities.iter().filter(|new| new.verification.is_some()) {
+            takeover(mutation, read_set, new, &mut losers)?;
         }
     }
 
-    let takeover = |loser: &LocalityId| {
-        let winner = mutation.user_id()?;
-        Some(Takeover { winner, loser: *loser })
-    };
-    let takeovers = losers.keys().filter_map(takeover).collect();
+    let winner = mutation.user_id();
+    let takeovers = losers
+        .keys()
+        .filter_map(|loser| Some(Takeover { winner: winner?, loser: *loser }))
+        .collect();
     let lost = losers.into_values().map(|(before, after)| UserTransition::new(before, after));
     let transitions = std::iter::once(transition).chain(lost).collect();
     let write_set = claim_diff::plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
@@ -39,28 +38,29 @@ pub fn plan_writes(
     Ok(WriteSet { takeovers, ..write_set })
 }
 
-/// Users who lose something, as they were and as they will be.
+/// Users who lose identities, before and after.
 type Losers<'v> = BTreeMap<LocalityId, (&'v Record, Record)>;
 
 fn takeover<'v>(
     mutation: &Mutation,
     read_set: &'v ReadSet,
-    draft: &NewIdentity,
+    new: &NewIdentity,
     losers: &mut Losers<'v>,
 ) -> Result<(), DecideError> {
-    let ReadState::There(claim) =
-        read_set.claim(&mutation.key(&draft.identifier), mutation.dry_run)
+    let ReadState::Present(claim) =
+        read_set.claim(&mutation.key(&new.identifier), mutation.dry_run)
     else {
         return Ok(());
     };
     let Some(owner) = claim.resolves_to() else { return Ok(()) };
-    let before =
-        read_set.read_user(owner)?.ok_or_else(|| Error::Internal("a claim of nobody".into()))?;
+    let before = read_set
+        .read_user(owner)?
+        .ok_or_else(|| Error::Internal("a claim without its owner".into()))?;
     let (_, after) = losers.entry(owner).or_insert_with(|| (before, before.clone()));
     let unlisted = |_| Error::Internal("a claim of a user who does not list it".into());
-    let n = user_edits::position(&after.user, &draft.identifier).map_err(unlisted)?;
+    let n = user_edits::position(&after.user, &new.identifier).map_err(unlisted)?;
     if after.user.identities[n].verification.is_none() {
-        after.take(n);
+        after.remove_identity(n);
     }
 
     Ok(())

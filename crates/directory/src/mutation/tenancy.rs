@@ -1,4 +1,4 @@
-//! Changes of tenants: their policies, and their deletion.
+//! Changes of tenants: their policies and their deletion.
 
 use super::Mutation;
 use crate::error::Error;
@@ -28,13 +28,13 @@ pub fn set(
     update.apply(&mut after.policies, now);
     if before.is_none() {
         // There are no users yet.
-        after.policies = after.policies.settled();
+        after.policies = after.policies.with_changes_finished();
     }
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
         if mutation.clock_uncertain
             && before.policies.history_retention != after.policies.history_retention
         {
-            // The history counts as complete from the time of the change on: it must be certain.
+            // The history is complete from the time of the change on, which must be certain.
             return Err(Error::ClockInDoubt.into());
         }
         after.update_time = now.after(before.update_time);
@@ -48,21 +48,22 @@ pub fn set(
     Ok(put_with_event(mutation, before, after, kind))
 }
 
-/// Creates a tenant as an export has it. One that is there is to have the same policies.
+/// Creates a tenant from an export. An existing one must have the same policies.
 pub fn import(
     mutation: &Mutation,
     read_set: &ReadSet,
     imported: &ImportedTenant,
 ) -> Result<WriteSet, DecideError> {
-    let mut policies = Policies::default();
-    imported.policies.apply(&mut policies, mutation.time);
-    let mut policies = policies.settled();
+    let mut applied = Policies::default();
+    imported.policies.apply(&mut applied, mutation.time);
     // An export has no events: the history begins with the import.
-    policies.history_since = Some(mutation.time);
+    let history_since = Some(mutation.time);
+    let policies = Policies { history_since, ..applied.with_changes_finished() };
     if let Some(before) = read_set.read_tenant()? {
-        let is_same = before.deletion.is_none() && before.policies.is_set_like(&policies);
-        let there = Some(before).filter(|_| is_same).ok_or(Error::TenantExists)?;
-        return Ok(put(Some(there), there.clone()));
+        if before.deletion.is_some() || !before.policies.has_same_settings(&policies) {
+            return Err(Error::TenantExists.into());
+        }
+        return Ok(put(Some(before), before.clone()));
     }
 
     let new = TenantRecord::new(mutation.tenant.clone(), mutation.time);
@@ -77,7 +78,7 @@ pub fn import(
     Ok(put_with_event(mutation, None, after, kind))
 }
 
-/// Notes that the servers have done what changes of policies ask for.
+/// Marks changes of policies as applied by the servers.
 pub fn finish(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -92,7 +93,7 @@ pub fn finish(
     Ok(put(Some(before), after))
 }
 
-/// The write set that stores a tenant if it has changed, and reports it.
+/// Stores a tenant if it has changed, and reports it.
 fn put(before: Option<&TenantRecord>, after: TenantRecord) -> WriteSet {
     let report = MutationReport::Tenant(Box::new(after.clone()));
     let write = Some(after).filter(|after| before != Some(after)).map(Box::new);
@@ -100,7 +101,7 @@ fn put(before: Option<&TenantRecord>, after: TenantRecord) -> WriteSet {
     WriteSet { writes, report, ..WriteSet::unchanged(None) }
 }
 
-/// The same, with the event of the change.
+/// Stores a tenant if it has changed, with the event of the change, and reports it.
 fn put_with_event(
     mutation: &Mutation,
     before: Option<&TenantRecord>,
@@ -115,12 +116,15 @@ fn put_with_event(
 }
 
 fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
-    let is_other = |etag: &String| before.is_none_or(|before| *etag != before.etag());
-    if mutation.etag.as_ref().is_some_and(is_other) { Err(Error::EtagMismatch) } else { Ok(()) }
+    match &mutation.etag {
+        Some(etag) if before.is_none_or(|before| *etag != before.etag()) => {
+            Err(Error::EtagMismatch)
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Takes a step of deleting the tenant. All but the first have nothing to do where it is not
-/// marked.
+/// Takes a step of deleting the tenant. All but the first do nothing unless it is marked.
 pub fn delete(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -134,13 +138,13 @@ pub fn delete(
             if !with_users && read_set.has_members()? {
                 return Err(Error::TenantNotEmpty.into());
             }
-            let after = marked(before, mutation.time, *with_users);
+            let after = with_deletion(before, mutation.time, *with_users);
             let with_users = after.deletion.is_some_and(|mark| mark.with_users);
             let kind = TenantEventKind::DeletionBegun { with_users };
             Ok(put_with_event(mutation, Some(before), after, kind))
         }
         _ if before.deletion.is_none() => Ok(nothing),
-        DeletionStep::GiveUp => {
+        DeletionStep::Cancel => {
             let after = TenantRecord { deletion: None, ..before.clone() };
             let kind = TenantEventKind::DeletionCancelled;
             Ok(WriteSet {
@@ -148,7 +152,7 @@ pub fn delete(
                 ..put_with_event(mutation, Some(before), after, kind)
             })
         }
-        DeletionStep::Forget(keys) => {
+        DeletionStep::RemoveClaims(keys) => {
             let claims = read_set.read_claims(keys.clone())?;
             let removed = claims.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), None)));
             plan_writes(mutation, read_set, Vec::new(), removed.collect::<ClaimDiff>())
@@ -166,14 +170,14 @@ pub fn delete(
     }
 }
 
-/// The tenant with the mark. An existing one keeps its fields, except for whether it has users.
-fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantRecord {
+/// The tenant with the mark. An existing mark keeps its time, and may change to `with_users`.
+fn with_deletion(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantRecord {
     let present = before.deletion.unwrap_or(Deletion { time: now, with_users });
     let deletion = Deletion { with_users: present.with_users || with_users, ..present };
     TenantRecord { deletion: Some(deletion), ..before.clone() }
 }
 
-/// Answers a change that was carried out before with the tenant as it is now.
+/// Answers a retry of a change with the present tenant.
 pub fn repeat(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
     let tenant = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
     Ok(WriteSet {
@@ -182,7 +186,7 @@ pub fn repeat(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
     })
 }
 
-/// Answers a deletion that was begun before with the tenant as it is now, if it is still there.
+/// Answers a retry of a deletion with the present tenant, if it still exists.
 pub fn repeat_deletion(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
     let tenant = read_set.read_tenant()?.cloned().map(Box::new);
     let report = tenant.map_or(MutationReport::Nothing, MutationReport::Tenant);

@@ -1,4 +1,4 @@
-//! Moves an identity from one user to another in one step, so that it cannot be taken in between.
+//! Moving an identity between users in one step, so that no third user can take it in between.
 
 use locality_uuid::LocalityId;
 
@@ -9,8 +9,8 @@ use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, ReadSet, WriteSet};
 use polynym_identifier::Identifier;
 
-/// Takes an identity from the user `from` and gives it to the user `to`. It stays verified,
-/// and is the primary one of its kind only where that user has no other.
+/// Moves an identity from the user `from` to the user `to`. It keeps its verification, and becomes
+/// primary only if the receiver has no other of its kind.
 pub fn transfer(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -25,12 +25,12 @@ pub fn transfer(
 
     let to = mutation.subject(read_set, to)?;
     let from = mutation.changeable(read_set, from)?;
-    let (mut gives, mut takes) = (from.clone(), to.clone());
-    let (identity, guarded) = user_edits::give_up(mutation, &mut gives, identifier)?;
+    let (mut giver, mut receiver) = (from.clone(), to.clone());
+    let (identity, guarded) = user_edits::unlink(mutation, &mut giver, identifier)?;
     let link_time = mutation.time.after(to.user.update_time);
-    takes.give(Identity { primary: false, link_time, ..identity }, guarded);
+    receiver.add_identity(Identity { primary: false, link_time, ..identity }, guarded);
 
-    let transitions = vec![UserTransition::new(to, takes), UserTransition::new(from, gives)];
+    let transitions = vec![UserTransition::new(to, receiver), UserTransition::new(from, giver)];
 
     plan_writes(mutation, read_set, transitions, ClaimDiff::new())
 }

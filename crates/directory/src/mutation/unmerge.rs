@@ -1,5 +1,5 @@
-//! Undoing a merge: the secondary becomes a user of its own again, with what it had, as far as the
-//! primary still has it.
+//! Undoing a merge: the secondary becomes a separate user again, with its former identities and
+//! data that the primary still has.
 
 use locality_uuid::LocalityId;
 
@@ -7,12 +7,12 @@ use super::{Mutation, hold};
 use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::merge_report::NotRestored;
-use crate::model::record::{MergeSnapshot, Record};
+use crate::model::record::{Hold, MergeSnapshot, Record};
 use crate::model::user::State;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 
-/// Takes `secondary` out of `primary`. The answer is about the secondary.
+/// Separates `secondary` from `primary`. The answer is about the secondary.
 pub fn unmerge(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -25,27 +25,26 @@ pub fn unmerge(
         return Err(Error::NotMerged.into());
     }
 
-    let undo = merged.private.undo.as_deref().filter(|undo| !mutation.is_past(undo.until));
-    let undo = undo.ok_or(Error::UndoExpired)?;
-    let (mut after, mut restored) = (primary.clone(), undo.before.clone());
+    let snapshot = merged
+        .internals
+        .undo
+        .as_deref()
+        .filter(|snapshot| !mutation.is_past(snapshot.until))
+        .ok_or(Error::UndoExpired)?;
+    let (mut after, mut restored) = (primary.clone(), snapshot.before.clone());
     let mut not_restored = Vec::new();
-    give_back_identities(&mut after, &mut restored, &mut not_restored);
-    give_back_fields(&mut after, undo, &mut not_restored);
-    let mut held = hold::held(mutation, read_set, primary, &undo.before.private.holds)?;
+    restore_identities(&mut after, &mut restored, &mut not_restored);
+    restore_fields(&mut after, snapshot, &mut not_restored);
+    let holds = &snapshot.before.internals.holds;
+    let mut held = hold::held(mutation, read_set, primary, holds)?;
     held.retain(|(key, claim)| {
-        undo.before
-            .private
-            .holds
-            .iter()
-            .any(|hold| hold.key == *key && Some(hold.until) == claim.hold)
+        holds.iter().any(|hold| hold.key == *key && Some(hold.until) == claim.hold)
     });
-    restored.private.holds.retain(|hold| held.iter().any(|(key, _)| *key == hold.key));
-    after
-        .private
-        .holds
-        .retain(|hold| restored.private.holds.iter().all(|other| other.key != hold.key));
-    after.private.merged.retain(|id| *id != secondary && !restored.private.merged.contains(id));
-    restored.private.not_restored.clone_from(&not_restored);
+    let is_held = |hold: &Hold| held.iter().any(|(key, _)| *key == hold.key);
+    restored.internals.holds.retain(is_held);
+    after.internals.holds.retain(|hold| !is_held(hold));
+    after.internals.merged.retain(|id| *id != secondary && !restored.internals.merged.contains(id));
+    restored.internals.not_restored.clone_from(&not_restored);
     let owner = Some(secondary);
     let moves = held
         .into_iter()
@@ -62,38 +61,41 @@ pub fn unmerge(
     })
 }
 
-/// An identity goes back as it is now, but for the mark that it had.
-fn give_back_identities(
+/// Moves the identities back, unchanged but for their former primary marks.
+fn restore_identities(
     after: &mut Record,
     restored: &mut Record,
     not_restored: &mut Vec<NotRestored>,
 ) {
-    restored.private.guards.clear();
+    restored.internals.guards.clear();
     for had in std::mem::take(&mut restored.user.identities) {
-        let is = |identity: &crate::model::user::Identity| {
+        match after.user.identities.iter().position(|identity| {
             (&identity.identifier, identity.link_time) == (&had.identifier, had.link_time)
-        };
-        match after.user.identities.iter().position(is) {
+        }) {
             None => not_restored.push(NotRestored::Identity(had.identifier)),
             Some(n) => {
-                let (mut identity, guarded) = after.take(n);
+                let (mut identity, guarded) = after.remove_identity(n);
                 identity.primary = had.primary;
-                restored.give(identity, guarded);
+                restored.add_identity(identity, guarded);
             }
         }
     }
 }
 
-/// Restores the fields of the primary that the merge changed and that were not changed since.
-fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut Vec<NotRestored>) {
+/// Restores the fields of the primary that the merge changed, unless they have changed since.
+fn restore_fields(
+    after: &mut Record,
+    snapshot: &MergeSnapshot,
+    not_restored: &mut Vec<NotRestored>,
+) {
     let user = &mut after.user;
-    match &undo.display_name {
+    match &snapshot.display_name {
         Some((before, set)) if user.display_name == *set => user.display_name.clone_from(before),
         Some(_) => not_restored.push(NotRestored::DisplayName),
         None => {}
     }
 
-    for (name, (before, set)) in &undo.attributes {
+    for (name, (before, set)) in &snapshot.attributes {
         if user.attributes.get(name) != Some(set) {
             not_restored.push(NotRestored::Attribute(name.clone()));
         } else if let Some(before) = before {
@@ -103,9 +105,9 @@ fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut
         }
     }
 
-    for identifier in &undo.unmarked {
+    for identifier in &snapshot.unmarked {
         if user.identity(identifier).is_some() && user.primary(identifier.kind()).is_none() {
-            user.mark(identifier);
+            user.make_primary(identifier);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which fields of a user an update sets, by its mask (AIP-134, AIP-161).
+//! Updates of a user's fields by masks (AIP-134, AIP-161).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ pub struct Update {
 }
 
 impl Update {
-    /// The update that sets the fields of `paths` to what `display_name` and `attributes` say.
-    /// Without a mask, those of the two that are not empty are set.
+    /// The update that sets the fields of `mask` to their values in `display_name` and
+    /// `attributes`. Without a mask, it sets those of the two that are not empty.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where a path names anything else.
+    /// [`Error::Invalid`] if a path names another field.
     pub fn from_mask(
         mask: Option<&[String]>,
         display_name: String,
@@ -69,18 +69,13 @@ impl Update {
         Ok(())
     }
 
-    /// Refuses a mask that was written in JSON as `attributes.loginCount`, which JSON's mapping of
-    /// masks turns into `attributes.login_count`: it would remove that one, and not set the one
-    /// that was meant.
+    /// Rejects a mask that was `attributes.loginCount` in JSON. The JSON mapping of masks turns it
+    /// into `attributes.login_count`, and would remove that attribute instead of setting the other.
     fn check_spelling(&self, attributes: &BTreeMap<String, Value>) -> Result<(), Error> {
-        let is_meant = |masked: &str| {
-            attributes
-                .keys()
-                .find(|name| !self.edits.contains_key(*name) && snake_case(name) == masked)
-        };
         let removed = self.edits.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name);
         for masked in removed {
-            if let Some(meant) = is_meant(masked) {
+            let mut unmasked = attributes.keys().filter(|name| !self.edits.contains_key(*name));
+            if let Some(meant) = unmasked.find(|name| snake_case(name) == *masked) {
                 let hex: String = meant.bytes().map(|byte| format!("{byte:02x}")).collect();
                 return Err(Error::invalid(
                     Invalid::UpdateMask,
@@ -95,7 +90,7 @@ impl Update {
         Ok(())
     }
 
-    /// The size in bytes of what a caller gave.
+    /// The size in bytes of the caller's input.
     pub(crate) fn bytes(&self) -> usize {
         let edits = self.edits.iter().map(|(name, to)| name.len() + to.as_ref().map_or(0, value));
         let attributes = self.attributes.as_ref().map_or(0, attributes);
@@ -125,8 +120,7 @@ impl Update {
     }
 }
 
-/// A name in capitals and small letters as JSON's mapping of masks turns it into one of small
-/// letters.
+/// The name as the JSON mapping of masks spells it.
 fn snake_case(name: &str) -> String {
     let part = |c: char| match c.is_ascii_uppercase() {
         true => format!("_{}", c.to_ascii_lowercase()),
@@ -135,12 +129,12 @@ fn snake_case(name: &str) -> String {
     name.chars().map(part).collect()
 }
 
-/// The attribute that a path such as `attributes.plan`, ``attributes.`a.b` `` or
-/// `attributes_hex.x706c616e` names.
+/// The attribute of a path such as `attributes.plan`, ``attributes.`a.b` `` or
+/// `attributes_hex.x706c616e`.
 fn attribute_path(path: &str) -> Result<Cow<'_, str>, Error> {
     let plain = path.strip_prefix("attributes.").map(|name| {
         let quoted = name.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
-        // A star stands for all fields, and half a quote for a mistake.
+        // A star means all fields; a lone quote is a mistake.
         let bare = Some(name).filter(|name| !name.contains('`') && *name != "*");
         Cow::Borrowed(quoted.or(bare).unwrap_or_default())
     });
@@ -153,13 +147,13 @@ fn attribute_path(path: &str) -> Result<Cow<'_, str>, Error> {
         None => Err(Error::invalid(
             Invalid::UpdateMask,
             "update_mask",
-            "a mask may name display_name, attributes, attributes.NAME or *; identities have calls \
-             of their own",
+            "a mask may name display_name, attributes, attributes.NAME or *; other calls change \
+             identities",
         )),
     }
 }
 
-/// The text whose bytes these digits are; no name where they are none.
+/// The text with these bytes in hex; empty, which is no valid name, if they are malformed.
 fn from_hex(digits: &str) -> String {
     let byte = |pair: &[u8]| {
         std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
@@ -179,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_json_has_spelled_otherwise_is_refused() {
+    fn a_name_respelled_by_json_is_rejected() {
         let message = update(&["attributes.login_count"], &["loginCount"]).unwrap_err().to_string();
         assert!(message.contains("attributes_hex.x6c6f67696e436f756e74"), "{message}");
-        // Both are named, or nothing else could be meant.
+        // Both are named, or no other attribute could be meant.
         assert!(
             update(&["attributes.login_count", "attributes.loginCount"], &["loginCount"]).is_ok()
         );

@@ -1,5 +1,5 @@
-//! The effect of a change on one user. Its claims follow from the difference, in
-//! [`claim_diff`](crate::mutation::claim_diff).
+//! The effect of a change on one user. [`claim_diff`](crate::mutation::claim_diff)
+//! derives its claims.
 
 use super::{Mutation, UserChange};
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::model::record::{Guarded, Record};
 use crate::model::user::{Identity, State, User};
 use polynym_identifier::Identifier;
 
-/// Applies a change that concerns this user alone. Other changes have no effect here.
+/// Applies a change to this user. Changes with their own modules have no effect here.
 pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> Result<(), Error> {
     let user = &mut record.user;
     match change {
@@ -16,9 +16,9 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
             mutation.policies.check_types(update.values())?;
             update.apply(user);
         }
-        UserChange::Link(draft) => link(mutation, record, draft),
-        UserChange::Unlink(identifier) => drop(give_up(mutation, record, identifier)?),
-        UserChange::Replace(old, draft) => replace(mutation, record, old, draft)?,
+        UserChange::Link(new) => link(mutation, record, new),
+        UserChange::Unlink(identifier) => drop(unlink(mutation, record, identifier)?),
+        UserChange::Replace(old, new) => replace(mutation, record, old, new)?,
         UserChange::Verify(identifier, verification) => {
             let n = position(user, identifier)?;
             user.identities[n].verification.clone_from(verification);
@@ -27,7 +27,7 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
         UserChange::Enable => user.state = State::Active,
         UserChange::Delete => delete(mutation, record),
         UserChange::Undelete => {
-            let disabled = std::mem::take(&mut record.private.disabled);
+            let disabled = std::mem::take(&mut record.internals.disabled);
             user.state = if disabled { State::Disabled } else { State::Active };
         }
         UserChange::Create(_)
@@ -46,35 +46,35 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
 
 /// The position of the identity in the user's list.
 pub fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
-    let is = |identity: &Identity| identity.identifier == *identifier;
-    user.identities.iter().position(is).ok_or(Error::NotOwned)
+    let position = user.identities.iter().position(|identity| identity.identifier == *identifier);
+    position.ok_or(Error::NotOwned)
 }
 
-fn link(mutation: &Mutation, record: &mut Record, draft: &NewIdentity) {
+fn link(mutation: &Mutation, record: &mut Record, new: &NewIdentity) {
     let time = mutation.time.after(record.user.update_time);
     let identities = &mut record.user.identities;
-    match identities.iter_mut().find(|identity| identity.identifier == draft.identifier) {
+    match identities.iter_mut().find(|identity| identity.identifier == new.identifier) {
         None => {
-            identities.push(draft.identity(time));
-            record.guard(&draft.identifier, &mutation.policies);
+            identities.push(new.identity(time));
+            record.guard(&new.identifier, &mutation.policies);
         }
         Some(identity) => {
             if identity.verification.is_none() {
-                identity.verification.clone_from(&draft.verification);
+                identity.verification.clone_from(&new.verification);
             }
-            if draft.has_name() {
-                identity.display.clone_from(&draft.display);
+            if new.has_name() {
+                identity.display.clone_from(&new.display);
             }
         }
     }
 
-    if draft.primary {
-        record.user.mark(&draft.identifier);
+    if new.primary {
+        record.user.make_primary(&new.identifier);
     }
 }
 
-/// Takes an identity out, with its guard, where the tenant's policies let the user do without it.
-pub fn give_up(
+/// Removes an identity, with its guard, if the tenant's policies allow it.
+pub fn unlink(
     mutation: &Mutation,
     record: &mut Record,
     identifier: &Identifier,
@@ -85,10 +85,11 @@ pub fn give_up(
         return Err(Error::LastIdentity);
     }
     check_primary(mutation, record, n)?;
-    Ok(record.take(n))
+    Ok(record.remove_identity(n))
 }
 
-/// A primary identity that must stay does so while the user has others of its kind.
+/// Rejects the removal of a primary identity if the policies keep it and the user has others of its
+/// kind.
 fn check_primary(mutation: &Mutation, record: &Record, n: usize) -> Result<(), Error> {
     let identities = &record.user.identities;
     let kind = identities[n].identifier.kind();
@@ -97,32 +98,32 @@ fn check_primary(mutation: &Mutation, record: &Record, n: usize) -> Result<(), E
     if must_stay { Err(Error::PrimaryIdentity) } else { Ok(()) }
 }
 
-/// The new identity takes the old one's place in the list, and its mark where both are of one kind.
-/// One that the user has already stays where it is, and where only the spelling differs, the
-/// identity stays what it was.
+/// The new identity takes the old one's position in the list, and its primary mark if both have one
+/// kind. An identity that the user already has keeps its position. If only the spelling differs,
+/// only the display changes.
 fn replace(
     mutation: &Mutation,
     record: &mut Record,
     old: &Identifier,
-    draft: &NewIdentity,
+    new: &NewIdentity,
 ) -> Result<(), Error> {
     let n = position(&record.user, old)?;
-    if *old == draft.identifier {
-        record.user.identities[n].display.clone_from(&draft.display);
+    if *old == new.identifier {
+        record.user.identities[n].display.clone_from(&new.display);
         return Ok(());
     }
 
-    if old.kind() != draft.identifier.kind() {
+    if old.kind() != new.identifier.kind() {
         check_primary(mutation, record, n)?;
     }
-    let (old, _) = record.take(n);
-    let primary = old.primary && old.identifier.kind() == draft.identifier.kind();
-    match position(&record.user, &draft.identifier) {
+    let (old, _) = record.remove_identity(n);
+    let primary = old.primary && old.identifier.kind() == new.identifier.kind();
+    match position(&record.user, &new.identifier) {
         Ok(own) => record.user.identities[own].primary |= primary,
         Err(_) => {
             let time = mutation.time.after(record.user.update_time);
-            record.user.identities.insert(n, Identity { primary, ..draft.identity(time) });
-            record.guard(&draft.identifier, &mutation.policies);
+            record.user.identities.insert(n, Identity { primary, ..new.identity(time) });
+            record.guard(&new.identifier, &mutation.policies);
         }
     }
 
@@ -130,7 +131,7 @@ fn replace(
 }
 
 fn delete(mutation: &Mutation, record: &mut Record) {
-    record.private.disabled = record.user.state == State::Disabled;
+    record.internals.disabled = record.user.state == State::Disabled;
     let purge_time = mutation.time.plus(mutation.policies.restore_window);
     record.user.state = State::Deleted { delete_time: mutation.time, purge_time };
 }

@@ -2,7 +2,7 @@
 
 use super::element::values;
 use super::field::Field;
-use super::lead::Lead;
+use super::lead::AccessPath;
 use super::range::Range;
 use super::scalar::Scalar;
 use crate::model::user::User;
@@ -16,12 +16,12 @@ pub struct Condition {
     pub differs: bool,
 }
 
-/// What a condition looks at, and the elements that satisfy it.
+/// The field that a condition tests, and the elements that satisfy it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     Field(Field, Range),
     UpdateTime(Range),
-    /// An identity with one of these identifiers: one by each version of the rules.
+    /// An identity with one of these identifiers: one for each version of the rules.
     Identity(Vec<Identifier>),
     /// An identity of this kind whose canonical value starts with a text.
     IdentityPrefix(Kind, String),
@@ -61,25 +61,25 @@ impl Condition {
         }
     }
 
-    /// The lead that finds all users that satisfy the condition, if there is one.
-    pub fn lead(&self) -> Option<Lead> {
+    /// The access path that finds all users that satisfy the condition, if any.
+    pub fn access_path(&self) -> Option<AccessPath> {
         if self.differs {
             return None;
         }
         Some(match &self.subject {
             Subject::Field(field, range) => match range.as_point() {
-                // Indexes have no state of active users.
+                // Indexes omit the state of active users.
                 Some(Scalar::String(word)) if *field == Field::State && word == "ACTIVE" => {
                     return None;
                 }
-                Some(value) => Lead::Equals { field: field.clone(), value: value.clone() },
+                Some(value) => AccessPath::Equals { field: field.clone(), value: value.clone() },
                 None if *field == Field::State => return None,
-                None => Lead::of_range(field.clone(), range.clone()),
+                None => AccessPath::of_range(field.clone(), range.clone()),
             },
             Subject::UpdateTime(_) => return None,
-            Subject::Identity(identifiers) => Lead::Identity(identifiers.clone()),
+            Subject::Identity(identifiers) => AccessPath::Identity(identifiers.clone()),
             Subject::IdentityPrefix(kind, prefix) => {
-                Lead::IdentityPrefix { kind: *kind, prefix: prefix.clone() }
+                AccessPath::IdentityPrefix { kind: *kind, prefix: prefix.clone() }
             }
         })
     }

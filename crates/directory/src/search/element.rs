@@ -1,4 +1,4 @@
-//! The elements of a user: the values that conditions look at and indexes have.
+//! The elements of a user: the values that conditions test and indexes store.
 
 use super::field::Field;
 use super::scalar::Scalar;
@@ -6,9 +6,9 @@ use crate::model::attribute::Value;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{State, User};
 
-/// The longest text of an attribute that is searched. A longer one is no element: no condition
-/// finds it, and no index has it.
-pub const SEARCHED_BYTES: usize = 256;
+/// The maximum size of a searchable text. A longer one is no element: neither conditions nor
+/// indexes include it.
+pub const MAX_SEARCHED_BYTES: usize = 256;
 
 /// A value of a user, borrowed from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,9 +26,9 @@ pub enum ScalarRef<'a> {
 }
 
 impl ScalarRef<'_> {
-    /// Whether users are searched by it, as the value of an attribute.
+    /// Whether users can be searched by it, as the value of an attribute.
     pub const fn is_searched(&self) -> bool {
-        !matches!(self, Self::Text(text) if text.len() > SEARCHED_BYTES)
+        !matches!(self, Self::Text(text) if text.len() > MAX_SEARCHED_BYTES)
     }
 }
 
@@ -56,7 +56,7 @@ impl<'a> From<&'a Scalar> for ScalarRef<'a> {
     }
 }
 
-/// All that an index has of a user. A list has an element for each item, also for equal ones.
+/// All index elements of a user. A list has an element for each item, even for equal ones.
 pub fn elements(user: &User) -> Vec<(Field, Scalar)> {
     let fixed = fixed_elements(user).map(|(field, scalar)| (field, scalar.into()));
     let attributes = user.attributes.iter().flat_map(|(name, value)| {
@@ -65,7 +65,8 @@ pub fn elements(user: &User) -> Vec<(Field, Scalar)> {
     fixed.chain(attributes).collect()
 }
 
-/// The elements of a user that are no attributes. Nearly all users are active: no index has that.
+/// The elements of a user besides its attributes. Indexes omit `ACTIVE`, the state of nearly all
+/// users.
 pub fn fixed_elements(user: &User) -> impl Iterator<Item = (Field, ScalarRef<'_>)> {
     let state = (user.state != State::Active)
         .then(|| (Field::State, ScalarRef::Text(state_word(user.state))));
@@ -87,7 +88,7 @@ pub fn values(user: &User, field: &Field) -> Vec<Scalar> {
     }
 }
 
-/// The word of a state in filters and indexes.
+/// The name of a state in filters and indexes.
 pub const fn state_word(state: State) -> &'static str {
     match state {
         State::Active => "ACTIVE",
@@ -97,11 +98,10 @@ pub const fn state_word(state: State) -> &'static str {
     }
 }
 
-/// The states' words.
+/// The names of the states.
 pub const STATES: [&str; 4] = ["ACTIVE", "DISABLED", "DELETED", "MERGED"];
 
-/// The scalars of a value by which users can be searched: of a list each item. Long texts are no
-/// such scalars.
+/// The searchable scalars of a value: each item of a list, but no long texts.
 pub fn scalars(value: &Value) -> impl Iterator<Item = ScalarRef<'_>> {
     let (one, items): (Option<ScalarRef<'_>>, &[String]) = match value {
         Value::String(text) => (Some(ScalarRef::Text(text)), &[]),

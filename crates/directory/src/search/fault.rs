@@ -1,26 +1,26 @@
-//! Faults in filters, with their places.
+//! Syntax errors in filters, with their positions.
 
 use crate::error::{Error, Invalid};
 
-/// A fault, and where in the filter it is, in bytes.
+/// An error at a byte offset of the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SyntaxError {
     pub at: usize,
     pub message: String,
 }
 
-impl Fault {
+impl SyntaxError {
     pub fn new(at: usize, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }
 
-    /// The error for a caller: the fault, and its place. It shows nothing of the filter, which may
-    /// name persons and would be in the log of whoever logs errors.
+    /// The error for a caller, with the position of the character. It omits the filter's text: that
+    /// may have personal data, and callers log errors.
     pub fn into_error(self, filter: &str) -> Error {
         let at = filter.floor_char_boundary(self.at);
-        let place = filter[..at].chars().count() + 1;
+        let position = filter[..at].chars().count() + 1;
         let end = if at == filter.len() { ", its end" } else { "" };
-        let message = format!("{} at character {place}{end}", self.message);
+        let message = format!("{} at character {position}{end}", self.message);
         Error::invalid(Invalid::Filter, "filter", message)
     }
 }

@@ -1,17 +1,17 @@
-//! The fields that an index has.
+//! The fields that can be indexed.
 
 use std::fmt;
 
-/// A field whose values an index has.
+/// A field whose values can be indexed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// An attribute.
     Attribute(String),
-    /// The display name, which every user has: the empty text where none was given.
+    /// The display name. Every user has one: the empty text by default.
     DisplayName,
     /// When the user was created.
     CreateTime,
-    /// The state's word in capitals. An index has all states but `ACTIVE`.
+    /// The name of the state, in capitals. Indexes omit `ACTIVE`.
     State,
 }
 
@@ -24,7 +24,7 @@ impl Field {
         }
     }
 
-    /// Whether a user has exactly one value of it.
+    /// Whether each user has exactly one value of it.
     pub const fn is_single(&self) -> bool {
         !matches!(self, Self::Attribute(_))
     }
@@ -35,7 +35,7 @@ pub fn is_bare(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// Writes a text in quotes.
+/// The text in quotes, with escapes.
 pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('*', "\\*"))
 }

@@ -1,8 +1,8 @@
-//! Filters: conditions that are joined.
+//! Filters: conditions joined by AND, OR and NOT.
 
 use super::condition::{Condition, Subject};
 use super::field::Field;
-use super::lead::Lead;
+use super::lead::AccessPath;
 use super::parser;
 use super::range::Range;
 use crate::error::Error;
@@ -15,7 +15,7 @@ pub struct Filter(pub(super) Expression);
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
-    /// All of these hold; none of them is an `All` itself.
+    /// All of these hold. None is an `All` itself.
     All(Vec<Self>),
     /// One of these holds.
     Any(Vec<Self>),
@@ -26,38 +26,39 @@ pub enum Expression {
 }
 
 impl Filter {
-    /// Reads a filter. Identifiers are normalised by `rules`: those that the store has, and those
-    /// to which it is moved now, if it is.
+    /// Parses a filter. Identifiers are normalised by each of `rules`: those of the store, and
+    /// during a renormalisation those of its target.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the place of the fault.
+    /// [`Error::Invalid`] with the position of the error.
     pub fn parse(text: &str, rules: &[Rules]) -> Result<Self, Error> {
         parser::parse(text, rules).map(Self)
     }
 
-    /// Whether a user matches. This decides for every store.
+    /// Whether a user matches. All stores use this.
     pub fn matches(&self, user: &User) -> bool {
         self.0.matches(user)
     }
 
-    /// The leads that this filter allows, each of which finds all users that match; none where only
-    /// [`Lead::All`] does. Equalities come first.
-    pub fn leads(&self) -> Vec<Lead> {
-        let conditions = self.conjuncts().into_iter();
-        let single = |condition: &&Condition| condition.single_range().is_some();
-        let (ranges, others): (Vec<_>, Vec<_>) = conditions.partition(single);
-        let mut leads: Vec<_> = others.into_iter().filter_map(Condition::lead).collect();
-        leads.extend([Field::DisplayName, Field::CreateTime].into_iter().filter_map(|field| {
-            let own = ranges.iter().filter_map(|condition| condition.single_range());
-            let own = own.filter(|(of, _)| **of == field).map(|(_, range)| range.clone());
-            let range = own.reduce(|a, b| a.intersection(&b))?;
-            Some(Lead::of_range(field, range))
+    /// The access paths that find all matching users, equalities first; empty if only
+    /// [`AccessPath::All`] does.
+    pub fn access_paths(&self) -> Vec<AccessPath> {
+        let (ranges, others): (Vec<_>, Vec<_>) =
+            self.conjuncts().into_iter().partition(|condition| condition.single_range().is_some());
+        let mut paths: Vec<_> = others.into_iter().filter_map(Condition::access_path).collect();
+        paths.extend([Field::DisplayName, Field::CreateTime].into_iter().filter_map(|field| {
+            let range = ranges
+                .iter()
+                .filter_map(|condition| condition.single_range())
+                .filter_map(|(ranged, range)| (*ranged == field).then(|| range.clone()))
+                .reduce(|a, b| a.intersection(&b))?;
+            Some(AccessPath::of_range(field, range))
         }));
-        leads.sort_by_key(|lead| !lead.is_equality());
-        let mut distinct: Vec<Lead> = Vec::with_capacity(leads.len());
-        for lead in leads {
-            if !distinct.contains(&lead) {
-                distinct.push(lead);
+        paths.sort_by_key(|path| !path.is_equality());
+        let mut distinct: Vec<AccessPath> = Vec::with_capacity(paths.len());
+        for path in paths {
+            if !distinct.contains(&path) {
+                distinct.push(path);
             }
         }
         distinct
@@ -70,28 +71,28 @@ impl Filter {
         names
     }
 
-    /// The leads in whose order users stand by the value of `field`: the conditions on it, or its
+    /// The access paths that find users in the order of `field`: the conditions on it, else its
     /// presence.
-    pub fn ordered_leads(&self, field: &Field) -> Vec<Lead> {
-        let mut leads = self.leads();
-        leads.retain(|lead| lead.field() == Some(field));
-        if leads.is_empty() {
-            leads.push(Lead::of_range(field.clone(), Range::ALL));
+    pub fn ordered_paths(&self, field: &Field) -> Vec<AccessPath> {
+        let mut paths = self.access_paths();
+        paths.retain(|path| path.field() == Some(field));
+        if paths.is_empty() {
+            paths.push(AccessPath::of_range(field.clone(), Range::ALL));
         }
-        leads
+        paths
     }
 
-    /// The part of the filter that is left to decide for users that a lead finds.
-    pub fn rest(&self, lead: &Lead) -> Self {
-        let is_lead = |expression: &Expression| match expression {
-            Expression::Is(condition) => condition.lead().as_ref() == Some(lead),
+    /// The part of the filter that remains to be tested on the users that `path` finds.
+    pub fn rest(&self, path: &AccessPath) -> Self {
+        let is_path = |expression: &Expression| match expression {
+            Expression::Is(condition) => condition.access_path().as_ref() == Some(path),
             _ => false,
         };
-        let rest = self.parts().iter().filter(|part| !is_lead(part)).cloned();
+        let rest = self.parts().iter().filter(|part| !is_path(part)).cloned();
         Self(Expression::all(rest.collect()))
     }
 
-    /// The expressions of which all hold for a matching user.
+    /// The expressions that all matching users satisfy.
     fn parts(&self) -> &[Expression] {
         match &self.0 {
             Expression::All(all) => all,
@@ -101,18 +102,16 @@ impl Filter {
 
     /// The conditions that all matching users satisfy.
     fn conjuncts(&self) -> Vec<&Condition> {
-        let mut conditions = Vec::new();
-        for expression in self.parts() {
-            if let Expression::Is(condition) = expression {
-                conditions.push(condition);
-            }
-        }
-        conditions
+        let conditions = self.parts().iter().filter_map(|expression| match expression {
+            Expression::Is(condition) => Some(condition),
+            _ => None,
+        });
+        conditions.collect()
     }
 }
 
 impl Condition {
-    /// The range of a field of which every user has one value: such ranges can be intersected.
+    /// The range of a field with one value per user: such ranges can be intersected.
     fn single_range(&self) -> Option<(&Field, &Range)> {
         match &self.subject {
             Subject::Field(field @ (Field::DisplayName | Field::CreateTime), range)

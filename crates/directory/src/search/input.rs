@@ -4,16 +4,16 @@ use winnow::LocatingSlice;
 use winnow::error::{ErrMode, ParserError};
 use winnow::stream::{Location, Stateful};
 
-use super::fault::Fault;
+use super::fault::SyntaxError;
 use polynym_identifier::Rules;
 
 /// The rest of a filter.
 pub type Input<'a> = Stateful<LocatingSlice<&'a str>, State<'a>>;
 
 /// The result of a parser.
-pub type Parsed<T> = Result<T, ErrMode<Fault>>;
+pub type Parsed<T> = Result<T, ErrMode<SyntaxError>>;
 
-/// The parser's counts.
+/// The parser's rules and counts.
 #[derive(Debug, Default)]
 pub struct State<'a> {
     /// The rules by which identifiers are normalised.
@@ -21,10 +21,10 @@ pub struct State<'a> {
     /// The open parentheses.
     pub depth: usize,
     /// The conditions so far.
-    pub terms: usize,
+    pub conditions: usize,
 }
 
-impl<'a> ParserError<Input<'a>> for Fault {
+impl<'a> ParserError<Input<'a>> for SyntaxError {
     type Inner = Self;
 
     fn from_input(input: &Input<'a>) -> Self {
@@ -36,7 +36,7 @@ impl<'a> ParserError<Input<'a>> for Fault {
     }
 }
 
-/// A fault that no alternative mends.
-pub fn cut(at: usize, message: impl Into<String>) -> ErrMode<Fault> {
-    ErrMode::Cut(Fault::new(at, message))
+/// An error after which no alternative is tried.
+pub fn cut(at: usize, message: impl Into<String>) -> ErrMode<SyntaxError> {
+    ErrMode::Cut(SyntaxError::new(at, message))
 }

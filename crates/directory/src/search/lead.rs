@@ -1,5 +1,5 @@
-//! Leads: the one condition of a search that a store evaluates, and the order in which it finds
-//! users.
+//! Access paths: the one condition of a search that a store evaluates, and the order in which it
+//! finds users.
 
 use std::fmt;
 
@@ -15,12 +15,12 @@ use polynym_identifier::{Identifier, Kind};
 
 /// The condition by which a store finds users.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Lead {
+pub enum AccessPath {
     /// All users of the tenant.
     All,
     /// Users with an element that equals a value.
     Equals {
-        /// The field. A state is never `ACTIVE`.
+        /// The field; for the state, the value is never `ACTIVE`.
         field: Field,
         /// The value.
         value: Scalar,
@@ -32,7 +32,7 @@ pub enum Lead {
         /// The range. It may be empty.
         range: Range,
     },
-    /// The owners of these identifiers, all of one kind: one by each version of the rules.
+    /// The owners of these identifiers, all of one kind: one for each version of the rules.
     Identity(Vec<Identifier>),
     /// Users with an identity of a kind whose canonical value starts with a text.
     IdentityPrefix {
@@ -43,27 +43,27 @@ pub enum Lead {
     },
 }
 
-/// The order in which a lead finds users.
+/// The order in which an access path finds users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// By id.
     Id,
-    /// By value, then by id. A user stands at its least element that the lead finds.
+    /// By value, then by id. A user comes at its least element that the path finds.
     Value,
 }
 
-/// The place of a user in the order of a lead.
+/// The position of a user in the order of an access path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The least element that the lead finds; none in the order of ids. Of a lead of identities,
-    /// the canonical value as a text.
+    /// The least element that the path finds, or `None` in the order of ids. For identities, the
+    /// canonical value as a text.
     pub value: Option<Scalar>,
     /// The user.
     pub id: LocalityId,
 }
 
-impl Lead {
-    /// A lead of a range; an equality where the range has one value.
+impl AccessPath {
+    /// The access path of a range: an equality if the range has one value.
     pub fn of_range(field: Field, range: Range) -> Self {
         match range.as_point() {
             Some(value) => Self::Equals { value: value.clone(), field },
@@ -84,7 +84,7 @@ impl Lead {
         matches!(self, Self::Equals { .. } | Self::Identity(_))
     }
 
-    /// The field whose index it reads, if it does.
+    /// The field whose index it reads, if any.
     pub const fn field(&self) -> Option<&Field> {
         match self {
             Self::Equals { field, .. } | Self::Range { field, .. } => Some(field),
@@ -92,8 +92,8 @@ impl Lead {
         }
     }
 
-    /// The part of users that a search reads where `view` is asked for: their order by values of an
-    /// attribute needs these.
+    /// The view that a search reads if `view` is requested: the order by an attribute needs the
+    /// attributes.
     pub fn view(&self, view: View) -> View {
         match self {
             Self::Range { field: Field::Attribute(_), .. } => View::Full,
@@ -101,7 +101,7 @@ impl Lead {
         }
     }
 
-    /// The place of a user; none where the lead does not find it.
+    /// The position of a user, or `None` if the path does not find it.
     pub fn position(&self, user: &User) -> Option<Position> {
         let value = match self {
             Self::All => None,
@@ -119,18 +119,21 @@ impl Lead {
                 Some(values.into_iter().min()?)
             }
             Self::IdentityPrefix { kind, prefix } => {
-                let own = user.identities.iter().map(|identity| &identity.identifier);
-                let own = own.filter(|identifier| identifier.kind() == *kind);
-                let own = own.map(Identifier::canonical).filter(|value| value.starts_with(prefix));
-                Some(Scalar::String(own.min()?.to_owned()))
+                let identifiers = user.identities.iter().map(|identity| &identity.identifier);
+                let least = identifiers
+                    .filter(|identifier| identifier.kind() == *kind)
+                    .map(Identifier::canonical)
+                    .filter(|value| value.starts_with(prefix))
+                    .min()?;
+                Some(Scalar::String(least.to_owned()))
             }
         };
         Some(Position { value, id: user.id })
     }
 }
 
-/// The lead in words, for a plan.
-impl fmt::Display for Lead {
+/// The access path in words, for a plan.
+impl fmt::Display for AccessPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("all users"),

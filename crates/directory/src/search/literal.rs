@@ -5,17 +5,17 @@ use winnow::prelude::*;
 use winnow::stream::Location;
 use winnow::token::{any, one_of, take_while};
 
-use super::fault::Fault;
+use super::fault::SyntaxError;
 use super::input::{Input, Parsed, cut};
 use super::scalar::Scalar;
 use crate::model::timestamp::parse_time;
 
-/// A value as it is written.
+/// A value as written.
 #[derive(Debug)]
 pub struct Literal {
-    /// Where it starts.
+    /// Its offset in bytes.
     pub at: usize,
-    /// The text, without quotes, escapes and the `*` at its end.
+    /// The text, without quotes, escapes and the trailing `*`.
     pub text: String,
     /// Whether it is in quotes.
     pub quoted: bool,
@@ -37,7 +37,7 @@ pub fn literal(input: &mut Input<'_>) -> Parsed<Literal> {
         None => (text, false),
     };
     if let Some(star) = text.find('*') {
-        return Err(cut(at + star, STAR));
+        return Err(cut(at + star, STAR_RULE));
     }
     if text.is_empty() && !prefix {
         return Err(cut(at, "expected a value"));
@@ -45,15 +45,15 @@ pub fn literal(input: &mut Input<'_>) -> Parsed<Literal> {
     Ok(Literal { at, text: text.to_owned(), quoted: false, prefix })
 }
 
-const STAR: &str = "a * can only be the last character of a value (a plain one is written \\* in \
-    quotes); found one";
+const STAR_RULE: &str = "a * can only be the last character of a value (a plain one is written \\* \
+    in quotes); found one";
 
-/// Characters of a value without quotes.
+/// Whether a value without quotes can have this character.
 fn is_bare(c: char) -> bool {
     !c.is_whitespace() && !matches!(c, '(' | ')' | '"' | '\'' | '=' | '<' | '>' | '!' | ',' | '\\')
 }
 
-/// The rest of a text after its opening mark.
+/// The rest of a quoted text, after its opening mark.
 fn quoted_literal(input: &mut Input<'_>, at: usize, mark: char) -> Parsed<Literal> {
     let mut text = String::new();
     let mut star = None;
@@ -66,7 +66,7 @@ fn quoted_literal(input: &mut Input<'_>, at: usize, mark: char) -> Parsed<Litera
             return Ok(Literal { at, text, quoted: true, prefix: star.is_some() });
         }
         if let Some(star) = star {
-            return Err(cut(star, STAR));
+            return Err(cut(star, STAR_RULE));
         }
         match c {
             '*' => star = Some(here),
@@ -80,14 +80,14 @@ fn quoted_literal(input: &mut Input<'_>, at: usize, mark: char) -> Parsed<Litera
 }
 
 impl Literal {
-    /// Whether this is a `*` alone, which stands for any value.
+    /// Whether this is a lone `*`, which matches any value.
     pub fn is_any(&self) -> bool {
         !self.quoted && self.prefix && self.text.is_empty()
     }
 
-    /// The value of a field without a type. In quotes it is a text. Otherwise it is a number,
-    /// `true`, `false` or a time if it looks like one, and a text if not.
-    pub fn scalar(&self) -> Result<Scalar, Fault> {
+    /// The value for a field without a type: if it is not quoted, a number, a bool or a time if it
+    /// parses as one; else a text.
+    pub fn scalar(&self) -> Result<Scalar, SyntaxError> {
         let text = || Scalar::String(self.text.clone());
         if self.quoted {
             return Ok(text());
@@ -108,16 +108,18 @@ impl Literal {
             (_, Ok(number)) if number.is_finite() && !is_whole(digits) => {
                 Ok(Scalar::Double(number))
             }
-            (_, Ok(_)) => Err(Fault::new(self.at, "expected a number of 64 bits")),
+            (_, Ok(_)) => Err(SyntaxError::new(self.at, "expected a number of 64 bits")),
             _ => Ok(text()),
         }
     }
 
-    /// The value of a field of times.
-    pub fn time(&self) -> Result<Scalar, Fault> {
-        let time = parse_time(&self.text).filter(|_| !self.prefix);
+    /// The value for a field of times.
+    pub fn time(&self) -> Result<Scalar, SyntaxError> {
         let expected = "expected a time such as 2026-01-31T12:00:00Z";
-        time.map(Scalar::Time).ok_or_else(|| Fault::new(self.at, expected))
+        parse_time(&self.text)
+            .filter(|_| !self.prefix)
+            .map(Scalar::Time)
+            .ok_or_else(|| SyntaxError::new(self.at, expected))
     }
 }
 

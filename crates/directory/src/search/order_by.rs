@@ -1,14 +1,14 @@
-//! The field in whose order users are asked for.
+//! The field by which a search orders users.
 
 use super::field::Field;
 use super::parser::parse_path;
 use super::restriction::Path;
 use crate::error::{Error, Invalid};
 
-/// The longest text of an order.
-const BYTES: usize = 512;
+/// The maximum size of `order_by`.
+const MAX_BYTES: usize = 512;
 
-/// Reads `order_by`: `display_name`, `create_time` or an attribute; nothing where it is empty.
+/// Parses `order_by`: `display_name`, `create_time` or an attribute; `None` if it is empty.
 ///
 /// # Errors
 /// [`Error::Invalid`] for other fields, several fields, and a descending order.
@@ -17,23 +17,23 @@ pub fn parse(text: &str) -> Result<Option<Field>, Error> {
     if text.is_empty() {
         return Ok(None);
     }
-    if text.len() > BYTES {
-        return Err(fault("has at most 512 bytes"));
+    if text.len() > MAX_BYTES {
+        return Err(invalid("has at most 512 bytes"));
     }
-    let text = match text.rsplit_once(char::is_whitespace) {
+    let field = match text.rsplit_once(char::is_whitespace) {
         Some((_, last)) if last.eq_ignore_ascii_case("desc") => {
-            return Err(fault("the order is ascending: desc is not supported"));
+            return Err(invalid("the order is ascending: desc is not supported"));
         }
         Some((field, last)) if last.eq_ignore_ascii_case("asc") => field,
         _ => text,
     };
 
-    match parse_path(text) {
+    match parse_path(field) {
         Ok(Path::Field(field)) if field != Field::State => Ok(Some(field)),
-        _ => Err(fault("is one field: display_name, create_time or attributes.NAME")),
+        _ => Err(invalid("is one field: display_name, create_time or attributes.NAME")),
     }
 }
 
-fn fault(rule: &str) -> Error {
+fn invalid(rule: &str) -> Error {
     Error::invalid(Invalid::Field, "order_by", rule)
 }

@@ -1,4 +1,4 @@
-//! Page tokens: where a search goes on, and of which search that is.
+//! Page tokens: the position at which a search continues.
 
 use std::ops::Bound;
 
@@ -7,28 +7,28 @@ use prost::{Message, Oneof};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::field::Field;
-use super::lead::{Lead, Position};
+use super::lead::{AccessPath, Position};
 use super::range::Range;
 use super::scalar::Scalar;
-use super::sealed::{has_expired, open, seal};
-use crate::error::{Error, Invalid};
+use super::sealed::{SealedToken, TokenPayload, foreign_page_token};
+use crate::error::Error;
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind};
 
-/// The seed of the checksum; another one for each form of the token.
+/// The seed of the checksum. Each form of the token has its own.
 const SEED: u64 = 0x706f_6c79_6e79_6d01;
 
-/// A place in a search.
+/// A position in a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageToken {
-    /// The lead of the search.
-    pub lead: Lead,
-    /// The last user that was read.
+    /// The access path of the search.
+    pub path: AccessPath,
+    /// The position of the last user read.
     pub position: Position,
 }
 
-/// A hash of the search that a token belongs to.
+/// The hash of a search, which binds a token to it.
 pub fn query_hash(tenant: &Tenant, filter: &str, order_by: &str) -> u64 {
     let mut hash = Xxh3::with_seed(SEED);
     for text in [tenant.as_str(), filter, order_by] {
@@ -39,63 +39,49 @@ pub fn query_hash(tenant: &Tenant, filter: &str, order_by: &str) -> u64 {
 }
 
 impl PageToken {
-    /// The text of a token that is issued at `now` for the search with this hash.
+    /// Encodes a token that is issued at `now` for the search with this hash.
     pub fn encode(&self, query: u64, now: Timestamp) -> String {
         let record = TokenRecord {
-            query,
-            issued: now.as_millis(),
-            lead: Some(LeadRecord::from(&self.lead)),
+            path: Some(PathRecord::from(&self.path)),
             value: self.position.value.as_ref().map(ScalarRecord::from),
             id: self.position.id.as_bytes().to_vec(),
         };
-        seal(record.encode_to_vec(), SEED)
+        SealedToken { query, issued: now, payload: record }.seal()
     }
 
-    /// Reads the token of the search with this hash.
+    /// Decodes a token of the search with this hash.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where it is damaged, of another search, or older than a day.
+    /// [`Error::Invalid`] if it is damaged, of another search, or older than a day.
     pub fn decode(text: &str, query: u64, now: Timestamp) -> Result<Self, Error> {
-        let damaged = || fault("is none that a search gave: begin again without one");
-        let record = open(text, SEED).ok_or_else(damaged)?;
-        let record = TokenRecord::decode(&*record).map_err(|_| damaged())?;
-        if record.query != query {
-            return Err(fault(
-                "is of another search: tenant, filter and order_by must be those of the first page",
-            ));
-        }
-        if has_expired(record.issued, now) {
-            return Err(fault("has expired after a day: begin again without one"));
-        }
-        Self::try_from(record).map_err(|Damaged| damaged())
+        let record: Option<TokenRecord> = SealedToken::open_page(text, query, now)?;
+        record.and_then(|record| record.try_into().ok()).ok_or_else(foreign_page_token)
     }
-}
-
-fn fault(rule: &str) -> Error {
-    Error::invalid(Invalid::PageToken, "page_token", rule)
 }
 
 /// A record that no token has.
-struct Damaged;
+struct DamagedToken;
 
 #[derive(Clone, PartialEq, Message)]
 struct TokenRecord {
-    #[prost(fixed64, tag = "1")]
-    query: u64,
-    #[prost(int64, tag = "2")]
-    issued: i64,
     #[prost(message, optional, tag = "3")]
-    lead: Option<LeadRecord>,
+    path: Option<PathRecord>,
     #[prost(message, optional, tag = "4")]
     value: Option<ScalarRecord>,
     #[prost(bytes = "vec", tag = "5")]
     id: Vec<u8>,
 }
 
+impl TokenPayload for TokenRecord {
+    const SEED: u64 = SEED;
+    const OTHER_QUERY: &'static str = "belongs to another search: tenant, filter and order_by must \
+        be those of the first page";
+}
+
 /// All users, where nothing is set; an equality, where both bounds are the same.
 #[derive(Clone, PartialEq, Message)]
-struct LeadRecord {
-    /// The field of a range, or none.
+struct PathRecord {
+    /// The field of a range, if it is one.
     #[prost(oneof = "FieldRecord", tags = "1, 2")]
     field: Option<FieldRecord>,
     #[prost(message, optional, tag = "3")]
@@ -161,12 +147,12 @@ impl From<&Scalar> for ScalarRecord {
 }
 
 impl TryFrom<ScalarRecord> for Scalar {
-    type Error = Damaged;
+    type Error = DamagedToken;
 
-    fn try_from(record: ScalarRecord) -> Result<Self, Damaged> {
-        Ok(match record.kind.ok_or(Damaged)? {
+    fn try_from(record: ScalarRecord) -> Result<Self, DamagedToken> {
+        Ok(match record.kind.ok_or(DamagedToken)? {
             ScalarKind::Int(number) => Self::Int(number),
-            ScalarKind::Double(number) if number.is_nan() => return Err(Damaged),
+            ScalarKind::Double(number) if number.is_nan() => return Err(DamagedToken),
             ScalarKind::Double(number) => Self::Double(number),
             ScalarKind::String(text) => Self::String(text),
             ScalarKind::Bool(yes) => Self::Bool(yes),
@@ -184,9 +170,9 @@ fn bound_record(bound: &Bound<Scalar>) -> Option<BoundRecord> {
     Some(BoundRecord { value: Some(value.into()), excluded })
 }
 
-fn read_bound(record: Option<BoundRecord>) -> Result<Bound<Scalar>, Damaged> {
+fn read_bound(record: Option<BoundRecord>) -> Result<Bound<Scalar>, DamagedToken> {
     let Some(BoundRecord { value, excluded }) = record else { return Ok(Bound::Unbounded) };
-    let value = value.ok_or(Damaged)?.try_into()?;
+    let value = value.ok_or(DamagedToken)?.try_into()?;
     Ok(if excluded { Bound::Excluded(value) } else { Bound::Included(value) })
 }
 
@@ -200,48 +186,48 @@ impl From<&Field> for FieldRecord {
 }
 
 impl TryFrom<FieldRecord> for Field {
-    type Error = Damaged;
+    type Error = DamagedToken;
 
-    fn try_from(record: FieldRecord) -> Result<Self, Damaged> {
+    fn try_from(record: FieldRecord) -> Result<Self, DamagedToken> {
         let others = [Self::DisplayName, Self::CreateTime, Self::State];
         match record {
             FieldRecord::Attribute(name) => Ok(Self::Attribute(name)),
             FieldRecord::Other(word) => {
-                others.into_iter().find(|field| field.to_string() == word).ok_or(Damaged)
+                others.into_iter().find(|field| field.to_string() == word).ok_or(DamagedToken)
             }
         }
     }
 }
 
-impl From<&Lead> for LeadRecord {
-    fn from(lead: &Lead) -> Self {
+impl From<&AccessPath> for PathRecord {
+    fn from(path: &AccessPath) -> Self {
         let of_range = |field: &Field, range: &Range| Self {
             field: Some(field.into()),
             lower: bound_record(&range.lower),
             upper: bound_record(&range.upper),
             ..Self::default()
         };
-        match lead {
-            Lead::All => Self::default(),
-            Lead::Equals { field, value } => of_range(field, &Range::point(value.clone())),
-            Lead::Range { field, range } => of_range(field, range),
-            Lead::Identity(identifiers) => Self {
+        match path {
+            AccessPath::All => Self::default(),
+            AccessPath::Equals { field, value } => of_range(field, &Range::point(value.clone())),
+            AccessPath::Range { field, range } => of_range(field, range),
+            AccessPath::Identity(identifiers) => Self {
                 kind: identifiers.first().map(|first| first.kind().to_string()).unwrap_or_default(),
-                identifiers: identifiers.iter().map(|own| own.canonical().to_owned()).collect(),
+                identifiers: identifiers.iter().map(|one| one.canonical().to_owned()).collect(),
                 ..Self::default()
             },
-            Lead::IdentityPrefix { kind, prefix } => {
+            AccessPath::IdentityPrefix { kind, prefix } => {
                 Self { kind: kind.to_string(), prefix: Some(prefix.clone()), ..Self::default() }
             }
         }
     }
 }
 
-impl TryFrom<LeadRecord> for Lead {
-    type Error = Damaged;
+impl TryFrom<PathRecord> for AccessPath {
+    type Error = DamagedToken;
 
-    fn try_from(record: LeadRecord) -> Result<Self, Damaged> {
-        let LeadRecord { field, lower, upper, kind, identifiers, prefix } = record;
+    fn try_from(record: PathRecord) -> Result<Self, DamagedToken> {
+        let PathRecord { field, lower, upper, kind, identifiers, prefix } = record;
         if let Some(field) = field {
             let range = Range { lower: read_bound(lower)?, upper: read_bound(upper)? };
             return Ok(Self::of_range(field.try_into()?, range));
@@ -249,25 +235,25 @@ impl TryFrom<LeadRecord> for Lead {
         if kind.is_empty() {
             return Ok(Self::All);
         }
-        let kind: Kind = kind.parse().map_err(|_| Damaged)?;
+        let kind: Kind = kind.parse().map_err(|_| DamagedToken)?;
         Ok(match prefix {
             Some(prefix) => Self::IdentityPrefix { kind, prefix },
             None => Self::Identity(
-                identifiers.into_iter().map(|own| Identifier::from_canonical(kind, own)).collect(),
+                identifiers.into_iter().map(|one| Identifier::from_canonical(kind, one)).collect(),
             ),
         })
     }
 }
 
 impl TryFrom<TokenRecord> for PageToken {
-    type Error = Damaged;
+    type Error = DamagedToken;
 
-    fn try_from(record: TokenRecord) -> Result<Self, Damaged> {
-        let id: [u8; 16] = record.id.try_into().map_err(|_| Damaged)?;
+    fn try_from(record: TokenRecord) -> Result<Self, DamagedToken> {
+        let id: [u8; 16] = record.id.try_into().map_err(|_| DamagedToken)?;
         let position = Position {
             value: record.value.map(Scalar::try_from).transpose()?,
             id: LocalityId::from(id),
         };
-        Ok(Self { lead: record.lead.ok_or(Damaged)?.try_into()?, position })
+        Ok(Self { path: record.path.ok_or(DamagedToken)?.try_into()?, position })
     }
 }

@@ -1,5 +1,5 @@
-//! The parser of filters: a documented part of AIP-160. OR binds tighter than AND, and terms that
-//! stand side by side are joined by AND.
+//! The parser of filters: a documented part of AIP-160. OR binds tighter than AND; adjacent terms
+//! are joined by AND.
 
 use winnow::combinator::{alt, not, opt, peek};
 use winnow::error::ErrMode;
@@ -8,7 +8,7 @@ use winnow::stream::{Location, Stateful};
 use winnow::token::{one_of, take_while};
 use winnow::{LocatingSlice, combinator};
 
-use super::fault::Fault;
+use super::fault::SyntaxError;
 use super::filter::Expression;
 use super::input::{Input, Parsed, State, cut};
 use super::literal::literal;
@@ -16,44 +16,43 @@ use super::restriction::{Operator, Path, condition, path};
 use crate::error::{Error, Invalid};
 use polynym_identifier::Rules;
 
-/// The longest filter.
-const FILTER_BYTES: usize = 4_096;
-/// The deepest nesting of parentheses.
-const DEPTH: usize = 32;
-/// The most conditions.
-const TERMS: usize = 100;
+/// The maximum size of a filter.
+const MAX_FILTER_BYTES: usize = 4_096;
+/// The maximum nesting of parentheses.
+const MAX_DEPTH: usize = 32;
+/// The maximum number of conditions.
+const MAX_CONDITIONS: usize = 100;
 
-/// Reads a filter.
+/// Parses a filter.
 pub fn parse(text: &str, rules: &[Rules]) -> Result<Expression, Error> {
-    if text.len() > FILTER_BYTES {
+    if text.len() > MAX_FILTER_BYTES {
         let message = format!("a filter has at most 4,096 bytes, this one has {}", text.len());
         return Err(Error::invalid(Invalid::Filter, "filter", message));
     }
     let state = State { rules, ..State::default() };
-    run(text, state, filter).map_err(|fault| fault.into_error(text))
+    run(text, state, filter).map_err(|error| error.into_error(text))
 }
 
-/// Reads a field as a filter names it, and nothing after it.
-pub fn parse_path(text: &str) -> Result<Path, Fault> {
-    let whole = |input: &mut Input<'_>| {
+/// Parses a text that is the path of a field alone.
+pub fn parse_path(text: &str) -> Result<Path, SyntaxError> {
+    run(text, State::default(), |input: &mut Input<'_>| {
         space(input)?;
         let path = path(input)?;
         space(input)?;
         end(input, "expected nothing after the field")?;
         Ok(path)
-    };
-    run(text, State::default(), whole)
+    })
 }
 
 fn run<'a, T>(
     text: &'a str,
     state: State<'a>,
     parser: impl FnOnce(&mut Input<'a>) -> Parsed<T>,
-) -> Result<T, Fault> {
+) -> Result<T, SyntaxError> {
     let mut input = Stateful { input: LocatingSlice::new(text), state };
     parser(&mut input).map_err(|error| match error {
-        ErrMode::Backtrack(fault) | ErrMode::Cut(fault) => fault,
-        ErrMode::Incomplete(_) => Fault::new(text.len(), "expected more"),
+        ErrMode::Backtrack(error) | ErrMode::Cut(error) => error,
+        ErrMode::Incomplete(_) => SyntaxError::new(text.len(), "expected more"),
     })
 }
 
@@ -71,13 +70,13 @@ fn filter(input: &mut Input<'_>) -> Parsed<Expression> {
 /// Sequences, joined by AND.
 fn expression(input: &mut Input<'_>) -> Parsed<Expression> {
     let mut all = vec![sequence(input)?];
-    while took(input, "AND")? {
+    while take_keyword(input, "AND")? {
         all.push(sequence(input)?);
     }
     Ok(Expression::all(all))
 }
 
-/// Factors side by side.
+/// Adjacent factors.
 fn sequence(input: &mut Input<'_>) -> Parsed<Expression> {
     let mut all = vec![factor(input)?];
     loop {
@@ -93,7 +92,7 @@ fn sequence(input: &mut Input<'_>) -> Parsed<Expression> {
 /// Terms, joined by OR.
 fn factor(input: &mut Input<'_>) -> Parsed<Expression> {
     let mut any = vec![term(input)?];
-    while took(input, "OR")? {
+    while take_keyword(input, "OR")? {
         any.push(term(input)?);
     }
     Ok(Expression::any(any))
@@ -103,18 +102,18 @@ fn term(input: &mut Input<'_>) -> Parsed<Expression> {
     space(input)?;
     let is_not = opt(alt((keyword("NOT"), '-'.void()))).parse_next(input)?.is_some();
     space(input)?;
-    let simple =
+    let inner =
         if opt('(').parse_next(input)?.is_some() { composite(input)? } else { restriction(input)? };
-    Ok(if is_not { Expression::Not(Box::new(simple)) } else { simple })
+    Ok(if is_not { Expression::Not(Box::new(inner)) } else { inner })
 }
 
-/// What stands in parentheses, after the first of them.
+/// The rest of a group, after its opening parenthesis.
 fn composite(input: &mut Input<'_>) -> Parsed<Expression> {
     let at = input.current_token_start() - 1;
-    if input.state.depth == DEPTH {
+    if input.state.depth == MAX_DEPTH {
         return Err(cut(
             at,
-            format!("a filter has at most {DEPTH} levels of parentheses: another"),
+            format!("a filter has at most {MAX_DEPTH} levels of parentheses: another"),
         ));
     }
     input.state.depth += 1;
@@ -130,16 +129,15 @@ fn composite(input: &mut Input<'_>) -> Parsed<Expression> {
 /// A field, an operator and a value.
 fn restriction(input: &mut Input<'_>) -> Parsed<Expression> {
     let at = input.current_token_start();
-    if input.state.terms == TERMS {
-        return Err(cut(at, format!("a filter has at most {TERMS} conditions: another")));
+    if input.state.conditions == MAX_CONDITIONS {
+        return Err(cut(at, format!("a filter has at most {MAX_CONDITIONS} conditions: another")));
     }
-    input.state.terms += 1;
+    input.state.conditions += 1;
     let path = path(input)?;
     space(input)?;
     let operator_at = input.current_token_start();
-    let operator = opt(operator).parse_next(input)?;
     let expected = "expected one of =, !=, <, <=, >, >= and :";
-    let operator = operator.ok_or_else(|| cut(operator_at, expected))?;
+    let operator = opt(operator).parse_next(input)?.ok_or_else(|| cut(operator_at, expected))?;
     space(input)?;
     let value = literal(input)?;
     let condition = condition(path, (operator_at, operator), &value, input.state.rules);
@@ -171,18 +169,21 @@ fn end(input: &mut Input<'_>, expected: &str) -> Parsed<()> {
     }
 }
 
-/// A word of the language.
-fn keyword<'a>(word: &'static str) -> impl Parser<Input<'a>, (), ErrMode<Fault>> {
+/// A keyword of the language.
+fn keyword<'a>(word: &'static str) -> impl Parser<Input<'a>, (), ErrMode<SyntaxError>> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     (word, not(one_of(is_word))).void()
 }
 
-/// Takes a word of the language, if it comes next.
-fn took(input: &mut Input<'_>, word: &'static str) -> Parsed<bool> {
+/// Consumes a keyword if it comes next.
+fn take_keyword(input: &mut Input<'_>, word: &'static str) -> Parsed<bool> {
     space(input)?;
     Ok(opt(keyword(word)).parse_next(input)?.is_some())
 }
 
-fn is_next<'a>(input: &mut Input<'a>, parser: impl Parser<Input<'a>, (), ErrMode<Fault>>) -> bool {
+fn is_next<'a>(
+    input: &mut Input<'a>,
+    parser: impl Parser<Input<'a>, (), ErrMode<SyntaxError>>,
+) -> bool {
     peek(parser).parse_next(input).is_ok()
 }

@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use super::scalar::{Class, Scalar};
 
-/// The values between two bounds of the total order. The range of a comparison ends where the class
-/// of its value ends, so a number is never less than a text.
+/// The values between two bounds of the total order. The range of a comparison stays within the
+/// class of its value: no number is less than a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The lower bound.
@@ -24,12 +24,12 @@ impl Range {
         Self { lower: Bound::Included(value.clone()), upper: Bound::Included(value) }
     }
 
-    /// The values of the same class that are less.
+    /// The values of `class` below a bound.
     pub fn below(upper: Bound<Scalar>, class: Class) -> Self {
         Self { lower: class.first().map_or(Bound::Unbounded, Bound::Included), upper }
     }
 
-    /// The values of the same class that are greater.
+    /// The values of `class` above a bound.
     pub fn above(lower: Bound<Scalar>, class: Class) -> Self {
         Self { lower, upper: class.end().map_or(Bound::Unbounded, Bound::Excluded) }
     }
@@ -43,7 +43,7 @@ impl Range {
         }
     }
 
-    /// The value, where the range has one alone.
+    /// The value of a range with a single value.
     pub fn as_point(&self) -> Option<&Scalar> {
         match (&self.lower, &self.upper) {
             (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
@@ -51,7 +51,7 @@ impl Range {
         }
     }
 
-    /// Whether the range has this value.
+    /// Whether the range contains this value.
     pub fn contains(&self, value: &Scalar) -> bool {
         let is_above = match &self.lower {
             Bound::Included(lower) => value >= lower,
@@ -66,7 +66,7 @@ impl Range {
             }
     }
 
-    /// The class of all values in the range; none where it may have several.
+    /// The class of all values in the range, or `None` if there may be several.
     pub fn class(&self) -> Option<Class> {
         let first = match &self.lower {
             Bound::Included(lower) | Bound::Excluded(lower) => lower.class(),
@@ -88,7 +88,7 @@ impl Range {
         (first == last).then_some(first)
     }
 
-    /// The values that both ranges have.
+    /// The values in both ranges.
     pub fn intersection(&self, other: &Self) -> Self {
         let lower = std::cmp::max_by(self.lower.clone(), other.lower.clone(), |a, b| {
             lower_key(a).cmp(&lower_key(b))
@@ -100,7 +100,7 @@ impl Range {
     }
 }
 
-/// The range as mathematics writes it.
+/// The range in mathematical notation.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.lower {
@@ -116,7 +116,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// Orders lower bounds by what they let in.
+/// The sort key of a lower bound: a larger one admits fewer values.
 fn lower_key(bound: &Bound<Scalar>) -> Option<(&Scalar, bool)> {
     match bound {
         Bound::Unbounded => None,
@@ -125,7 +125,7 @@ fn lower_key(bound: &Bound<Scalar>) -> Option<(&Scalar, bool)> {
     }
 }
 
-/// Orders upper bounds by what they let in.
+/// The sort key of an upper bound: a larger one admits more values.
 fn upper_key(bound: &Bound<Scalar>) -> (bool, Option<(&Scalar, bool)>) {
     match bound {
         Bound::Unbounded => (true, None),
@@ -134,8 +134,8 @@ fn upper_key(bound: &Bound<Scalar>) -> (bool, Option<(&Scalar, bool)>) {
     }
 }
 
-/// The least text after all those that start with `prefix`; none where there is none. The order of
-/// UTF-8 bytes is that of characters.
+/// The least text after all those that start with `prefix`, if any. UTF-8 bytes sort like
+/// characters.
 fn successor(prefix: &str) -> Option<String> {
     let mut text = prefix.to_owned();
     while let Some(last) = text.pop() {

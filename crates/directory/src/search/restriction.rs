@@ -1,4 +1,4 @@
-//! The conditions of a filter: what each field may be compared with.
+//! The conditions of a filter: the operators and values that each field takes.
 
 use std::ops::Bound;
 
@@ -8,7 +8,7 @@ use winnow::token::take_while;
 
 use super::condition::{Condition, Subject};
 use super::element::STATES;
-use super::fault::Fault;
+use super::fault::SyntaxError;
 use super::field::Field;
 use super::input::{Input, Parsed, cut};
 use super::literal::{Literal, literal};
@@ -16,8 +16,8 @@ use super::range::Range;
 use super::scalar::Scalar;
 use polynym_identifier::{Kind, RawIdentifier, Rules};
 
-/// The longest name of an attribute.
-const NAME_BYTES: usize = 256;
+/// The maximum size of an attribute's name.
+const MAX_NAME_BYTES: usize = 256;
 
 /// A field of a filter.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub enum Operator {
     Has,
 }
 
-const FIELDS: &str = "expected a field: attributes.NAME, display_name, state, create_time, \
+const EXPECTED_FIELD: &str = "expected a field: attributes.NAME, display_name, state, create_time, \
     update_time, or identities.KIND with email, handle, phone, social or url as KIND";
 
 /// The field of a condition.
@@ -60,20 +60,19 @@ pub fn path(input: &mut Input<'_>) -> Parsed<Path> {
             if let Some(name) = word.strip_prefix("attributes.") {
                 return attribute(at, name);
             }
-            let kind = word.strip_prefix("identities.").and_then(|kind| kind.parse().ok());
-            match kind {
+            match word.strip_prefix("identities.").and_then(|kind| kind.parse().ok()) {
                 Some(kind) => Path::Identities(kind),
                 None if ["and", "or", "not"].contains(&word.to_lowercase().as_str()) => {
                     return Err(cut(
                         at,
                         format!(
-                            "{FIELDS}; AND, OR and NOT join conditions. Found \
+                            "{EXPECTED_FIELD}; AND, OR and NOT join conditions. Found \
                         {} where a condition belongs,",
                             word.to_uppercase()
                         ),
                     ));
                 }
-                None => return Err(cut(at, FIELDS)),
+                None => return Err(cut(at, EXPECTED_FIELD)),
             }
         }
     })
@@ -93,27 +92,30 @@ fn quoted_name(input: &mut Input<'_>) -> Parsed<Path> {
 }
 
 fn attribute(at: usize, name: &str) -> Parsed<Path> {
-    if name.is_empty() || name.len() > NAME_BYTES {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err(cut(at, "expected the name of an attribute, of 1 to 256 bytes,"));
     }
     Ok(Path::Field(Field::Attribute(name.to_owned())))
 }
 
-/// The condition that these parts make.
+/// The condition with these parts.
 pub fn condition(
     path: Path,
     (at, operator): (usize, Operator),
     value: &Literal,
     rules: &[Rules],
-) -> Result<Condition, Fault> {
+) -> Result<Condition, SyntaxError> {
     use Operator::{Differs, Equals, Has};
     let takes_any = operator == Has && value.is_any();
     if value.is_any() && !takes_any {
-        return Err(Fault::new(value.at, "only : takes a * alone (NAME:* is presence); found one"));
+        return Err(SyntaxError::new(
+            value.at,
+            "only : takes a * alone (NAME:* is presence); found one",
+        ));
     }
     let is_equality = matches!(operator, Equals | Differs | Has);
     if value.prefix && !is_equality {
-        return Err(Fault::new(
+        return Err(SyntaxError::new(
             at,
             "a value that ends in * goes with =, != and : only; found this",
         ));
@@ -121,14 +123,17 @@ pub fn condition(
 
     let subject = match path {
         Path::Identities(_) | Path::Field(Field::State) if !is_equality => {
-            return Err(Fault::new(at, "this field goes with =, != and : only; found another"));
+            return Err(SyntaxError::new(
+                at,
+                "this field goes with =, != and : only; found another",
+            ));
         }
         Path::Identities(kind) => identities(kind, value, rules)?,
         Path::UpdateTime if takes_any => Subject::UpdateTime(Range::ALL),
         Path::UpdateTime => Subject::UpdateTime(range(operator, value.time()?)),
         Path::Field(field) => {
             let range = match field {
-                // An empty name is none.
+                // An empty name does not count as present.
                 Field::DisplayName if takes_any => range(Operator::Greater, empty()),
                 _ if takes_any => Range::ALL,
                 Field::CreateTime => range(operator, value.time()?),
@@ -147,7 +152,7 @@ fn empty() -> Scalar {
     Scalar::String(String::new())
 }
 
-/// The values of the class of `value` that stand in this relation to it.
+/// The values that relate so to `value`, within its class.
 fn range(operator: Operator, value: Scalar) -> Range {
     let class = value.class();
     match operator {
@@ -159,16 +164,16 @@ fn range(operator: Operator, value: Scalar) -> Range {
     }
 }
 
-fn state(value: &Literal) -> Result<Scalar, Fault> {
+fn state(value: &Literal) -> Result<Scalar, SyntaxError> {
     match STATES.contains(&value.text.as_str()) && !value.prefix {
         true => Ok(Scalar::String(value.text.clone())),
-        false => Err(Fault::new(value.at, format!("expected one of {}", STATES.join(", ")))),
+        false => Err(SyntaxError::new(value.at, format!("expected one of {}", STATES.join(", ")))),
     }
 }
 
-/// Identifiers are normalised, so that any spelling finds its owner. A prefix is one of the
-/// canonical value; where that has no capitals, nor has the prefix.
-fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, Fault> {
+/// Identifiers are normalised, so that any spelling finds the owner. A prefix applies to the
+/// canonical value, and is lowercased for the kinds that are.
+fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, SyntaxError> {
     if value.prefix {
         let prefix = match kind {
             Kind::Email | Kind::Handle => value.text.to_lowercase(),
@@ -177,15 +182,16 @@ fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, F
         return Ok(Subject::IdentityPrefix(kind, prefix));
     }
 
-    let fault = |message: String| Fault::new(value.at, format!("{message}. Found another value"));
+    let invalid =
+        |message: String| SyntaxError::new(value.at, format!("{message}. Found another value"));
     let text = format!("{kind}:{}", value.text);
-    let raw = RawIdentifier::from_text(&text).map_err(|error| fault(error.to_string()))?;
+    let raw = RawIdentifier::from_text(&text).map_err(|error| invalid(error.to_string()))?;
     let mut identifiers = Vec::new();
     for (n, rules) in rules.iter().enumerate() {
         match rules.parse(raw) {
             Ok(identifier) if identifiers.contains(&identifier) => {}
             Ok(identifier) => identifiers.push(identifier),
-            Err(rejection) if n == 0 => return Err(fault(rejection.to_string())),
+            Err(rejection) if n == 0 => return Err(invalid(rejection.to_string())),
             Err(_) => {}
         }
     }

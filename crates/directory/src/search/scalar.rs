@@ -1,5 +1,5 @@
-//! Values of one total order: numbers, then texts, then false and true, then times. It is the order
-//! of BSON, and that of the embedded store's index.
+//! Values in one total order: numbers, texts, bools, times. BSON and the embedded store's index use
+//! the same order.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,33 +11,33 @@ use crate::model::timestamp::time_text;
 /// A single value.
 #[derive(Clone, Debug)]
 pub enum Scalar {
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A finite number. It equals a whole number of the same exact value, and -0.0 equals 0.
+    /// A finite number. It equals an integer of the same exact value, and -0.0 equals 0.
     Double(f64),
-    /// A text. Texts are in the order of their UTF-8 bytes.
+    /// A text. Texts sort by their UTF-8 bytes.
     String(String),
-    /// Yes or no; no comes first.
+    /// A bool; false comes first.
     Bool(bool),
     /// An instant.
     Time(Timestamp),
 }
 
-/// The values that a condition compares with each other.
+/// Values that are comparable with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Numbers, whole or not.
+    /// Integers and doubles.
     Number,
     /// Texts.
     String,
-    /// Yes and no.
+    /// Bools.
     Bool,
     /// Instants.
     Time,
 }
 
 impl Class {
-    /// The first value of the class; none for numbers, before which nothing comes.
+    /// The first value of the class, or `None` for numbers: nothing precedes them.
     pub fn first(self) -> Option<Scalar> {
         match self {
             Self::Number => None,
@@ -47,7 +47,7 @@ impl Class {
         }
     }
 
-    /// The first value of the class after this one; none for times, after which nothing comes.
+    /// The first value of the next class, or `None` for times: nothing follows them.
     pub fn end(self) -> Option<Scalar> {
         match self {
             Self::Number => Self::String.first(),
@@ -74,9 +74,9 @@ impl Ord for Scalar {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => a.cmp(b),
-            (Self::Double(a), Self::Double(b)) => doubles(*a, *b),
-            (Self::Int(a), Self::Double(b)) => mixed(*a, *b),
-            (Self::Double(a), Self::Int(b)) => mixed(*b, *a).reverse(),
+            (Self::Double(a), Self::Double(b)) => compare_doubles(*a, *b),
+            (Self::Int(a), Self::Double(b)) => compare_exactly(*a, *b),
+            (Self::Double(a), Self::Int(b)) => compare_exactly(*b, *a).reverse(),
             (Self::String(a), Self::String(b)) => a.cmp(b),
             (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
             (Self::Time(a), Self::Time(b)) => a.cmp(b),
@@ -85,13 +85,13 @@ impl Ord for Scalar {
     }
 }
 
-/// NaN, which no attribute has, comes first, as in BSON.
-fn doubles(a: f64, b: f64) -> Ordering {
+/// NaN comes first, as in BSON. No attribute has it.
+fn compare_doubles(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
-/// Compares exact values: most whole numbers beyond 2^53 have no double.
-fn mixed(int: i64, double: f64) -> Ordering {
+/// Compares exact values: most integers beyond 2^53 have no double.
+fn compare_exactly(int: i64, double: f64) -> Ordering {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if double >= LIMIT {
         return Ordering::Less;
@@ -99,7 +99,7 @@ fn mixed(int: i64, double: f64) -> Ordering {
     if double.is_nan() || double < -LIMIT {
         return Ordering::Greater;
     }
-    int.cmp(&(double.trunc() as i64)).then_with(|| doubles(0.0, double.fract()))
+    int.cmp(&(double.trunc() as i64)).then_with(|| compare_doubles(0.0, double.fract()))
 }
 
 impl PartialOrd for Scalar {
@@ -116,7 +116,7 @@ impl PartialEq for Scalar {
 
 impl Eq for Scalar {}
 
-/// The value as a filter has it.
+/// The value in the syntax of filters.
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

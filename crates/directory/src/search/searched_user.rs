@@ -1,22 +1,21 @@
-//! Users as searches find them.
+//! Users as searches return them.
 
 use crate::encoded::encoded_user::EncodedUser;
 use crate::model::user::User;
 use crate::model::view::View;
 use polynym_identifier::Rules;
 
-/// A user that a search has found, with what answers show of it: no identity has the version of its
-/// rules.
+/// A user found by a search, as answers show it: without the rules' versions of its identities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchedUser {
     /// The user; in [`View::Basic`] without attributes.
     pub user: User,
-    /// In [`View::Basic`]: the user as it is stored, whose etag covers the attributes.
+    /// In [`View::Basic`]: the stored user, whose etag covers the attributes.
     pub basic: Option<EncodedUser>,
 }
 
 impl SearchedUser {
-    /// The part of a whole user that a search asks for.
+    /// The view of a whole user.
     pub fn of(mut user: User, view: View) -> Self {
         let basic = match view {
             View::Full => None,

@@ -3,7 +3,7 @@
 use crate::clock::Now;
 use crate::model::tenant::Tenant;
 
-/// The circumstances of a call. It goes with every call from the API to the rules.
+/// The circumstances of a call, passed along from the API to the rules.
 #[derive(Clone, Debug)]
 pub struct RequestContext<'a> {
     /// The tenant.
@@ -12,20 +12,20 @@ pub struct RequestContext<'a> {
     pub caller: &'a str,
     /// The name of the method.
     pub method: &'static str,
-    /// A UUID that names the request, or nothing.
+    /// The UUID of the request; may be empty.
     pub request_id: &'a str,
     /// The time of the call.
     pub now: Now,
 }
 
-/// A call that changes something.
+/// A mutating call.
 #[derive(Clone, Debug)]
 pub struct MutationCall<'a> {
     /// Its circumstances.
     pub context: RequestContext<'a>,
-    /// The etag that the user or the tenant must have, or nothing.
+    /// The etag that the user or the tenant must have; empty for any.
     pub etag: &'a str,
-    /// Whether nothing is written, and the answer shows what would happen.
+    /// Whether to answer with the result without writing it.
     pub dry_run: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The walk over a tenant in search of duplicates. It reads all users, notes their keys, and then
-//! reads the users of each key that several have, to compare them.
+//! Searches a tenant for duplicates: reads all users, indexes their keys, and compares the users
+//! who share a key.
 //!
-//! Memory: 24 bytes for each of at most 4,194,304 keys at once, and eight bytes for each user and
-//! each address in an attribute. A user has two to six keys. Where there are more keys, the tenant
-//! is read again for the rest.
+//! Memory: 24 bytes for each of at most 4,194,304 keys, and eight bytes for each user and each
+//! address in an attribute. A user has two to six keys. If there are more keys, the tenant is read
+//! again for the rest.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::stores::{Consistency, View};
 
-/// Users in one read of the walk.
-const BATCH: usize = 256;
+/// Users in one read.
+const READ_BATCH: usize = 256;
 /// Users whose groups are compared in one step, unless one group has more.
-const COMPARED: usize = 256;
-/// The users of a key that are compared with each other: the first ones, by their ids.
-pub const GROUP: usize = 50;
+const STEP_USERS: usize = 256;
+/// The users of a key that are compared with each other: the first by their ids.
+pub const MAX_GROUP: usize = 50;
 /// Keys in memory.
-const KEYS: usize = 4 << 20;
+const MAX_KEYS: usize = 4 << 20;
 /// The pause between two reports of progress.
-const REPORT: Duration = Duration::from_secs(1);
-/// Searches under way in one process.
-pub const SEARCHES: usize = 2;
+const REPORT_PERIOD: Duration = Duration::from_secs(1);
+/// Concurrent searches in one process.
+pub const MAX_SEARCHES: usize = 2;
 
 /// The least score of a pair by default.
-const MIN_SCORE: u8 = 50;
+const DEFAULT_MIN_SCORE: u8 = 50;
 /// Pairs by default, and at most.
-const PAIRS: usize = 1_000;
-const MOST_PAIRS: usize = 100_000;
+const DEFAULT_PAIRS: usize = 1_000;
+const MAX_PAIRS: usize = 100_000;
 
 /// The options of a search for duplicates.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,11 +55,11 @@ pub struct DuplicateOptions {
 /// The progress of a search for duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DuplicateProgress {
-    /// Users that were read, without those that are deleted or part of another.
+    /// Users that were read, except deleted and merged ones.
     pub users: u64,
     /// Pairs of users that were compared.
     pub compared: u64,
-    /// Groups of users with one key that were too large to be compared as a whole.
+    /// Groups of users with one key that were too large to compare as a whole.
     pub capped: u64,
 }
 
@@ -73,21 +73,21 @@ pub enum DuplicateEvent {
 }
 
 impl Directory {
-    /// Begins a search for users of a tenant who probably are the same person. Nothing is read
+    /// Begins a search for users of a tenant who are probably the same person. Nothing is read
     /// until [`DuplicateSearch::next`].
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`];
-    /// [`Error::Overloaded`] where others are under way.
+    /// [`Error::Overloaded`] if too many searches are in progress.
     pub async fn find_duplicates(
         self: &Arc<Self>,
         tenant: Tenant,
         options: DuplicateOptions,
     ) -> Result<DuplicateSearch, Error> {
-        self.find_duplicates_within(KEYS, tenant, options).await
+        self.find_duplicates_within(MAX_KEYS, tenant, options).await
     }
 
-    /// The same, with another limit of keys in memory than the usual one.
+    /// [`Directory::find_duplicates`] with another limit of keys in memory.
     ///
     /// # Errors
     /// Those of [`Directory::find_duplicates`].
@@ -101,8 +101,8 @@ impl Directory {
         let pairs = DuplicatePairs::new(max_pairs(options.max_pairs)?);
         self.known_tenant(&tenant).await?;
         let (rules, _) = self.stored_rules(Consistency::Latest).await?;
-        let permit = self.duplicate_searches.clone().try_acquire_owned();
-        let permit = permit.map_err(|_| Error::Overloaded)?;
+        let searches = self.duplicate_searches.clone();
+        let permit = searches.try_acquire_owned().map_err(|_| Error::Overloaded)?;
         Ok(DuplicateSearch {
             directory: self.clone(),
             tenant,
@@ -121,7 +121,7 @@ impl Directory {
     }
 }
 
-/// A search for duplicates under way.
+/// A search for duplicates in progress.
 pub struct DuplicateSearch {
     directory: Arc<Directory>,
     tenant: Tenant,
@@ -132,7 +132,7 @@ pub struct DuplicateSearch {
     is_first: bool,
     index: KeyIndex,
     frequencies: Frequencies,
-    /// The addresses that are held for users: what is read of a user later has no holds.
+    /// The addresses that are held for users: later reads of users omit holds.
     held: HashMap<LocalityId, Vec<Contact>>,
     pairs: DuplicatePairs,
     progress: DuplicateProgress,
@@ -141,7 +141,7 @@ pub struct DuplicateSearch {
 }
 
 enum Phase {
-    /// Reads users after this one.
+    /// Reads the users after this one.
     Reading(Option<LocalityId>),
     /// Compares the users of keys.
     Comparing,
@@ -150,18 +150,15 @@ enum Phase {
 }
 
 impl DuplicateSearch {
-    /// Goes on until there is something to report: progress, about once a second and when all
-    /// users are compared, or a pair. None at the end.
+    /// The next event: progress, about once a second and when all users are compared, or a pair.
+    /// None at the end.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] and [`Error::Internal`], after which the search is over.
+    /// [`Error::Unavailable`] and [`Error::Internal`], which end the search.
     pub async fn next(&mut self) -> Result<Option<DuplicateEvent>, Error> {
         loop {
             match &mut self.phase {
-                Phase::Reading(after) => {
-                    let after = *after;
-                    self.read_users(after).await?;
-                }
+                &mut Phase::Reading(after) => self.read_users(after).await?,
                 Phase::Comparing => {
                     if !self.compare_groups().await? {
                         self.end_range();
@@ -172,7 +169,7 @@ impl DuplicateSearch {
                 }
                 Phase::Answering(pairs) => return Ok(pairs.next().map(DuplicateEvent::Pair)),
             }
-            if self.reported.elapsed() >= REPORT {
+            if self.reported.elapsed() >= REPORT_PERIOD {
                 self.reported = Instant::now();
                 return Ok(Some(DuplicateEvent::Progress(self.progress)));
             }
@@ -180,9 +177,9 @@ impl DuplicateSearch {
     }
 
     async fn read_users(&mut self, after: Option<LocalityId>) -> Result<(), Error> {
-        let users = self.directory.backend.search.scan(&self.tenant, after, BATCH).await?;
+        let users = self.directory.backend.search.scan(&self.tenant, after, READ_BATCH).await?;
         for record in users.iter().filter(|record| is_present(record.user.state)) {
-            self.note(record);
+            self.index_user(record);
         }
         match users.last() {
             Some(last) => self.phase = Phase::Reading(Some(last.id())),
@@ -191,8 +188,8 @@ impl DuplicateSearch {
         Ok(())
     }
 
-    /// Notes the keys of a user.
-    fn note(&mut self, record: &Record) {
+    /// Indexes the keys of a user.
+    fn index_user(&mut self, record: &Record) {
         let mut profile = self.reader.profile(&record.user);
         let held = self.reader.held(record, self.directory.now());
         profile.add_held(&held);
@@ -209,7 +206,7 @@ impl DuplicateSearch {
         }
     }
 
-    /// Sorts what was noted, on a thread that may block, and goes on to compare.
+    /// Sorts the keys, on a thread that may block, and continues with comparing.
     async fn sort(&mut self) -> Result<(), Error> {
         let (mut index, mut frequencies) =
             (std::mem::take(&mut self.index), std::mem::take(&mut self.frequencies));
@@ -234,7 +231,7 @@ impl DuplicateSearch {
         let ids: BTreeSet<_> = groups.iter().flatten().copied().collect();
         let profiles = self.profiles(&ids.into_iter().collect::<Vec<_>>()).await?;
         for group in groups {
-            // Many users with many handles take a while.
+            // Comparing many users with many handles takes long.
             tokio::task::yield_now().await;
             let members: Vec<_> = group.iter().filter_map(|id| profiles.get(id)).collect();
             for (n, a) in members.iter().enumerate() {
@@ -257,29 +254,29 @@ impl DuplicateSearch {
     /// The users of the next keys, in the order of their ids.
     fn next_groups(&mut self) -> Vec<Vec<LocalityId>> {
         let (mut groups, mut count) = (Vec::new(), 0);
-        while count < COMPARED {
+        while count < STEP_USERS {
             let Some(group) = self.index.next_group() else { break };
-            if is_pointless(group, self.min_score) {
+            if is_score_too_low(group, self.min_score) {
                 continue;
             }
-            self.progress.capped += u64::from(group.len() > GROUP);
-            let ids: Vec<_> = group.iter().take(GROUP).map(|(_, id)| *id).collect();
+            self.progress.capped += u64::from(group.len() > MAX_GROUP);
+            let ids: Vec<_> = group.iter().take(MAX_GROUP).map(|(_, id)| *id).collect();
             count += ids.len();
             groups.push(ids);
         }
         groups
     }
 
-    /// The users as they are now, without those that are gone.
+    /// The profiles of the users that are still present.
     async fn profiles(&self, ids: &[LocalityId]) -> Result<HashMap<LocalityId, Profile>, Error> {
-        let (mut profiles, mut left) = (HashMap::with_capacity(ids.len()), ids);
-        while !left.is_empty() {
-            let users = self.directory.backend.lookups.get(&self.tenant, left, View::Full).await?;
-            // The store answers with one at least.
-            left = &left[users.len().clamp(1, left.len())..];
-            for user in users {
-                let Some(user) = user? else { continue };
-                let user = user.decode().map_err(|error| Error::Internal(error.into()))?;
+        let (mut profiles, mut rest) = (HashMap::with_capacity(ids.len()), ids);
+        while !rest.is_empty() {
+            let users = self.directory.backend.lookups.get(&self.tenant, rest, View::Full).await?;
+            // The store returns at least one user.
+            rest = &rest[users.len().clamp(1, rest.len())..];
+            for encoded in users {
+                let Some(encoded) = encoded? else { continue };
+                let user = encoded.decode().map_err(|error| Error::Internal(error.into()))?;
                 if is_present(user.state) {
                     let mut profile = self.reader.profile(&user);
                     profile.add_held(self.held.get(&user.id).map_or(&[], Vec::as_slice));
@@ -290,7 +287,7 @@ impl DuplicateSearch {
         Ok(profiles)
     }
 
-    /// Goes on to the next keys, or to the answers where there are none.
+    /// Continues with the next keys, or with the pairs if there are none.
     fn end_range(&mut self) {
         self.phase = match self.index.next_range() {
             true => Phase::Reading(None),
@@ -302,23 +299,25 @@ impl DuplicateSearch {
     }
 }
 
-/// Whether so many users share a display name that their score would be too low. Other values that
-/// they share have keys of their own.
-fn is_pointless(group: &[(Key, LocalityId)], min_score: u8) -> bool {
+/// Whether too many users share a display name for a sufficient score. Other values that they share
+/// have keys of their own.
+fn is_score_too_low(group: &[(Key, LocalityId)], min_score: u8) -> bool {
     let is_of_name = group.first().is_some_and(|(key, _)| key.is_of_name());
     is_of_name && Reason::NearHandle.score_shared(group.len() - 2) < min_score
 }
 
 fn min_score(score: i32) -> Result<u8, Error> {
     match u8::try_from(score) {
-        Ok(0) => Ok(MIN_SCORE),
+        Ok(0) => Ok(DEFAULT_MIN_SCORE),
         Ok(score @ ..=100) => Ok(score),
         _ => Err(Error::invalid(Invalid::Field, "min_score", "must be from 0 to 100")),
     }
 }
 
 fn max_pairs(pairs: i32) -> Result<usize, Error> {
-    let pairs = usize::try_from(pairs)
-        .map_err(|_| Error::invalid(Invalid::Field, "max_pairs", "must not be negative"))?;
-    Ok(if pairs == 0 { PAIRS } else { pairs.min(MOST_PAIRS) })
+    match usize::try_from(pairs) {
+        Ok(0) => Ok(DEFAULT_PAIRS),
+        Ok(pairs) => Ok(pairs.min(MAX_PAIRS)),
+        Err(_) => Err(Error::invalid(Invalid::Field, "max_pairs", "must not be negative")),
+    }
 }

@@ -1,5 +1,5 @@
-//! The background task that purges deleted users after their restore window, and forgets merges
-//! that can no longer be undone.
+//! The background task that purges deleted users after their restore window, and drops the undo
+//! data of merges after their undo window.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,18 +19,17 @@ use crate::stores::ExpiredUser;
 const PERIOD: Duration = Duration::from_secs(1);
 /// Users in one page.
 const PAGE: usize = 100;
-/// Users that are expired concurrently. One that hangs must not stop all others.
-const AT_ONCE: usize = 4;
-/// The pause after a user's first failure. Each one after it is twice as long as the one before, up
-/// to [`LONGEST_PAUSE`].
-const PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
-/// Failing users that are remembered. Further ones are tried in each round.
-const MOST_FAILING: usize = 10_000;
+/// Users that expire concurrently. One that hangs must not stop all others.
+const CONCURRENT_EXPIRIES: usize = 4;
+/// The retry delay after a user's first failure. It doubles with each failure, up to
+/// [`MAX_RETRY_DELAY`].
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(10);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60 * 60);
+/// Failing users in memory. Further ones are tried in each round.
+const MAX_FAILING: usize = 10_000;
 
 impl Directory {
-    /// Does what is due, again and again. Every server may: what one has done, is not due for
-    /// another.
+    /// Expires due users in a loop. Safe on several servers.
     pub async fn run_expiry(&self) -> Infallible {
         let mut failing = Failing::default();
         loop {
@@ -38,7 +37,7 @@ impl Directory {
                 Ok(()) => failing.period(),
                 Err(error) => {
                     let error = error.with_causes();
-                    tracing::warn!(%error, "the store does not say what is due: it is asked again");
+                    tracing::warn!(%error, "the search for expired users failed; it is retried");
                     10 * PERIOD
                 }
             };
@@ -46,30 +45,32 @@ impl Directory {
         }
     }
 
-    /// Does all that is due now, or nothing while the time is in doubt: a page at a time. A user
-    /// that fails keeps no other waiting: it is passed over for a while.
+    /// Expires all due users, page by page, or none while the clock is uncertain. Skips a user that
+    /// fails for a while, so that it does not delay others.
     async fn expire_round(&self, failing: &mut Failing) -> Result<(), Error> {
-        let (now, mut after) = (self.gauged_now(), None);
         failing.forget_old(Instant::now());
+        let now = self.gauged_now();
         if now.clock_uncertain {
             return Ok(());
         }
 
+        let mut after = None;
         loop {
             let page = self.backend.histories.expired_users(now.time, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.place());
+            after = Some(last.position());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
-            let expired = due.map(|user| async move { (user.id, self.expire_user(user).await) });
-            let mut expired = stream::iter(expired.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+            let tasks = due.map(|user| async move { (user.id, self.expire_user(user).await) });
+            let mut expired =
+                stream::iter(tasks.collect::<Vec<_>>()).buffer_unordered(CONCURRENT_EXPIRIES);
             while let Some((id, outcome)) = expired.next().await {
                 match outcome {
                     Ok(()) => failing.remove(id),
                     Err(error) => {
                         let pause = failing.add(id, Instant::now());
                         let error = error.with_causes();
-                        tracing::warn!(user = %id, %error, ?pause, "what is due was not done: it \
-                            is tried again");
+                        tracing::warn!(user = %id, %error, ?pause, "a user did not expire; it is \
+                            retried");
                     }
                 }
             }
@@ -81,12 +82,11 @@ impl Directory {
         let known = self.tenants.get(&*self.backend.tenants, &tenant).await?;
         let KnownTenant { since, policies, .. } = known.unwrap_or_default();
         let now = self.now();
-        let mutation = Mutation::of_user(tenant, id, now.time, UserChange::Expire);
         let mutation = Mutation {
             tenant_since: since,
             clock_uncertain: now.clock_uncertain,
             policies,
-            ..mutation
+            ..Mutation::of_user(tenant, id, now.time, UserChange::Expire)
         };
         let outcome = self.mutate_to_completion(mutation).await?;
         if let MutationReport::Purged(users) = outcome.report {
@@ -106,7 +106,7 @@ struct Backoff {
 }
 
 impl Failing {
-    /// The pause between two rounds: longer if each has to skip many users.
+    /// The pause between two rounds: longer if a round skips many users.
     fn period(&self) -> Duration {
         PERIOD * (1 + self.0.len() / PAGE) as u32
     }
@@ -115,11 +115,11 @@ impl Failing {
         self.0.get(&id).is_none_or(|backoff| now >= backoff.until)
     }
 
-    /// Notes that a user has failed. Returns for how long it is passed over.
+    /// Records a failure. Returns for how long the user is skipped.
     fn add(&mut self, id: LocalityId, now: Instant) -> Duration {
-        let before = self.0.get(&id).map(|backoff| backoff.pause);
-        let pause = before.map_or(PAUSE, |pause| LONGEST_PAUSE.min(2 * pause));
-        if before.is_some() || self.0.len() < MOST_FAILING {
+        let last = self.0.get(&id).map(|backoff| backoff.pause);
+        let pause = last.map_or(FIRST_RETRY_DELAY, |pause| MAX_RETRY_DELAY.min(2 * pause));
+        if last.is_some() || self.0.len() < MAX_FAILING {
             self.0.insert(id, Backoff { until: now + pause, pause });
         }
         pause
@@ -129,9 +129,9 @@ impl Failing {
         self.0.remove(&id);
     }
 
-    /// Forgets users that are due no longer: another server may have done it.
+    /// Forgets users that are no longer due: another server may have expired them.
     fn forget_old(&mut self, now: Instant) {
-        self.0.retain(|_, backoff| now < backoff.until + LONGEST_PAUSE);
+        self.0.retain(|_, backoff| now < backoff.until + MAX_RETRY_DELAY);
     }
 }
 
@@ -144,29 +144,29 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_fails_is_tried_less_and_less_often() {
+    fn the_retry_delay_of_a_failing_user_doubles_up_to_an_hour() {
         let (mut failing, now) = (Failing::default(), Instant::now());
         let pauses: Vec<_> = (0..12).map(|_| failing.add(id(1), now).as_secs()).collect();
         assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 3_600, 3_600, 3_600]);
         assert!(
-            !failing.may_try(id(1), now + LONGEST_PAUSE / 2)
-                && failing.may_try(id(1), now + LONGEST_PAUSE)
+            !failing.may_try(id(1), now + MAX_RETRY_DELAY / 2)
+                && failing.may_try(id(1), now + MAX_RETRY_DELAY)
         );
         assert!(failing.may_try(id(2), now));
-        failing.forget_old(now + 2 * LONGEST_PAUSE);
+        failing.forget_old(now + 2 * MAX_RETRY_DELAY);
         assert_eq!(failing.add(id(1), now).as_secs(), 10);
         failing.remove(id(1));
         assert!(failing.may_try(id(1), now));
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_memory_of_failing_users_is_bounded() {
         let (mut failing, now) = (Failing::default(), Instant::now());
-        for n in 0..2 * MOST_FAILING {
+        for n in 0..2 * MAX_FAILING {
             failing.add(id(n), now);
         }
-        assert_eq!(failing.0.len(), MOST_FAILING);
-        assert!(failing.may_try(id(MOST_FAILING), now));
+        assert_eq!(failing.0.len(), MAX_FAILING);
+        assert!(failing.may_try(id(MAX_FAILING), now));
         assert_eq!(failing.period(), 101 * PERIOD);
     }
 }

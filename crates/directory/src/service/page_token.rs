@@ -1,11 +1,11 @@
-//! Page tokens: the last item of the page before. An empty token is that of the first page.
+//! Page tokens that name the last item of the previous page. The token of the first page is empty.
 
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
 
-/// Returns the tenant that a token names.
+/// The tenant in a token.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -13,7 +13,7 @@ pub fn tenant(token: &str) -> Result<Option<Tenant>, Error> {
     read(token, |token| Tenant::parse(token).ok())
 }
 
-/// Returns the user that a token names.
+/// The user in a token.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -22,16 +22,16 @@ pub fn user(token: &str) -> Result<Option<LocalityId>, Error> {
 }
 
 fn read<T>(token: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Error> {
-    let fault = "is none that an answer of this method gave";
-    let fault = || Error::invalid(Invalid::PageToken, "page_token", fault);
-    match token {
-        "" => Ok(None),
-        token => parse(token).map(Some).ok_or_else(fault),
+    if token.is_empty() {
+        return Ok(None);
     }
+    let error =
+        || Error::invalid(Invalid::PageToken, "page_token", "is not a token of this method");
+    parse(token).map(Some).ok_or_else(error)
 }
 
-/// Fuzz targets. `cargo test` runs each for a short while with random bytes; under `cargo bolero
-/// test` they run guided by coverage for as long as wanted.
+/// Fuzz targets. `cargo test` runs each briefly with random bytes; `cargo bolero test` runs them
+/// guided by coverage.
 #[cfg(test)]
 mod tests {
     use std::fmt::Display;
@@ -40,12 +40,11 @@ mod tests {
     use super::*;
 
     const TIME: Duration = Duration::from_millis(500);
-    /// Characters of tokens, and some beside them.
+    /// Characters of tokens, and some others.
     const ALPHABET: &[u8; 32] = b"0123456789abcdef-ghz-ABF{}./\0 *\n";
     const USER: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
-    /// A token that is taken names one item, whose own token names the same one. An error repeats
-    /// nothing of a token.
+    /// The item of an accepted token has the same token. An error repeats nothing of a token.
     fn check<T: Display + PartialEq>(token: &str, read: impl Fn(&str) -> Result<Option<T>, Error>) {
         match read(token) {
             Ok(Some(item)) => {
@@ -66,9 +65,9 @@ mod tests {
         bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
             let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
             let letters: String = bytes.iter().map(letter).collect();
-            let place = bytes.first().map_or(0, |byte| usize::from(*byte) % USER.len());
-            let changed = format!("{}{letters}{}", &USER[..place], &USER[place..]);
-            let replaced: String = USER.chars().take(place).chain(letters.chars()).collect();
+            let at = bytes.first().map_or(0, |byte| usize::from(*byte) % USER.len());
+            let changed = format!("{}{letters}{}", &USER[..at], &USER[at..]);
+            let replaced: String = USER.chars().take(at).chain(letters.chars()).collect();
             for token in [&letters, &changed, &replaced, &*String::from_utf8_lossy(bytes)] {
                 check(token, tenant);
                 check(token, user);

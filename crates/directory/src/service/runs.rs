@@ -1,4 +1,4 @@
-//! The runs of `Renormalize` under way in this process: one for each tenant, and few in all.
+//! The runs of `Renormalize` in this process: at most one for each tenant, and few in all.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::Error;
 use crate::model::tenant::Tenant;
 
-/// Tenants that may be renormalised concurrently.
-const MOST: usize = 8;
+/// Concurrent runs.
+const MAX_RUNS: usize = 8;
 
 /// The tenants that are being renormalised.
 #[derive(Clone, Default)]
@@ -23,16 +23,14 @@ impl Runs {
     /// Begins a run.
     ///
     /// # Errors
-    /// [`Error::RenormalizeRunning`] where the tenant has one, [`Error::Overloaded`] where there
-    /// are too many.
+    /// [`Error::RenormalizeRunning`] if the tenant has one, [`Error::Overloaded`] if there are too
+    /// many.
     pub fn begin(&self, tenant: &Tenant) -> Result<Run, Error> {
         let mut tenants = self.lock();
-
         if tenants.contains(tenant) {
             return Err(Error::RenormalizeRunning);
         }
-
-        if tenants.len() >= MOST {
+        if tenants.len() >= MAX_RUNS {
             return Err(Error::Overloaded);
         }
 
@@ -56,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_has_one_run_and_there_are_few() {
+    fn runs_are_limited_in_a_tenant_and_in_all() {
         let runs = Runs::default();
         let tenant = |n: usize| Tenant::parse(&format!("tenant-{n}")).unwrap();
-        let mut begun: Vec<_> = (0..MOST).map(|n| runs.begin(&tenant(n)).unwrap()).collect();
+        let mut begun: Vec<_> = (0..MAX_RUNS).map(|n| runs.begin(&tenant(n)).unwrap()).collect();
         assert!(matches!(runs.begin(&tenant(1)), Err(Error::RenormalizeRunning)));
-        assert!(matches!(runs.begin(&tenant(MOST)), Err(Error::Overloaded)));
+        assert!(matches!(runs.begin(&tenant(MAX_RUNS)), Err(Error::Overloaded)));
         begun.truncate(1);
         assert!(runs.begin(&tenant(1)).is_ok());
     }

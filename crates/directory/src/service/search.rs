@@ -1,4 +1,4 @@
-//! Searches: the choice of a lead, and the pages that it finds.
+//! Searches: choose a path, and read pages of users by it.
 
 use super::Directory;
 use super::context::RequestContext;
@@ -8,19 +8,19 @@ use crate::model::policies::Policies;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{State, User};
 use crate::search::{
-    Field, Filter, Lead, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
+    AccessPath, Field, Filter, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
 use crate::stores::{ANSWER_BYTES, Consistency, View};
 
 /// Users in a page by default, and at most (AIP-158).
-const PAGE: usize = 50;
-const LARGEST_PAGE: usize = 1_000;
+const DEFAULT_PAGE: usize = 50;
+const MAX_PAGE: usize = 1_000;
 /// Index entries that one probe counts.
-const PROBED: usize = 101;
-/// Leads that are probed. A filter may have more.
-const PROBES: usize = 16;
-/// Users that the store reads at once.
-const BATCH: usize = 200;
+const PROBE_LIMIT: usize = 101;
+/// Access paths that are probed. A filter may have more.
+const MAX_PROBES: usize = 16;
+/// Users in one read of the store.
+const READ_BATCH: usize = 200;
 /// Users that are read for one page.
 const READ_LIMIT: usize = 100_000;
 
@@ -29,45 +29,45 @@ const READ_LIMIT: usize = 100_000;
 pub struct SearchRequest<'a> {
     /// The filter; empty for all users.
     pub filter: &'a str,
-    /// The field in whose order users come, or nothing.
+    /// The field that orders the users; may be empty.
     pub order_by: &'a str,
     /// Users in the page; 0 for the default.
     pub page_size: i32,
-    /// The token of the page before, or nothing.
+    /// The token of the page; empty for the first.
     pub page_token: &'a str,
-    /// Whether leads are probed even where there is no choice, for the plan.
+    /// Whether to probe even a single path, for the plan.
     pub explain: bool,
-    /// The part of users that the caller needs. They may come with more.
+    /// The part of users that the caller needs. The answer may contain more.
     pub view: View,
 }
 
 /// A page of users.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The users that match, in the order of the lead.
+    /// The users that match, in the order of the access path.
     pub users: Vec<EncodedUser>,
-    /// The token of the next page; empty where there is none.
+    /// The token of the next page; empty after the last.
     pub next_page_token: String,
-    /// How they were found.
+    /// The plan of the search.
     pub plan: Plan,
 }
 
-/// How users were found.
+/// The plan of a search.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The condition that the store evaluated.
-    pub lead: Lead,
-    /// The leads that were probed, and the index entries that each has; 101 at most.
-    pub probes: Vec<(Lead, usize)>,
+    pub path: AccessPath,
+    /// The probed paths, and the number of index entries of each, at most 101.
+    pub probes: Vec<(AccessPath, usize)>,
     /// Users that the store read for this page.
     pub read: usize,
-    /// Those of them that match.
+    /// The users among them that match.
     pub matched: usize,
 }
 
 impl Directory {
-    /// A page of the users that match a filter. It ends early where users of [`ANSWER_BYTES`]
-    /// match, or 100,000 were read.
+    /// A page of the users that match a filter. It ends early once it has [`ANSWER_BYTES`], or
+    /// 100,000 users were read.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -79,11 +79,7 @@ impl Directory {
         self.search_within(READ_LIMIT, context, request).await
     }
 
-    /// [`Directory::search`] with another limit of users that are read, for tests.
-    ///
-    /// # Errors
-    /// Those of [`Directory::search`].
-    #[doc(hidden)]
+    /// [`Directory::search`] with another limit of users that are read.
     pub async fn search_within(
         &self,
         read_limit: usize,
@@ -92,101 +88,99 @@ impl Directory {
     ) -> Result<Page, Error> {
         let size = page_size(request.page_size)?;
         let field = parse_order_by(request.order_by)?;
-        let (rules, next) = self.stored_rules(Consistency::Latest).await?;
-        let rules: Vec<_> = [rules].into_iter().chain(next).collect();
+        let (current, next) = self.stored_rules(Consistency::Latest).await?;
+        let rules: Vec<_> = [current].into_iter().chain(next).collect();
         let filter = Filter::parse(request.filter, &rules)?;
         let policies = self.policies(&context.tenant).await?;
-        let leads = leads(&filter, field.as_ref(), &policies)?;
+        let paths = paths(&filter, field.as_ref(), &policies)?;
 
         let query = query_hash(&context.tenant, request.filter, request.order_by);
         let now = context.now.time;
-        let (lead, probes, after) = match request.page_token {
+        let (path, probes, after) = match request.page_token {
             "" => {
-                let (lead, probes) = self.choose(context, leads, request.explain).await?;
-                (lead, probes, None)
+                let (path, probes) = self.choose(context, paths, request.explain).await?;
+                (path, probes, None)
             }
             token => {
                 let token = PageToken::decode(token, query, now)?;
-                // A filter whose identifiers other rules normalise has other leads now.
-                if token.lead != Lead::All && !leads.contains(&token.lead) {
+                // After a change of rules, the same filter may have other paths.
+                if token.path != AccessPath::All && !paths.contains(&token.path) {
                     return Err(stale_token());
                 }
-                (token.lead, Vec::new(), Some(token.position))
+                (token.path, Vec::new(), Some(token.position))
             }
         };
 
-        let (view, filter) = reads(filter, &lead, request.view);
-        let mut walk =
-            Walk { size, read_limit, lead, view, after, users: Vec::new(), read: 0, bytes: 0 };
-        let more = self.walk(context, &filter, &mut walk).await?;
-        Ok(walk.into_page(probes, more.then_some((query, now))))
+        let (view, filter) = view_to_read(filter, &path, request.view);
+        let users = Vec::new();
+        let mut page =
+            PageBuilder { size, read_limit, path, view, after, users, read: 0, bytes: 0 };
+        let has_more = self.fill_page(context, &filter, &mut page).await?;
+        Ok(page.build(probes, has_more.then_some((query, now))))
     }
 
-    /// The lead with the fewest index entries, equalities before others; all users where there is
-    /// no lead.
+    /// The path with the fewest index entries, equalities before others; all users if there is no
+    /// path.
     async fn choose(
         &self,
         context: &RequestContext<'_>,
-        mut leads: Vec<Lead>,
+        mut paths: Vec<AccessPath>,
         explain: bool,
-    ) -> Result<(Lead, Vec<(Lead, usize)>), Error> {
-        leads.truncate(PROBES);
-        if leads.len() == 1 && !explain {
-            return Ok((leads.remove(0), Vec::new()));
+    ) -> Result<(AccessPath, Vec<(AccessPath, usize)>), Error> {
+        paths.truncate(MAX_PROBES);
+        if paths.len() == 1 && !explain {
+            return Ok((paths.remove(0), Vec::new()));
         }
-        let mut probes = Vec::with_capacity(leads.len());
-        for lead in leads {
-            let count = self.backend.search.probe(&context.tenant, &lead, PROBED).await?;
-            probes.push((lead, count));
+        let mut probes = Vec::with_capacity(paths.len());
+        for path in paths {
+            let count = self.backend.search.probe(&context.tenant, &path, PROBE_LIMIT).await?;
+            probes.push((path, count));
             if count == 0 {
                 break;
             }
         }
-        let fewest = probes.iter().min_by_key(|(lead, count)| (*count, !lead.is_equality()));
-        let lead = fewest.map_or(Lead::All, |(lead, _)| lead.clone());
-        Ok((lead, probes))
+        let fewest = probes.iter().min_by_key(|(path, count)| (*count, !path.is_equality()));
+        let path = fewest.map_or(AccessPath::All, |(path, _)| path.clone());
+        Ok((path, probes))
     }
 
     /// Reads users until the page is full. Returns whether there may be more.
-    async fn walk(
+    async fn fill_page(
         &self,
         context: &RequestContext<'_>,
         filter: &Filter,
-        walk: &mut Walk,
+        page: &mut PageBuilder,
     ) -> Result<bool, Error> {
-        let mut limit = walk.size.saturating_add(1).min(BATCH);
+        let (tenant, search) = (&context.tenant, &self.backend.search);
+        let mut limit = page.size.saturating_add(1).min(READ_BATCH);
         loop {
-            limit = limit.min(walk.read_limit - walk.read).max(1);
-            let after = walk.after.as_ref();
-            let batch = self
-                .backend
-                .search
-                .search(&context.tenant, &walk.lead, after, limit, walk.view)
-                .await?;
+            limit = limit.min(page.read_limit - page.read).max(1);
+            let after = page.after.as_ref();
+            let batch = search.search(tenant, &page.path, after, limit, page.view).await?;
             let is_last = batch.len() < limit;
             for found in batch {
-                if walk.is_full() {
+                if page.is_full() {
                     return Ok(true);
                 }
-                walk.pass(&found.user);
-                if !is_gone(context, &found.user) && filter.matches(&found.user) {
-                    walk.take(&found);
+                page.count_read(&found.user);
+                if !is_purge_due(context, &found.user) && filter.matches(&found.user) {
+                    page.push(&found);
                 }
             }
-            if is_last || walk.is_full() {
+            if is_last || page.is_full() {
                 return Ok(!is_last);
             }
-            limit = BATCH;
+            limit = READ_BATCH;
         }
     }
 }
 
-/// A page that is being filled.
-struct Walk {
+/// Collects a page.
+struct PageBuilder {
     size: usize,
     read_limit: usize,
-    lead: Lead,
-    /// The part of users that is read.
+    path: AccessPath,
+    /// The part of users to read.
     view: View,
     /// The last user that was read.
     after: Option<Position>,
@@ -195,83 +189,85 @@ struct Walk {
     bytes: usize,
 }
 
-impl Walk {
+impl PageBuilder {
     fn is_full(&self) -> bool {
         self.users.len() >= self.size || self.bytes >= ANSWER_BYTES || self.read >= self.read_limit
     }
 
-    /// Notes that a user was read.
-    fn pass(&mut self, user: &User) {
-        self.after = match self.lead.order() {
+    /// Counts a user that was read, and moves behind it.
+    fn count_read(&mut self, user: &User) {
+        self.after = match self.path.order() {
             Order::Id => Some(Position { value: None, id: user.id }),
-            Order::Value => self.lead.position(user),
+            Order::Value => self.path.position(user),
         };
         self.read += 1;
     }
 
-    fn take(&mut self, found: &SearchedUser) {
+    fn push(&mut self, found: &SearchedUser) {
         let user = found.encoded();
         self.bytes += user.as_bytes().len();
         self.users.push(user);
     }
 
-    fn into_page(self, probes: Vec<(Lead, usize)>, next: Option<(u64, Timestamp)>) -> Page {
+    fn build(self, probes: Vec<(AccessPath, usize)>, next: Option<(u64, Timestamp)>) -> Page {
         let plan =
-            Plan { lead: self.lead.clone(), probes, read: self.read, matched: self.users.len() };
+            Plan { path: self.path.clone(), probes, read: self.read, matched: self.users.len() };
         let token = next.zip(self.after).map(|((query, now), position)| {
-            PageToken { lead: self.lead, position }.encode(query, now)
+            PageToken { path: self.path, position }.encode(query, now)
         });
         Page { users: self.users, next_page_token: token.unwrap_or_default(), plan }
     }
 }
 
-/// The part of users that has to be read, and the filter that decides which of them match. Users
-/// that an equality of an attribute has found are not looked at for it again, so that their
-/// attributes need not be read.
-fn reads(filter: Filter, lead: &Lead, wanted: View) -> (View, Filter) {
-    if lead.view(wanted) == View::Full {
+/// The part of users to read, and the filter to apply to them. If the path is an equality of an
+/// attribute, the filter omits it, so that attributes need not be read.
+fn view_to_read(filter: Filter, path: &AccessPath, wanted: View) -> (View, Filter) {
+    if path.view(wanted) == View::Full {
         return (View::Full, filter);
     }
-    let rest = match lead.field().and_then(Field::attribute) {
-        Some(_) => filter.rest(lead),
+    let rest = match path.field().and_then(Field::attribute) {
+        Some(_) => filter.rest(path),
         None => filter.clone(),
     };
     if rest.attributes().is_empty() { (View::Basic, rest) } else { (View::Full, filter) }
 }
 
-/// Whether the user is to be purged by now.
-fn is_gone(context: &RequestContext<'_>, user: &User) -> bool {
+/// Whether the user's purge time is over.
+fn is_purge_due(context: &RequestContext<'_>, user: &User) -> bool {
     match user.state {
         State::Deleted { purge_time, .. } => context.now.is_past(purge_time),
         _ => false,
     }
 }
 
-/// The leads that the indexes of the tenant allow.
-fn leads(
+/// The paths that the indexes of the tenant allow.
+fn paths(
     filter: &Filter,
     order_by: Option<&Field>,
     policies: &Policies,
-) -> Result<Vec<Lead>, Error> {
+) -> Result<Vec<AccessPath>, Error> {
     let ordered = order_by.and_then(Field::attribute);
     if filter.attributes().into_iter().chain(ordered).any(|name| policies.is_index_changing(name)) {
         return Err(Error::IndexChanging);
     }
     if ordered.is_some_and(|name| !policies.indexes(name)) {
-        let rule = "the tenant's definition of this attribute says that it is not indexed";
+        let rule = "the tenant defines this attribute as not indexed";
         return Err(Error::invalid(Invalid::Field, "order_by", rule));
     }
     let is_indexed = |field: &Field| field.attribute().is_none_or(|name| policies.indexes(name));
-    let mut leads = order_by.map_or_else(|| filter.leads(), |field| filter.ordered_leads(field));
-    leads.retain(|lead| lead.field().is_none_or(is_indexed));
-    Ok(leads)
+    let mut paths =
+        order_by.map_or_else(|| filter.access_paths(), |field| filter.ordered_paths(field));
+    paths.retain(|path| path.field().is_none_or(is_indexed));
+    Ok(paths)
 }
 
-/// The size of a page that a caller asks for.
+/// The size of the requested page.
 pub(super) fn page_size(size: i32) -> Result<usize, Error> {
-    let size = usize::try_from(size)
-        .map_err(|_| Error::invalid(Invalid::Field, "page_size", "must not be negative"))?;
-    Ok(if size == 0 { PAGE } else { size.min(LARGEST_PAGE) })
+    match usize::try_from(size) {
+        Ok(0) => Ok(DEFAULT_PAGE),
+        Ok(size) => Ok(size.min(MAX_PAGE)),
+        Err(_) => Err(Error::invalid(Invalid::Field, "page_size", "must not be negative")),
+    }
 }
 
 fn stale_token() -> Error {

@@ -1,4 +1,4 @@
-//! A cache of the tenants' policies, which are read again after a few seconds.
+//! A cache of the tenants' policies, with a lifetime of a few seconds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,15 +11,13 @@ use crate::model::tenant_record::TenantRecord;
 use crate::model::timestamp::Timestamp;
 use crate::stores::Tenants as TenantStore;
 
-/// For how long policies count after the read of them began. So long another server's change may
-/// take to be heeded, and
-/// [`RETRY`] longer where the caller that reads them again leaves.
+/// The lifetime of policies, from the beginning of their read. A change on another server takes
+/// effect after it, and up to [`RETRY`] later if the caller that refreshes the policies leaves.
 pub const FRESH: Duration = Duration::from_secs(5);
-/// The time after which old policies are read again where the last read has failed, or has not come
-/// back.
+/// The delay before old policies are read again if the last read has failed or not returned.
 pub const RETRY: Duration = Duration::from_secs(1);
-/// Tenants in the cache. Callers may invent names.
-const MOST: usize = 10_000;
+/// Tenants in the cache: callers may invent names.
+const MAX_TENANTS: usize = 10_000;
 
 /// The policies of tenants, cached for some seconds.
 #[derive(Default)]
@@ -49,19 +47,19 @@ impl From<&TenantRecord> for KnownTenant {
 }
 
 struct Known {
-    /// None where there is no such tenant.
+    /// None if the tenant does not exist.
     tenant: Option<KnownTenant>,
-    /// When the operation began that returned them.
+    /// When the operation began that returned the policies.
     began: Instant,
-    /// An instant at which the tenant had them, or later ones.
-    held: Instant,
+    /// An instant at which the tenant had these policies, or later ones.
+    valid_at: Instant,
     /// When the last read began, whether or not it has returned.
     tried: Instant,
 }
 
 impl Tenants {
-    /// A tenant; none where there is no such one. While one caller reads it again, others get it as
-    /// it was before; so does everybody while the store is away.
+    /// A tenant; none if it does not exist. While one caller refreshes it, others get the old
+    /// policies; so do all callers while the store does not answer.
     pub async fn get(
         &self,
         store: &dyn TenantStore,
@@ -79,12 +77,9 @@ impl Tenants {
     where
         F: Future<Output = Result<Option<TenantRecord>, Error>>,
     {
-        let old = match self.known(name, now) {
-            Some((tenant, false)) => return Ok(tenant),
-            Some((tenant, true)) => Some(tenant).filter(|_| !self.begin_read(name, now)),
-            None => None,
-        };
-        if let Some(tenant) = old {
+        if let Some((tenant, is_old)) = self.known(name, now)
+            && !(is_old && self.begin_read(name, now))
+        {
             return Ok(tenant);
         }
 
@@ -94,7 +89,7 @@ impl Tenants {
         }
     }
 
-    /// The tenant that is known, and whether that is old.
+    /// The cached tenant, and whether it is old.
     fn known(&self, name: &Tenant, now: Instant) -> Option<(Option<KnownTenant>, bool)> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.get(name).map(|known| (known.tenant.clone(), now >= known.began + FRESH))
@@ -111,30 +106,30 @@ impl Tenants {
         is_due
     }
 
-    /// Remembers what a read returned which began at `began`. Returns what is known now: a change
-    /// that was made meanwhile is newer.
+    /// Stores the result of a read that began at `began`. Returns the cached tenant, which a change
+    /// during the read may have made newer.
     fn learn_read(
         &self,
         name: &Tenant,
         tenant: Option<KnownTenant>,
         began: Instant,
     ) -> Option<KnownTenant> {
-        self.learn(name, Known { tenant, began, held: began, tried: began })
+        self.learn(name, Known { tenant, began, valid_at: began, tried: began })
     }
 
-    /// Remembers a tenant as it is after a change which began at `began` and has just ended.
+    /// Stores a tenant after a change that began at `began` and has just ended.
     pub fn learn_change(&self, name: &Tenant, tenant: Option<KnownTenant>, began: Instant) {
-        self.learn(name, Known { tenant, began, held: Instant::now(), tried: began });
+        self.learn(name, Known { tenant, began, valid_at: Instant::now(), tried: began });
     }
 
     fn learn(&self, name: &Tenant, new: Known) -> Option<KnownTenant> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST && !known.contains_key(name) {
+        if known.len() >= MAX_TENANTS && !known.contains_key(name) {
             known.clear();
         }
 
         match known.get(name) {
-            Some(known) if known.held > new.held => known.tenant.clone(),
+            Some(known) if known.valid_at > new.valid_at => known.tenant.clone(),
             _ => {
                 let tenant = new.tenant.clone();
                 known.insert(name.clone(), new);
@@ -153,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    const MOMENT: Duration = Duration::from_millis(1);
+    const TICK: Duration = Duration::from_millis(1);
 
     fn record(undo_window: u64) -> TenantRecord {
         let policies =
@@ -171,8 +166,7 @@ mod tests {
         }
     }
 
-    /// The answer to a caller at `now`, whose read, if it makes one, returns `read`; and whether it
-    /// made one.
+    /// The answer to a caller at `now` whose read would return `read`, and whether it read.
     fn ask(tenants: &Tenants, now: Instant, read: Result<u64, ()>) -> (Option<u64>, bool) {
         let is_read = Cell::new(false);
         let read = || {
@@ -186,50 +180,50 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_a_caller_leaves_makes_nothing_fresh() {
+    fn an_abandoned_read_refreshes_nothing() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
-        assert_eq!(ask(&tenants, start + FRESH - MOMENT, Ok(2)), (Some(1), false));
+        assert_eq!(ask(&tenants, start + FRESH - TICK, Ok(2)), (Some(1), false));
         let old = start + FRESH;
         let left = tenants.get_at(old, &Tenant::DEFAULT, pending).now_or_never();
         assert!(left.is_none());
         assert_eq!(
-            ask(&tenants, old + RETRY - MOMENT, Ok(2)),
+            ask(&tenants, old + RETRY - TICK, Ok(2)),
             (Some(1), false),
-            "others need not wait for it"
+            "other callers do not wait for it"
         );
         assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
     }
 
     #[test]
-    fn a_read_that_fails_makes_nothing_fresh() {
+    fn a_failed_read_refreshes_nothing() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         assert_eq!(ask(&tenants, start, Err(())), (None, true));
         assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
         let old = start + FRESH;
-        assert_eq!(ask(&tenants, old, Err(())), (Some(1), true), "the ones from before");
-        assert_eq!(ask(&tenants, old + MOMENT, Ok(2)), (Some(1), false));
+        assert_eq!(ask(&tenants, old, Err(())), (Some(1), true), "the old policies");
+        assert_eq!(ask(&tenants, old + TICK, Ok(2)), (Some(1), false));
         assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
     }
 
     #[test]
-    fn policies_age_from_the_beginning_of_their_read() {
+    fn policies_age_from_the_start_of_their_read() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         let mut slow = std::pin::pin!(tenants.get_at(start, &Tenant::DEFAULT, || async {
             tokio::task::yield_now().await;
             Ok(Some(record(1)))
         }));
         assert!(slow.as_mut().now_or_never().is_none());
-        let fast = ask(&tenants, start + 2 * MOMENT, Ok(2));
+        let fast = ask(&tenants, start + 2 * TICK, Ok(2));
         assert_eq!(fast, (Some(2), true));
         let record = slow.now_or_never().unwrap().unwrap().unwrap();
-        assert_eq!(record.policies.undo_window.as_secs(), 2, "a later read has returned before");
-        assert_eq!(ask(&tenants, start + FRESH + MOMENT, Ok(3)), (Some(2), false));
-        assert_eq!(ask(&tenants, start + FRESH + 2 * MOMENT, Ok(3)), (Some(3), true));
+        assert_eq!(record.policies.undo_window.as_secs(), 2, "a later read has returned earlier");
+        assert_eq!(ask(&tenants, start + FRESH + TICK, Ok(3)), (Some(2), false));
+        assert_eq!(ask(&tenants, start + FRESH + 2 * TICK, Ok(3)), (Some(3), true));
     }
 
     #[test]
-    fn a_read_from_before_a_change_does_not_undo_it() {
+    fn a_read_that_began_before_a_change_does_not_undo_it() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         tenants.learn_change(&Tenant::DEFAULT, Some(KnownTenant::from(&record(2))), start);
         let known = tenants.learn_read(&Tenant::DEFAULT, None, start).unwrap();
@@ -237,7 +231,7 @@ mod tests {
         assert_eq!(
             ask(&tenants, start + FRESH, Ok(3)),
             (Some(3), true),
-            "a change ages from its beginning"
+            "a change ages from its start"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Tenants that wait for what the servers do with them in the background.
+//! Tenants with background jobs: their deletion, and changes of their indexes and of the retention
+//! of their history.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,25 +7,50 @@ use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::model::tenant::Tenant;
+use crate::model::tenant_record::TenantRecord;
 use crate::model::timestamp::Timestamp;
 use crate::service::tenant_cache::{FRESH, RETRY};
 
-/// The time between a mark and the first step. A server may rely on cached policies of the
-/// tenant for the first part of it, and may then take the time of a call to finish a mutation.
-const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::from_secs(10));
-/// The pause after a failed step.
-pub const PAUSE: Duration = Duration::from_secs(10);
+/// The time between the mark of a job and its first step. A server may rely on cached policies of
+/// the tenant for the first part of it, and may then take the time of a call to finish a mutation.
+const START_DELAY: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::from_secs(10));
+/// The delay after a failed step.
+pub const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The marked tenants that this server has seen.
+/// A background job of a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TenantJob {
+    /// Deletes the tenant.
+    Deletion,
+    /// Stores the users again that have an attribute whose index changes.
+    IndexChange,
+    /// Removes history beyond a shorter retention.
+    HistoryChange,
+}
+
+impl TenantJob {
+    /// All jobs.
+    pub const ALL: [Self; 3] = [Self::Deletion, Self::IndexChange, Self::HistoryChange];
+
+    /// When the tenant was marked for the job, if it is.
+    pub fn marked_at(self, tenant: &TenantRecord) -> Option<Timestamp> {
+        match self {
+            Self::Deletion => tenant.deletion.map(|deletion| deletion.time),
+            Self::IndexChange => tenant.policies.index_change(),
+            Self::HistoryChange => tenant.policies.history_change,
+        }
+    }
+}
+
+/// The jobs that this server has found.
 pub struct TenantQueue {
-    marked: Mutex<HashMap<Tenant, Marked>>,
+    jobs: Mutex<HashMap<(TenantJob, Tenant), QueuedJob>>,
     clock: Clock,
 }
 
-/// A tenant that is marked.
-struct Marked {
-    /// Since when: a tenant of the same name may have been made, and marked, again.
-    since: Timestamp,
+struct QueuedJob {
+    /// When the tenant was marked: a tenant of the same name may be created and marked again.
+    marked_at: Timestamp,
     /// The earliest time of the next step.
     next: Instant,
 }
@@ -32,44 +58,43 @@ struct Marked {
 impl TenantQueue {
     /// An empty queue that goes by the monotonic time of `clock`.
     pub fn new(clock: Clock) -> Self {
-        Self { marked: Mutex::default(), clock }
+        Self { jobs: Mutex::default(), clock }
     }
 
-    /// Adds a mark, and returns whether it is new.
-    pub fn add(&self, tenant: &Tenant, since: Timestamp) -> bool {
-        let mut marked = self.lock();
-        if marked.get(tenant).is_some_and(|marked| marked.since == since) {
+    /// Adds a job, and returns whether it is new.
+    pub fn add(&self, job: TenantJob, tenant: &Tenant, marked_at: Timestamp) -> bool {
+        let (mut jobs, key) = (self.lock(), (job, tenant.clone()));
+        if jobs.get(&key).is_some_and(|queued| queued.marked_at == marked_at) {
             return false;
         }
-        marked.insert(tenant.clone(), Marked { since, next: self.clock.instant() + QUIET });
+        jobs.insert(key, QueuedJob { marked_at, next: self.clock.instant() + START_DELAY });
         true
     }
 
-    /// The tenants whose time has come.
-    pub fn ready(&self) -> Vec<Tenant> {
+    /// The tenants for which this job is due.
+    pub fn due(&self, job: TenantJob) -> Vec<Tenant> {
         let now = self.clock.instant();
-        let marked = self.lock();
-        marked
+        self.lock()
             .iter()
-            .filter(|(_, marked)| marked.next <= now)
-            .map(|(tenant, _)| tenant.clone())
+            .filter(|((queued, _), times)| *queued == job && times.next <= now)
+            .map(|((_, tenant), _)| tenant.clone())
             .collect()
     }
 
     /// Postpones the next step of a tenant.
-    pub fn postpone(&self, tenant: &Tenant) {
-        if let Some(marked) = self.lock().get_mut(tenant) {
-            marked.next = self.clock.instant() + PAUSE;
+    pub fn postpone(&self, job: TenantJob, tenant: &Tenant) {
+        if let Some(queued) = self.lock().get_mut(&(job, tenant.clone())) {
+            queued.next = self.clock.instant() + RETRY_DELAY;
         }
     }
 
     /// Removes a tenant.
-    pub fn remove(&self, tenant: &Tenant) {
-        self.lock().remove(tenant);
+    pub fn remove(&self, job: TenantJob, tenant: &Tenant) {
+        self.lock().remove(&(job, tenant.clone()));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Marked>> {
-        self.marked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<(TenantJob, Tenant), QueuedJob>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,17 +105,19 @@ mod tests {
     #[test]
     fn every_mark_has_its_own_delay() {
         let (queue, tenant) = (TenantQueue::new(Clock::default()), Tenant::DEFAULT);
-        let next = || queue.lock().get(&tenant).map(|marked| marked.next).unwrap();
-        assert!(queue.add(&tenant, Timestamp::from_millis(1)));
+        let job = TenantJob::IndexChange;
+        let next = || queue.lock().get(&(job, tenant.clone())).map(|queued| queued.next).unwrap();
+        assert!(queue.add(job, &tenant, Timestamp::from_millis(1)));
         let first = next();
-        assert!(!queue.add(&tenant, Timestamp::from_millis(1)));
+        assert!(!queue.add(job, &tenant, Timestamp::from_millis(1)));
         assert_eq!(next(), first);
-        assert!(first > Instant::now() && queue.ready().is_empty());
-        queue.clock.skip(QUIET.as_millis() as u64);
-        assert_eq!(queue.ready(), std::slice::from_ref(&tenant));
-        assert!(queue.add(&tenant, Timestamp::from_millis(2)));
-        assert!(queue.ready().is_empty(), "a later mark waits again");
-        queue.remove(&tenant);
-        assert!(queue.ready().is_empty() && queue.lock().is_empty());
+        assert!(first > Instant::now() && queue.due(job).is_empty());
+        queue.clock.skip(START_DELAY.as_millis() as u64);
+        assert_eq!(queue.due(job), std::slice::from_ref(&tenant));
+        assert!(queue.due(TenantJob::Deletion).is_empty());
+        assert!(queue.add(job, &tenant, Timestamp::from_millis(2)));
+        assert!(queue.due(job).is_empty(), "a later mark has a delay of its own");
+        queue.remove(job, &tenant);
+        assert!(queue.due(job).is_empty() && queue.lock().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Tenants: their policies, their jobs in the background, and their deletion.
+//! Tenants: their policies, and their background jobs.
 
 pub mod admin;
 pub mod deletion;

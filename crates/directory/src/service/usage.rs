@@ -1,4 +1,4 @@
-//! The counters of a tenant's use, and their way into the store.
+//! Reads the usage counters of a tenant, and adds counts to them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use crate::model::timestamp::Timestamp;
 use crate::service::parse::check_range;
 use crate::stores::{Resolution, UsageBatch, UsagePoint, UsageQuery};
 
-/// The time that is read where a request says none.
-const DEFAULT_TIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest times of which minutes and hours are read where a request names no resolution.
-const BY_MINUTE: Duration = Duration::from_secs(6 * 60 * 60);
-const BY_HOUR: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// The most counters of an answer.
-const POINTS: usize = 20_000;
-/// The most callers, and the most metrics, that a request names.
-const NAMES: usize = 100;
+/// The time span of a request without a beginning.
+const DEFAULT_SPAN: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest time spans that are read by minute and by hour if a request names no resolution.
+const MAX_BY_MINUTE: Duration = Duration::from_secs(6 * 60 * 60);
+const MAX_BY_HOUR: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+/// The counters in an answer.
+const MAX_POINTS: usize = 20_000;
+/// The callers, and the metrics, in a request.
+const MAX_NAMES: usize = 100;
 
 /// A request for counters.
 #[derive(Clone, Debug)]
 pub struct UsageRequest<'r> {
-    /// The names of the metrics, or their beginnings and `*`; empty for all.
+    /// The names of the metrics, or prefixes followed by `*`; empty for all.
     pub metrics: &'r [String],
     /// The names of the callers; empty for all.
     pub callers: &'r [String],
-    /// The beginning of the time; none for a day before its end.
+    /// The beginning of the time span; none for a day before its end.
     pub from: Option<Timestamp>,
-    /// The end of the time, itself excluded; none for now.
+    /// The end of the time span, exclusive; none for now.
     pub to: Option<Timestamp>,
-    /// The width of the intervals; none for one that suits the time.
+    /// The width of the intervals; none for one that suits the time span.
     pub resolution: Option<Resolution>,
 }
 
 /// The counters of a tenant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageReport {
-    /// The counters, in the order of metrics, callers and times.
+    /// The counters, by metric, caller and time.
     pub points: Vec<UsagePoint>,
     /// The beginning of the first interval.
     pub from: Timestamp,
-    /// The end of the time.
+    /// The end of the time span.
     pub to: Timestamp,
     /// The width of the intervals.
     pub resolution: Resolution,
@@ -55,7 +55,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UsageExpired`], [`Error::TenantNotFound`],
-    /// [`Error::TooMany`] where they are more than an answer holds, [`Error::Unavailable`].
+    /// [`Error::TooMany`] if an answer cannot hold them, [`Error::Unavailable`].
     pub async fn usage(
         &self,
         context: &RequestContext<'_>,
@@ -63,17 +63,17 @@ impl Directory {
     ) -> Result<UsageReport, Error> {
         self.tenant(&context.tenant).await?;
         let query = query(context, &request)?;
-        let mut points = self.backend.usage.usage(query.clone(), POINTS + 1).await?;
-        if points.len() > POINTS {
+        let mut points = self.backend.usage.usage(query.clone(), MAX_POINTS + 1).await?;
+        if points.len() > MAX_POINTS {
             let (what, count) = ("counters in an answer", points.len());
-            return Err(Error::TooMany { what, limit: POINTS, count });
+            return Err(Error::TooMany { what, limit: MAX_POINTS, count });
         }
         points.sort_unstable();
         let UsageQuery { from, to, resolution, .. } = query;
         Ok(UsageReport { points, from, to, resolution })
     }
 
-    /// Adds the counts of a server to the counters, without those of tenants that do not exist.
+    /// Adds the counts of a server to the counters. Drops counts of tenants that do not exist.
     ///
     /// # Errors
     /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`]: the same batch may be stored again.
@@ -85,31 +85,29 @@ impl Directory {
                 existing.insert(tenant);
             }
         }
-        let counts = batch.counts.iter().filter(|count| existing.contains(&count.tenant));
-        let counts = counts.cloned().collect();
+        let counted = batch.counts.iter().filter(|count| existing.contains(&count.tenant));
+        let counts = counted.cloned().collect();
         let UsageBatch { server, number, time, clock_uncertain, .. } = *batch;
-        self.backend
-            .usage
-            .add_usage(Arc::new(UsageBatch { server, number, time, clock_uncertain, counts }))
-            .await
+        let checked = UsageBatch { server, number, time, clock_uncertain, counts };
+        self.backend.usage.add_usage(Arc::new(checked)).await
     }
 }
 
-/// The counters that a request asks for, once it is checked.
+/// Checks a request and converts it to a query.
 fn query(context: &RequestContext<'_>, request: &UsageRequest<'_>) -> Result<UsageQuery, Error> {
     let now = context.now.time;
     let to = request.to.unwrap_or_else(|| now.plus(Duration::from_millis(1)));
-    let from = request.from.unwrap_or_else(|| to.minus(DEFAULT_TIME));
+    let from = request.from.unwrap_or_else(|| to.minus(DEFAULT_SPAN));
     check_range(Some(from), Some(to))?;
     for (field, names) in [("metrics", request.metrics), ("callers", request.callers)] {
-        if names.len() > NAMES {
-            let message = format!("at most {NAMES}; empty means all");
+        if names.len() > MAX_NAMES {
+            let message = format!("at most {MAX_NAMES}; empty means all");
             return Err(Error::invalid(Invalid::Field, field, message));
         }
     }
     if let Some(n) = request.metrics.iter().position(|name| !is_metric(name)) {
-        let message = "is no metric: `calls.METHOD.CODE`, `resolves.KIND.found` or \
-            `resolves.KIND.not_found`, or the beginning of one and `*`";
+        let message = "is not a metric: use `calls.METHOD.CODE`, `resolves.KIND.found` or \
+            `resolves.KIND.not_found`, or a prefix of one followed by `*`";
         return Err(Error::invalid(Invalid::Field, format!("metrics[{n}]"), message));
     }
 
@@ -128,19 +126,19 @@ fn query(context: &RequestContext<'_>, request: &UsageRequest<'_>) -> Result<Usa
     })
 }
 
-/// The finest resolution that suits a time, and is kept for so long. A caller reckons "the last six
-/// hours" by its own clock, a little before.
+/// The finest resolution that suits a time span and still has counters for it. Allows for the time
+/// between a caller's clock reading and the call.
 fn suitable(from: Timestamp, to: Timestamp, now: Timestamp) -> Resolution {
     let length = Duration::from_millis(to.millis_after(from).unsigned_abs());
     let suits = |(resolution, longest): &(Resolution, Duration)| {
-        let is_kept = earliest(*resolution, now).is_none_or(|earliest| earliest <= from);
-        is_kept && length <= *longest + Resolution::Minute.length()
+        earliest(*resolution, now).is_none_or(|earliest| earliest <= from)
+            && length <= *longest + Resolution::Minute.length()
     };
-    let finer = [(Resolution::Minute, BY_MINUTE), (Resolution::Hour, BY_HOUR)];
+    let finer = [(Resolution::Minute, MAX_BY_MINUTE), (Resolution::Hour, MAX_BY_HOUR)];
     finer.into_iter().find(suits).map_or(Resolution::Day, |(resolution, _)| resolution)
 }
 
-/// The earliest interval that can be asked for. The caller's clock may be a little behind.
+/// The earliest interval that a request may read. The caller's clock may be a little behind.
 fn earliest(resolution: Resolution, now: Timestamp) -> Option<Timestamp> {
     let oldest = now.minus(resolution.retention()?);
     Some(resolution.floor(oldest).minus(resolution.length()))

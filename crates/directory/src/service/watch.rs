@@ -15,18 +15,16 @@ use crate::error::{Error, Invalid};
 use crate::model::event::{Event, EventKind};
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
-use crate::search::sealed;
+use crate::search::sealed::{SealedToken, TokenPayload};
 use crate::service::parse::parse_user_id;
 use crate::stores::{EventFeed, ResumeToken};
 
-/// The time for which a token can be used.
+/// The lifetime of a token.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The time without events after which a page without events is returned.
+/// The time without events after which an empty page is returned.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// The most users that are named.
-const USERS: usize = 1_000;
-/// The seed of the checksum of tokens.
-const SEED: u64 = 0x706f_6c79_6e79_6d03;
+/// The users in a request.
+const MAX_USERS: usize = 1_000;
 
 /// The events to watch.
 #[derive(Clone, Debug)]
@@ -35,7 +33,7 @@ pub struct WatchRequest<'r> {
     pub users: &'r [String],
     /// The kinds of events; empty for all.
     pub kinds: Vec<EventKind>,
-    /// The token to go on from, or nothing to begin now.
+    /// The token to resume from; empty to begin now.
     pub resume_token: &'r str,
 }
 
@@ -54,14 +52,14 @@ pub struct Watch {
 /// A page of events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchPage {
-    /// Events, each with the token from which the next one follows.
+    /// Events, each with the token to resume after it.
     pub events: Vec<(Event, String)>,
-    /// The token after all of them.
+    /// The token to resume after all events.
     pub resume_token: String,
 }
 
 impl Directory {
-    /// Begins to watch.
+    /// Begins a watch.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::ResumeExpired`], [`Error::WatchUnsupported`],
@@ -72,19 +70,21 @@ impl Directory {
         request: WatchRequest<'_>,
     ) -> Result<Watch, Error> {
         let feed = self.backend.feed.clone();
-        if request.users.len() > USERS {
-            let rule = format!("has more than {USERS} users: leave it out, and choose from all");
+        if request.users.len() > MAX_USERS {
+            let rule = format!("has more than {MAX_USERS} users: omit it, and filter the events");
             return Err(Error::invalid(Invalid::Field, "user_ids", &rule));
         }
-        let user = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
-        let users = request.users.iter().enumerate().map(user).collect::<Result<_, _>>()?;
+        let ids = request.users.iter().enumerate();
+        let users = ids
+            .map(|(n, id)| parse_user_id(&format!("user_ids[{n}]"), id))
+            .collect::<Result<_, _>>()?;
         let now = context.now.earliest();
         let begin = self.policies(&context.tenant).await?.history_begins(now);
         let tenant = context.tenant.clone();
         let query = query_hash(&tenant, &users, &request.kinds);
         let position = match request.resume_token {
             "" => feed.position().await?,
-            token => decode(token, query, begin.max(now.minus(LIFETIME)))?,
+            token => open_token(token, query, begin.max(now.minus(LIFETIME)))?,
         };
         let directory = self.clone();
         Ok(Watch { feed, directory, tenant, users, kinds: request.kinds, query, position })
@@ -97,24 +97,23 @@ impl Watch {
         self.token(self.position.clone(), self.directory.now().time)
     }
 
-    /// The next events. Without any for `HEARTBEAT`, a page without events.
+    /// The next events; an empty page if there are none for `HEARTBEAT`.
     ///
     /// # Errors
     /// [`Error::ResumeExpired`], [`Error::Unavailable`].
     pub async fn next(&mut self) -> Result<WatchPage, Error> {
         let deadline = Instant::now() + HEARTBEAT;
         loop {
-            let patience = deadline.saturating_duration_since(Instant::now());
-            let page = self.feed.events(&self.position, patience).await?;
+            let timeout = deadline.saturating_duration_since(Instant::now());
+            let page = self.feed.events(&self.position, timeout).await?;
             self.position = page.resume_token;
             let mut events = page.events;
             events.retain(|(event, _)| self.is_wanted(event));
             if !events.is_empty() || Instant::now() >= deadline {
                 let now = self.directory.now().time;
                 let with_token = |(event, position)| (event, self.token(position, now));
-                let events = events.into_iter().map(with_token).collect();
                 return Ok(WatchPage {
-                    events,
+                    events: events.into_iter().map(with_token).collect(),
                     resume_token: self.token(self.position.clone(), now),
                 });
             }
@@ -128,8 +127,7 @@ impl Watch {
     }
 
     fn token(&self, position: ResumeToken, now: Timestamp) -> String {
-        let record = TokenRecord { query: self.query, issued: now.as_millis(), position };
-        sealed::seal(record.encode_to_vec(), SEED)
+        SealedToken { query: self.query, issued: now, payload: WatchPosition { position } }.seal()
     }
 }
 
@@ -143,25 +141,27 @@ fn query_hash(tenant: &Tenant, users: &BTreeSet<LocalityId>, kinds: &[EventKind]
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct TokenRecord {
-    #[prost(fixed64, tag = "1")]
-    query: u64,
-    #[prost(int64, tag = "2")]
-    issued: i64,
+struct WatchPosition {
     #[prost(bytes = "vec", tag = "3")]
     position: Vec<u8>,
 }
 
-/// The position of a token that was issued at `earliest` or later.
-fn decode(token: &str, query: u64, earliest: Timestamp) -> Result<ResumeToken, Error> {
-    let fault = |rule: &str| Error::invalid(Invalid::ResumeToken, "resume_token", rule);
-    let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
-    let record = record.ok_or_else(|| fault("is none that Watch gave: begin without one"))?;
-    if record.query != query {
-        return Err(fault("is of another watch: tenant, user_ids and types must be the same"));
+impl TokenPayload for WatchPosition {
+    const SEED: u64 = 0x706f_6c79_6e79_6d03;
+    const OTHER_QUERY: &'static str =
+        "belongs to another watch: tenant, user_ids and types must be the same";
+}
+
+/// The position in a token that was issued at `earliest` or later.
+fn open_token(text: &str, query: u64, earliest: Timestamp) -> Result<ResumeToken, Error> {
+    let error = |rule| Error::invalid(Invalid::ResumeToken, "resume_token", rule);
+    let token: SealedToken<WatchPosition> = SealedToken::open(text)
+        .ok_or_else(|| error("is not a token of Watch: begin without one"))?;
+    if token.query != query {
+        return Err(error(WatchPosition::OTHER_QUERY));
     }
-    if Timestamp::from_millis(record.issued) < earliest {
+    if token.issued < earliest {
         return Err(Error::ResumeExpired);
     }
-    Ok(record.position)
+    Ok(token.payload.position)
 }

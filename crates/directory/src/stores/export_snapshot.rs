@@ -1,4 +1,4 @@
-//! Users as they were at one moment.
+//! A snapshot of a store for exports.
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
@@ -10,24 +10,23 @@ use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
 use polynym_identifier::IdentityKey;
 
-/// A store as it was at one moment: later mutations do not show. A store may forget the moment;
-/// from then on all methods return none.
+/// A snapshot of a store, which shows no later mutations. A store may drop the snapshot: from then
+/// on, all methods return none.
 #[async_trait]
 pub trait ExportSnapshot: Send + Sync {
-    /// Whether the store cannot forget the moment.
+    /// Whether the store keeps the snapshot until the end.
     fn is_lasting(&self) -> bool;
 
     /// See [`Tenants::tenant`](super::tenants::Tenants::tenant).
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn tenant(&self, name: &Tenant) -> Result<Option<Option<TenantRecord>>, Error>;
 
-    /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`. An empty
-    /// list only where there are no more.
+    /// Up to `limit` users of `tenant` after `after`, by id. Empty only if there are no more.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn scan(
         &self,
         tenant: &Tenant,
@@ -38,7 +37,7 @@ pub trait ExportSnapshot: Send + Sync {
     /// See [`Tenants::ownerless_holds`](super::tenants::Tenants::ownerless_holds).
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn ownerless_holds(
         &self,
         tenant: &Tenant,

@@ -1,4 +1,4 @@
-//! The events of a store as they are committed.
+//! The event feed of a store.
 
 use std::time::Duration;
 
@@ -7,39 +7,37 @@ use async_trait::async_trait;
 use crate::error::{Error, Invalid};
 use crate::model::event::Event;
 
-/// A position between two events of a store. Only the store that gave it can read it.
+/// A position between two events of a store. Only the store that issued it can read it.
 pub type ResumeToken = Vec<u8>;
 
-/// The error for a token that another store gave.
+/// The error for a token of another store.
 pub fn foreign_token() -> Error {
-    let rule = "is of another store: begin without one";
+    let rule = "belongs to another store: begin without one";
     Error::invalid(Invalid::ResumeToken, "resume_token", rule)
 }
 
-/// Events in the order in which they were committed; those of one user in the order of their
-/// numbers.
+/// Events in commit order; the events of one user in the order of their sequence numbers.
 #[derive(Clone, Debug)]
 pub struct FeedPage {
-    /// The events, each with the token of the position after it. Some may come twice.
+    /// The events, each with the position after it. Some may occur twice.
     pub events: Vec<(Event, ResumeToken)>,
-    /// The position after all of them.
+    /// The position after all events.
     pub resume_token: ResumeToken,
 }
 
-/// The events of a store, of all tenants.
+/// The events of all tenants of a store.
 #[async_trait]
 pub trait EventFeed: Send + Sync + 'static {
-    /// The position after all events that were committed so far.
+    /// The position after all committed events.
     ///
     /// # Errors
-    /// [`Error::WatchUnsupported`]; [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::WatchUnsupported`]; [`Error::Unavailable`] if the store does not answer.
     async fn position(&self) -> Result<ResumeToken, Error>;
 
-    /// The events after a position. Waits at most `patience` for the first of them, and then
-    /// answers without one.
+    /// The events after a position. Waits up to `timeout` for the first one, and then returns none.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where another store gave the token; [`Error::ResumeExpired`] where
-    /// the events after it are gone; [`Error::WatchUnsupported`]; [`Error::Unavailable`].
-    async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error>;
+    /// [`Error::Invalid`] if another store issued the token; [`Error::ResumeExpired`] if the
+    /// events after it are gone; [`Error::WatchUnsupported`]; [`Error::Unavailable`].
+    async fn events(&self, after: &ResumeToken, timeout: Duration) -> Result<FeedPage, Error>;
 }

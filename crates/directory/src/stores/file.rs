@@ -6,10 +6,10 @@ use crate::error::Error;
 
 /// A store that is one file.
 pub trait StoreFile: Send + Sync + 'static {
-    /// Copies the store as it is now to a file that opens as a store, and that is removed with its
-    /// last handle. Blocks on the disk.
+    /// Copies the store to a file that opens as a store and is removed with its last handle. Blocks
+    /// on the disk.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store cannot be read, or the copy not be written.
+    /// [`Error::Unavailable`] if the store cannot be read or the copy cannot be written.
     fn copy(&self) -> Result<File, Error>;
 }

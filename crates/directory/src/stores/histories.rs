@@ -1,4 +1,4 @@
-//! What a store keeps of the past of users, tenants and identifiers.
+//! The history of users, tenants and identifiers.
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
@@ -16,53 +16,53 @@ use polynym_identifier::IdentityKey;
 /// A part of a user's history.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The user, without its attributes.
+    /// The user, without attributes.
     pub user: EncodedUser,
     /// The events, the newest first.
     pub events: Vec<Event>,
-    /// The place at which the next read goes on; none at the end.
+    /// The cursor of the next read; none at the end.
     pub next: Option<u64>,
 }
 
 /// A user that is [due](crate::model::record::Record::expires_at).
 #[derive(Clone, Debug)]
 pub struct ExpiredUser {
-    /// Since when.
+    /// Since when it is due.
     pub time: Timestamp,
     /// The user.
     pub id: LocalityId,
-    /// Its tenant; an error where what is stored of the user cannot be read.
+    /// Its tenant; an error if the stored user cannot be read.
     pub tenant: Result<Tenant, ItemError>,
 }
 
 impl ExpiredUser {
     /// The position among expired users.
-    pub const fn place(&self) -> (Timestamp, LocalityId) {
+    pub const fn position(&self) -> (Timestamp, LocalityId) {
         (self.time, self.id)
     }
 }
 
-/// The past of users, tenants and identifiers, and the times at which users expire.
+/// The history of users, tenants and identifiers, and the expiry of users.
 #[async_trait]
 pub trait Histories: Send + Sync + 'static {
-    /// The events of a user, the newest first, at most `limit`: from the newest on, or from the
-    /// [place](History::next) at which an earlier read stopped. None where there is no such user.
+    /// Up to `limit` events of a user, the newest first, from the [cursor](History::next) of an
+    /// earlier read on. None if the user does not exist.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn history(
         &self,
         tenant: &Tenant,
         user: LocalityId,
-        place: Option<u64>,
+        cursor: Option<u64>,
         limit: usize,
     ) -> Result<Option<History>, Error>;
 
-    /// The events of a tenant itself, the newest first, at most `limit`: those whose numbers are
-    /// below `before`, if that is given.
+    /// Up to `limit` events of a tenant itself, the newest first, whose sequence numbers are below
+    /// `before`, if given.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn tenant_history(
         &self,
         tenant: &Tenant,
@@ -70,31 +70,30 @@ pub trait Histories: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Error>;
 
-    /// The ended ownerships of keys, in their order.
+    /// The ended ownerships of keys, in order.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error>;
 
-    /// Has what is kept of the past of `tenant` removed as early as a shorter retention says: a
-    /// part of it, from the [place](Shortened::next) on at which an earlier call stopped.
+    /// Applies a shorter retention to a part of the history of `tenant`, from the
+    /// [cursor](Shortened::next) of an earlier call on.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn shorten_history(
         &self,
         tenant: &Tenant,
         by: Shortening,
-        place: Option<Vec<u8>>,
+        cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error>;
 
-    /// Users that are [due](crate::model::record::Record::expires_at) at `now`, those that have
-    /// waited longest first, and by id where they have waited equally long: those whose
-    /// [place](ExpiredUser::place) is after `after`, at most `limit`. None only where there are no
-    /// more.
+    /// Up to `limit` users that are [due](crate::model::record::Record::expires_at) at `now`, by
+    /// time and id, whose [position](ExpiredUser::position) is after `after`. Empty only if there
+    /// are no more.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn expired_users(
         &self,
         now: Timestamp,

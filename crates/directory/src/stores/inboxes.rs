@@ -1,4 +1,4 @@
-//! Inboxes: the notices of each user, and the interface of a store that keeps them.
+//! The inboxes of users, and the interface of a store that has them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
 use crate::mutation::IdempotencyKey;
 
-/// For how long, and how many, notices an inbox keeps.
+/// The limits of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxLimits {
-    /// For how long a notice is kept.
+    /// The retention of a notice.
     pub retention: Duration,
-    /// The number of notices that are kept: the latest. One that was deleted counts.
+    /// The number of latest notices that the inbox keeps. A deleted notice counts.
     pub count: u64,
 }
 
@@ -28,14 +28,14 @@ impl InboxLimits {
         Self { retention: policies.inbox_retention, count: policies.inbox_limit as u64 }
     }
 
-    /// When a notice goes from the inboxes.
+    /// When a notice leaves the inboxes.
     pub fn expires_at(&self, notice: &Notice) -> Timestamp {
         let latest = notice.send_time.plus(self.retention);
         notice.expire_time.map_or(latest, |time| time.min(latest))
     }
 }
 
-/// A notice on its way to users.
+/// The delivery of a notice to users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     /// The notice.
@@ -44,26 +44,26 @@ pub struct Delivery {
     pub users: Vec<LocalityId>,
     /// The limits of their inboxes.
     pub limits: InboxLimits,
-    /// Whether the time is in doubt, so that nothing counts as over.
+    /// Whether the clock is uncertain, so that nothing expires.
     pub clock_uncertain: bool,
 }
 
 /// A part of an inbox.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InboxPart {
-    /// The position of the latest notice of the inbox; 0 where it has had none.
+    /// The position of the latest notice of the inbox; 0 if it never had one.
     pub last: u64,
-    /// Entries, the latest first. Those of notices that are not kept any more may be missing.
+    /// Entries, the latest first. Those of expired notices may be missing.
     pub entries: Vec<InboxEntry>,
 }
 
 impl InboxPart {
-    /// Those of the notices that the inbox shows at `now`.
-    pub fn shown(self, limits: InboxLimits, now: Timestamp) -> impl Iterator<Item = InboxEntry> {
+    /// The entries that are visible at `now`.
+    pub fn visible(self, limits: InboxLimits, now: Timestamp) -> impl Iterator<Item = InboxEntry> {
         let oldest = self.last.saturating_sub(limits.count);
         self.entries.into_iter().filter(move |entry| {
-            let is_over = |notice: &Notice| limits.expires_at(notice) <= now;
-            entry.position > oldest && entry.notice.as_ref().is_some_and(|notice| !is_over(notice))
+            entry.position > oldest
+                && entry.notice.as_ref().is_some_and(|notice| limits.expires_at(notice) > now)
         })
     }
 }
@@ -73,18 +73,17 @@ impl InboxPart {
 pub enum InboxChange {
     /// Marks notices as read.
     Read(Vec<LocalityId>),
-    /// Marks all notices as read that were sent then or before.
+    /// Marks all notices as read that were sent at this time or before.
     ReadUpTo(Timestamp),
-    /// Deletes a notice. The inbox does not take it again.
+    /// Deletes a notice. The inbox does not accept it again.
     Delete(LocalityId),
 }
 
-/// A store that keeps inboxes. Each user has one of its own, also after it was merged into another.
+/// A store with inboxes. Each user has one, even after it was merged into another.
 #[async_trait]
 pub trait Inboxes: Send + Sync + 'static {
-    /// The id of the notice that a request sends, and whether the request was made before: it keeps
-    /// the notice that it had then, for [`IdempotencyKey::LIFETIME`]. If it is new, it gets this
-    /// one.
+    /// The id of the notice of a request, and whether the request is a repeated one. A new request
+    /// gets `notice`, and keeps it for [`IdempotencyKey::LIFETIME`].
     ///
     /// # Errors
     /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
@@ -95,17 +94,17 @@ pub trait Inboxes: Send + Sync + 'static {
         time: Timestamp,
     ) -> Result<(LocalityId, bool), Error>;
 
-    /// Delivers a notice to users. An inbox that has had the notice stays as it is, for as long as
-    /// fewer than 50 others have come since and the notice's time is not over; look for older ones
-    /// with [`Inboxes::holders`]. Returns for each user, in their order, whether it is there.
-    /// Where users are on several servers, some may have the notice before others.
+    /// Delivers a notice to users. Returns for each user, in order, whether it exists. A repeated
+    /// delivery changes nothing while the notice has not expired and fewer than 50 others came
+    /// after it; find older ones with [`Inboxes::holders`]. Users on several servers may get the
+    /// notice at different times.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`], where some users may have it: the same
-    /// delivery can be made again. [`Error::NoInboxes`].
+    /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`], after which some users may have it: the
+    /// delivery can be repeated. [`Error::NoInboxes`].
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error>;
 
-    /// Those of `users` who have, or have deleted, a notice.
+    /// The users among `users` who have, or have deleted, a notice.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::NoInboxes`].
@@ -115,8 +114,8 @@ pub trait Inboxes: Send + Sync + 'static {
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error>;
 
-    /// The users whose inboxes a user has: itself, and those that were merged into it. None where
-    /// the tenant has no such user.
+    /// The users whose inboxes a user has: itself, and those that were merged into it. None if the
+    /// tenant has no such user.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::NoInboxes`].
@@ -126,8 +125,8 @@ pub trait Inboxes: Send + Sync + 'static {
         user: LocalityId,
     ) -> Result<Option<Vec<LocalityId>>, Error>;
 
-    /// Entries of one inbox, the latest first, at most `limit`: those before the position `before`,
-    /// if that is given. Fewer only where there are no more.
+    /// Up to `limit` entries of one inbox, the latest first, before the position `before`, if
+    /// given. Fewer only if there are no more.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::NoInboxes`].
@@ -139,9 +138,9 @@ pub trait Inboxes: Send + Sync + 'static {
         with_content: bool,
     ) -> Result<InboxPart, Error>;
 
-    /// Changes one inbox. Notices that it does not have are passed over.
+    /// Changes one inbox. Ignores notices that it does not have.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`]: the same change can be made again.
+    /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`]: the change can be repeated.
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error>;
 }

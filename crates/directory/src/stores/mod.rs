@@ -1,7 +1,7 @@
-//! The contract of a store, in capabilities. Each method is one whole operation in one transaction:
-//! an answered mutation survives any crash, a failed one leaves nothing behind, and a call whose
-//! future is dropped finishes or leaves nothing behind. The conformance suite is this contract as
-//! code.
+//! The contract of a store, as traits. Each method is one operation in one transaction: an
+//! acknowledged mutation survives any crash, a failed one leaves nothing behind, and a call whose
+//! future is dropped either finishes or leaves nothing behind. The conformance suite tests this
+//! contract.
 
 mod export_snapshot;
 mod feed;
@@ -52,7 +52,7 @@ pub struct Backend {
     pub inboxes: Arc<dyn Inboxes>,
     /// Counters of calls and look-ups.
     pub usage: Arc<dyn Usage>,
-    /// The events as they are committed.
+    /// The event feed.
     pub feed: Arc<dyn EventFeed>,
     /// The file of a store that is one file.
     pub file: Option<Arc<dyn StoreFile>>,

@@ -1,4 +1,4 @@
-//! Reads that no cache answers and no other read shares.
+//! Reads that are neither cached nor shared.
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
@@ -12,25 +12,23 @@ use crate::model::tenant::Tenant;
 use crate::model::view::View;
 use polynym_identifier::IdentityKey;
 
-/// Reads that no cache answers and no other read shares.
+/// Reads that are neither cached nor shared.
 #[async_trait]
 pub trait Reads: Send + Sync + 'static {
-    /// The rules of normalisation of the store, at most a few seconds old: each server reads that
-    /// identities are about to move before they move. [`Consistency::Eventual`] answers may be
-    /// older.
+    /// The store's rules of normalisation, at most a few seconds old: every server learns that
+    /// identities will move before they move. [`Consistency::Eventual`] answers may be older.
     ///
     /// # Errors
-    /// [`Error::Outdated`] where this program does not support them; [`Error::Unavailable`].
+    /// [`Error::Outdated`] if this program does not support them; [`Error::Unavailable`].
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error>;
 
-    /// The same users as they all are at one moment. A user that shows to an earlier
-    /// [`LookUps::get`](super::lookups::LookUps::get) a part of a mutation shows all of it here,
-    /// also where users are on several servers. It may stop early, as
-    /// [`LookUps::resolve`](super::lookups::LookUps::resolve) may.
+    /// Users in one snapshot. If an earlier [`get`](super::lookups::LookUps::get) showed a part of
+    /// a mutation, the snapshot shows all of it, even if the users are on several servers. May stop
+    /// early, as [`resolve`](super::lookups::LookUps::resolve) may.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to
-    /// that id.
+    /// [`Error::Unavailable`] if the store does not answer. An error of one user is the answer to
+    /// its id.
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
@@ -38,16 +36,16 @@ pub trait Reads: Send + Sync + 'static {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
-    /// The claims under `keys`, in their order, also those that do not resolve or whose hold has
+    /// The claims of `keys`, in order, including those that do not resolve or whose hold has
     /// expired.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error>;
 
-    /// Whether the store can answer reads and accept mutations now.
+    /// Checks that the store can answer reads and accept mutations.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where it cannot.
+    /// [`Error::Unavailable`] if it cannot.
     async fn check(&self) -> Result<(), Error>;
 }

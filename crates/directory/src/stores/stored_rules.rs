@@ -1,35 +1,36 @@
-//! The versions of the rules of normalisation that a store has.
+//! The versions of a store's rules of normalisation.
 
 use crate::error::Error;
 use crate::mutation::{Mutation, MutationKind, UserChange};
 
-/// The versions of the rules of normalisation that a store has.
+/// The versions of a store's rules of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredRules {
-    /// The version by which identifiers are normalised.
+    /// The current version.
     pub version: u32,
-    /// The version to which identities are being moved, while they are.
+    /// The version to which identities are moving, if they are.
     pub next: Option<u32>,
 }
 
 impl StoredRules {
-    /// The rules of a store whose identities are not being moved.
+    /// The rules of a store whose identities are not moving.
     pub const fn new(version: u32) -> Self {
         Self { version, next: None }
     }
 
-    /// Whether a mutation is of these rules. One that names no identifier is of any.
+    /// Checks that a mutation has the current rules, and that identities are not moving. A mutation
+    /// without identifiers passes.
     ///
     /// # Errors
-    /// [`Error::RulesChanging`]
+    /// [`Error::RulesChanging`].
     pub fn check(self, mutation: &Mutation) -> Result<(), Error> {
-        let is_same = mutation.rules.version() == self.version;
-        let names_none = matches!(
+        let is_current = mutation.rules.version() == self.version;
+        let is_without_identifiers = matches!(
             mutation.user_change(),
             Some(UserChange::Create(draft)) if draft.identities.is_empty()
         );
-        let is_of_rules = match &mutation.kind {
-            MutationKind::User(_, UserChange::Create(_)) => names_none || is_same,
+        let is_allowed = match &mutation.kind {
+            MutationKind::User(_, UserChange::Create(_)) => is_without_identifiers || is_current,
             MutationKind::User(
                 _,
                 UserChange::Link(_)
@@ -39,13 +40,13 @@ impl StoredRules {
                 | UserChange::Verify(..)
                 | UserChange::Move(..),
             )
-            | MutationKind::ReleaseHold(_) => is_same,
-            // They give identities to users that a run may have passed already.
+            | MutationKind::ReleaseHold(_) => is_current,
+            // These may give identities to users whose identities have already moved.
             MutationKind::User(_, UserChange::Merge(..) | UserChange::Unmerge(_)) => true,
             _ => return Ok(()),
         };
 
-        if is_of_rules && (self.next.is_none() || names_none) {
+        if is_allowed && (self.next.is_none() || is_without_identifiers) {
             Ok(())
         } else {
             Err(Error::RulesChanging)

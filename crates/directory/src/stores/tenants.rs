@@ -1,4 +1,4 @@
-//! The tenants of a store, their keys and the names of their attributes.
+//! The tenants of a store, their keys and attribute names.
 
 use async_trait::async_trait;
 
@@ -8,20 +8,19 @@ use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
 use polynym_identifier::IdentityKey;
 
-/// Tenants, their keys and the names of their attributes.
+/// Tenants, their keys and attribute names.
 #[async_trait]
 pub trait Tenants: Send + Sync + 'static {
     /// The tenant with this name.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error>;
 
-    /// Tenants in the order of their names: those after `after` whose names start with `prefix`, at
-    /// most `limit`.
+    /// Up to `limit` tenants after `after`, by name, whose names start with `prefix`.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn tenants(
         &self,
         prefix: &str,
@@ -29,17 +28,16 @@ pub trait Tenants: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error>;
 
-    /// Keys of `tenant` under which something stands, in any order, at most `limit`.
+    /// Up to `limit` keys of `tenant` with a claim or a hold, in any order.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error>;
 
-    /// Holds of `tenant` on keys whose owner was purged, in the order of their keys: those after
-    /// `after`, at most `limit`.
+    /// Up to `limit` holds of `tenant` after `after`, by key, whose owner was purged.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn ownerless_holds(
         &self,
         tenant: &Tenant,
@@ -47,11 +45,11 @@ pub trait Tenants: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Hold>, Error>;
 
-    /// Names of the attributes of a tenant's users, in the order of their bytes: those after
-    /// `after`, at most `limit`. A name stays when no user has it any more.
+    /// Up to `limit` attribute names of a tenant after `after`, in byte order. A name stays even if
+    /// no user has it any more.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn attribute_names(
         &self,
         tenant: &Tenant,

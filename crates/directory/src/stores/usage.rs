@@ -1,4 +1,4 @@
-//! Counters of calls and look-ups by time, and the interface of a store that keeps them.
+//! Counters of calls and look-ups by time, and the interface of a store that has them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::model::timestamp::Timestamp;
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The width of the intervals in which things are counted. They begin by UTC.
+/// The width of the counting intervals, which are aligned to UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resolution {
     /// A minute.
@@ -25,7 +25,7 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// All of them, the finest first.
+    /// All resolutions, the finest first.
     pub const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
 
     /// The length of an interval.
@@ -37,13 +37,13 @@ impl Resolution {
         }
     }
 
-    /// The beginning of the interval of a time.
+    /// The beginning of the interval that contains a time.
     pub fn floor(self, time: Timestamp) -> Timestamp {
         let length = self.length().as_millis() as i64;
         Timestamp::from_millis(time.as_millis().div_euclid(length) * length)
     }
 
-    /// How long counters are kept; none where they are kept for good.
+    /// The retention of counters; none if they are kept forever.
     pub const fn retention(self) -> Option<Duration> {
         match self {
             Self::Minute => Some(DAY.saturating_mul(14)),
@@ -53,22 +53,22 @@ impl Resolution {
     }
 }
 
-/// The counts of a server in one minute, since it last stored its counts.
+/// The counts of a server in one minute, since its last batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageBatch {
-    /// The server: a random id of its run.
+    /// A random id of the server's process.
     pub server: LocalityId,
-    /// A number that rises with each batch of the server.
+    /// A number that increases with each batch of the server.
     pub number: u64,
     /// The minute.
     pub time: Timestamp,
-    /// Whether that is in doubt, so that nothing counts as over.
+    /// Whether the clock is uncertain, so that nothing expires.
     pub clock_uncertain: bool,
-    /// The counts, at most one of each tenant, caller and metric.
+    /// The counts, at most one for each tenant, caller and metric.
     pub counts: Vec<UsageCount>,
 }
 
-/// A number of things that one caller did in one tenant.
+/// A count for one tenant, caller and metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UsageCount {
     /// The tenant.
@@ -77,7 +77,7 @@ pub struct UsageCount {
     pub caller: String,
     /// The name of the metric, such as `calls.GetUser.OK`.
     pub metric: String,
-    /// The number.
+    /// The count.
     pub count: u64,
 }
 
@@ -88,28 +88,28 @@ pub struct UsageQuery {
     pub tenant: Tenant,
     /// The beginning of the first interval.
     pub from: Timestamp,
-    /// The end of the time, itself excluded.
+    /// The end of the time span, exclusive.
     pub to: Timestamp,
     /// The width of the intervals.
     pub resolution: Resolution,
     /// The names of the callers; empty for all.
     pub callers: Vec<String>,
-    /// The names of the metrics, or their beginnings and `*`; empty for all.
+    /// The names of the metrics, or prefixes followed by `*`; empty for all.
     pub metrics: Vec<String>,
 }
 
 impl UsageQuery {
-    /// Whether the counters of this caller and metric are to be read.
+    /// Whether the query includes this caller and metric.
     pub fn wants(&self, caller: &str, metric: &str) -> bool {
         let is_metric = |wanted: &String| match wanted.strip_suffix('*') {
-            Some(start) => metric.starts_with(start),
+            Some(prefix) => metric.starts_with(prefix),
             None => metric == wanted,
         };
         (self.callers.is_empty() || self.callers.iter().any(|wanted| caller == wanted))
             && (self.metrics.is_empty() || self.metrics.iter().any(is_metric))
     }
 
-    /// Whether an interval that begins then is to be read.
+    /// Whether the query includes an interval that begins at `time`.
     pub fn covers(&self, time: Timestamp) -> bool {
         (self.from..self.to).contains(&time)
     }
@@ -124,25 +124,25 @@ pub struct UsagePoint {
     pub caller: String,
     /// The beginning of the interval.
     pub time: Timestamp,
-    /// The number of things in it; never 0.
+    /// The count in the interval; never 0.
     pub count: u64,
 }
 
-/// A store that keeps counters.
+/// A store with usage counters.
 #[async_trait]
 pub trait Usage: Send + Sync + 'static {
-    /// Adds a batch to the counters of its minute, hour and day, unless it was added before: of the
-    /// batches of one server, the last one may be added again, until its outcome is known. Removes
-    /// some of the counters whose time is over.
+    /// Adds a batch to the counters of its minute, hour and day, unless it was added before: a
+    /// server may repeat its last batch until the outcome is known. Removes some of the expired
+    /// counters.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; [`Error::OutcomeUnknown`].
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error>;
 
-    /// The counters of a tenant, in any order, at most `limit`.
+    /// Up to `limit` counters of a tenant, in any order.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error>;
 }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_begin_by_utc() {
+    fn intervals_are_aligned_to_utc() {
         // 1969-12-31T23:59:30Z.
         let time = at(-30_000);
         assert_eq!(Resolution::Minute.floor(time), at(-60_000));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_end() {
+    fn a_star_matches_any_suffix() {
         let query = UsageQuery {
             tenant: Tenant::DEFAULT,
             from: at(0),

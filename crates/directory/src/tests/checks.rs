@@ -1,12 +1,12 @@
-//! The checks before a store is used: tenants, attributes and new identities.
+//! The checks that need no store: tenants, attributes and new identities.
 
 use std::collections::BTreeMap;
 
-use super::{Invalid, NewUser, Tenant, Value, draft, invalid};
+use super::{Invalid, NewUser, Tenant, Value, invalid, new_identity};
 use crate::model::attribute;
 
 #[test]
-fn tenants_have_names_of_one_form() {
+fn names_of_tenants_are_checked() {
     let longest = "a".repeat(63);
     for name in ["a", "0", "a-", "a-b", "default", "9-9", "a--b", &longest] {
         assert_eq!(Tenant::parse(name).unwrap().as_str(), name);
@@ -24,7 +24,7 @@ fn check(name: &str, value: Value) -> Result<(), super::Error> {
 }
 
 #[test]
-fn attributes_have_names_of_one_form() {
+fn names_of_attributes_are_checked() {
     let longest = "a".repeat(256);
     for name in ["a", "1a", "a.b", "Favorite Player", "price.in.$", "é", "お気に入り", &longest]
     {
@@ -41,7 +41,7 @@ fn attributes_have_names_of_one_form() {
 }
 
 #[test]
-fn attributes_have_bounded_values() {
+fn values_of_attributes_are_bounded() {
     let text = |length| "x".repeat(length);
     let good = [
         Value::String(text(4_096)),
@@ -67,8 +67,8 @@ fn attributes_have_bounded_values() {
     }
 }
 
-fn check_draft(names: &[&str], primaries: &[usize]) -> Result<(), super::Error> {
-    let mut identities: Vec<_> = names.iter().map(|name| draft(name)).collect();
+fn check_new_user(names: &[&str], primaries: &[usize]) -> Result<(), super::Error> {
+    let mut identities: Vec<_> = names.iter().map(|name| new_identity(name)).collect();
     for n in primaries {
         identities[*n].primary = true;
     }
@@ -76,16 +76,16 @@ fn check_draft(names: &[&str], primaries: &[usize]) -> Result<(), super::Error> 
 }
 
 #[test]
-fn a_draft_has_each_identifier_once() {
-    check_draft(&[], &[]).unwrap();
-    check_draft(&["handle:joe", "email:joe@example.com", "handle:jo"], &[]).unwrap();
-    let twice = check_draft(&["handle:joe", "email:joe@example.com", "handle:@JOE"], &[]);
+fn a_new_user_with_a_duplicate_identifier_is_rejected() {
+    check_new_user(&[], &[]).unwrap();
+    check_new_user(&["handle:joe", "email:joe@example.com", "handle:jo"], &[]).unwrap();
+    let twice = check_new_user(&["handle:joe", "email:joe@example.com", "handle:@JOE"], &[]);
     invalid(twice, Invalid::DuplicateIdentifier, "user.identities[2].identifier");
 }
 
 #[test]
-fn a_draft_has_one_primary_identity_of_a_kind() {
-    check_draft(&["handle:a", "handle:b", "email:a@example.com"], &[1, 2]).unwrap();
-    let twice = check_draft(&["handle:a", "email:a@example.com", "handle:b"], &[0, 1, 2]);
+fn a_new_user_with_two_primary_identities_of_a_kind_is_rejected() {
+    check_new_user(&["handle:a", "handle:b", "email:a@example.com"], &[1, 2]).unwrap();
+    let twice = check_new_user(&["handle:a", "email:a@example.com", "handle:b"], &[0, 1, 2]);
     invalid(twice, Invalid::Field, "user.identities[2].primary");
 }

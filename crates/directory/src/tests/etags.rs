@@ -1,4 +1,4 @@
-//! Etags: the same for what looks the same, another one for all else.
+//! Etags: equal for users that look equal, different for all others.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,9 @@ use proptest::prelude::*;
 
 use super::{State, Tenant, Timestamp, User, Value, Verification, any_user, id, user};
 
-/// Stores keep users with their etags: another hash would make all of them differ from what is
-/// computed anew.
+/// Stores keep etags with users, so the hash must not change.
 #[test]
-fn an_etag_is_16_hex_digits_and_the_same_in_every_build() {
+fn an_etag_has_16_hex_digits_and_never_changes() {
     let user = user(&["email:joe@example.com", "handle:joe"]);
     assert_eq!(user.etag(), user.clone().etag());
     assert_eq!(user.etag(), "7172688bfa999aa8");
@@ -21,7 +20,7 @@ fn deleted(delete_time: i64, purge_time: i64) -> State {
 }
 
 #[test]
-fn every_visible_field_counts() {
+fn every_visible_field_changes_the_etag() {
     let base = user(&["email:joe@example.com", "handle:joe"]);
     let changes: [fn(&mut User); 20] = [
         |user| user.id = id(2),
@@ -67,7 +66,7 @@ fn every_visible_field_counts() {
 }
 
 #[test]
-fn the_version_of_the_rules_is_not_visible() {
+fn the_version_of_the_rules_does_not_change_the_etag() {
     let base = user(&["handle:joe"]);
     let mut other = base.clone();
     other.identities[0].rules_version += 1;
@@ -75,7 +74,7 @@ fn the_version_of_the_rules_is_not_visible() {
 }
 
 #[test]
-fn values_that_read_alike_differ() {
+fn similar_values_have_different_etags() {
     let values = [
         Value::String(String::new()),
         Value::String("0".to_owned()),
@@ -96,9 +95,9 @@ fn values_that_read_alike_differ() {
     assert_eq!(etags.len(), values.len());
 }
 
-/// A text that has in it what two more attributes would feed to the hash.
+/// The text contains the bytes that two more attributes would feed to the hash.
 #[test]
-fn a_text_cannot_pass_for_other_attributes() {
+fn a_text_does_not_collide_with_other_attributes() {
     let text = |length: usize| "x".repeat(length);
     let others = BTreeMap::from([
         ("a".to_owned(), Value::Int(i64::from_le_bytes([1, 0, 0, 0, 0, 0, 0, b'!']))),
@@ -116,7 +115,7 @@ fn a_text_cannot_pass_for_other_attributes() {
     assert_eq!(
         inside.len(),
         259,
-        "the length of the text, whose first byte is the tag of a whole number"
+        "the length of the text, whose first byte is the tag of a integer"
     );
     let alone = BTreeMap::from([("a".to_owned(), Value::String(inside))]);
     assert_ne!(

@@ -1,4 +1,4 @@
-//! The pure rules. What needs a store is tested by the conformance suite.
+//! Tests of the pure rules. The conformance suite tests the rest with stores.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ mod mutations;
 mod updates;
 mod wire;
 
-/// When users are created here, in milliseconds.
+/// When the tests' users are created, in milliseconds.
 const CREATED: i64 = 1_000;
 
 fn identifier(name: &str) -> Identifier {
@@ -38,7 +38,7 @@ fn id(n: u8) -> LocalityId {
     LocalityId::from([n; 16])
 }
 
-fn draft(name: &str) -> NewIdentity {
+fn new_identity(name: &str) -> NewIdentity {
     let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
     NewIdentity::new(identifier(name), display)
 }
@@ -48,7 +48,7 @@ fn mutation(change: UserChange) -> Mutation {
     Mutation::of_user(Tenant::DEFAULT, id(1), Timestamp::from_millis(CREATED + 1_000), change)
 }
 
-/// The user after a mutation that meets no other claim.
+/// The user after a mutation without conflicting claims.
 fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
     let mut read_set = ReadSet::optimistic();
     read_set.add_user(mutation.user_id().unwrap(), before.map(|user| Record::new(user.clone())));
@@ -60,12 +60,15 @@ fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
 
 /// User 1, who owns `names`.
 fn user(names: &[&str]) -> User {
-    let draft = NewUser {
-        identities: names.iter().map(|name| draft(name)).collect(),
+    let new_user = NewUser {
+        identities: names.iter().map(|name| new_identity(name)).collect(),
         ..NewUser::default()
     };
     apply(
-        &Mutation { time: Timestamp::from_millis(CREATED), ..mutation(UserChange::Create(draft)) },
+        &Mutation {
+            time: Timestamp::from_millis(CREATED),
+            ..mutation(UserChange::Create(new_user))
+        },
         None,
     )
     .unwrap()
@@ -79,14 +82,14 @@ fn primaries(user: &User) -> Vec<bool> {
     user.identities.iter().map(|identity| identity.primary).collect()
 }
 
-/// Fails unless the refusal names this kind of fault and field.
+/// Asserts the kind and the field of the error.
 #[track_caller]
 fn invalid<T: std::fmt::Debug>(outcome: Result<T, Error>, wanted: Invalid, path: &str) {
     match outcome {
         Err(Error::Invalid { what, field, .. }) => {
             assert_eq!((what, field.as_str()), (wanted, path))
         }
-        other => panic!("not refused as {wanted:?}: {other:?}"),
+        other => panic!("not rejected as {wanted:?}: {other:?}"),
     }
 }
 
@@ -149,7 +152,7 @@ fn any_state() -> impl Strategy<Value = State> {
     ]
 }
 
-/// A user with any content, no identifier twice.
+/// A user with any content and distinct identifiers.
 fn any_user() -> impl Strategy<Value = User> {
     let tenant = prop_oneof![
         Just(Tenant::DEFAULT),

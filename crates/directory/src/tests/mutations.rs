@@ -1,38 +1,39 @@
-//! [`Mutation::decide`]: what a user becomes, and what is refused first.
+//! [`Mutation::decide`]: the resulting users, and the errors.
 
 use proptest::prelude::*;
 
 use super::{
     Claim, ClaimWrite, Decision, Error, Limits, Mutation, MutationKind, NewUser, ReadRequest,
     ReadSet, Record, State, Tenant, Timestamp, UserChange, Value, Verification, Write,
-    any_identifier, any_user, apply, draft, id, identifier, mutation, names, primaries, user,
+    any_identifier, any_user, apply, id, identifier, mutation, names, new_identity, primaries,
+    user,
 };
 use crate::model::user::User;
 use crate::mutation::update::Update;
 use polynym_identifier::{IdentityKey, Kind, RULES_VERSION};
 
-/// The refusal as text: errors have causes and do not compare.
-fn refusal(outcome: Result<User, Error>) -> String {
+/// The error as text: errors have causes and do not compare.
+fn error_text(outcome: Result<User, Error>) -> String {
     format!("{:?}", outcome.unwrap_err())
 }
 
 fn replace(old: &str, new: &str) -> UserChange {
-    UserChange::Replace(identifier(old), draft(new))
+    UserChange::Replace(identifier(old), new_identity(new))
 }
 
 #[test]
-fn create_makes_the_user_of_the_draft() {
-    let mut first = draft("email:Joe@EXAMPLE.com");
+fn create_stores_the_given_fields() {
+    let mut first = new_identity("email:Joe@EXAMPLE.com");
     first.verification =
         Some(Verification { time: Timestamp::from_millis(5), by: "letter".to_owned() });
     let attributes = [("a".to_owned(), Value::Int(1))].into();
-    let draft =
+    let new_user =
         NewUser { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
-    let mutation = mutation(UserChange::Create(draft.clone()));
+    let mutation = mutation(UserChange::Create(new_user.clone()));
     let user = apply(&mutation, None).unwrap();
     assert_eq!((user.id, &user.tenant), (id(1), &Tenant::DEFAULT));
     assert_eq!((user.create_time, user.update_time), (mutation.time, mutation.time));
-    assert_eq!((user.display_name, user.attributes), (draft.display_name, draft.attributes));
+    assert_eq!((user.display_name, user.attributes), (new_user.display_name, new_user.attributes));
     let identity = &user.identities[0];
     assert_eq!(
         (&identity.identifier, identity.display.as_str()),
@@ -43,66 +44,65 @@ fn create_makes_the_user_of_the_draft() {
 }
 
 #[test]
-fn an_id_is_never_given_twice() {
-    let there = user(&["handle:joe"]);
-    let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..there.clone() };
-    for before in [there, elsewhere] {
+fn creating_a_user_with_an_existing_id_fails() {
+    let existing = user(&["handle:joe"]);
+    let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..existing.clone() };
+    for before in [existing, elsewhere] {
         let outcome = apply(&mutation(UserChange::Create(NewUser::default())), Some(&before));
         assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
     }
 }
 
 #[test]
-fn a_user_of_another_tenant_is_nobody() {
+fn a_user_of_another_tenant_is_not_found() {
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..user(&["handle:joe"]) };
     let unlink = Mutation {
         etag: Some("wrong".to_owned()),
         ..mutation(UserChange::Unlink(identifier("handle:joe")))
     };
-    assert_eq!(refusal(apply(&unlink, Some(&elsewhere))), "UserNotFound");
-    assert_eq!(refusal(apply(&unlink, None)), "UserNotFound");
+    assert_eq!(error_text(apply(&unlink, Some(&elsewhere))), "UserNotFound");
+    assert_eq!(error_text(apply(&unlink, None)), "UserNotFound");
 }
 
-/// A refusal reveals nothing that an earlier check would have hidden.
+/// An error reveals nothing that an earlier check would have hidden.
 #[test]
-fn refusals_come_in_one_order() {
+fn checks_run_in_a_fixed_order() {
     let full = user(&["handle:a", "handle:b"]);
     let limits = Limits { identities: 2, attributes: 0, ..Limits::default() };
     let unlink = Mutation { limits, ..mutation(UserChange::Unlink(identifier("handle:x"))) };
     let stale = Mutation { etag: Some("wrong".to_owned()), ..unlink.clone() };
-    assert_eq!(refusal(apply(&stale, Some(&full))), "EtagMismatch");
-    assert_eq!(refusal(apply(&unlink, Some(&full))), "NotOwned");
+    assert_eq!(error_text(apply(&stale, Some(&full))), "EtagMismatch");
+    assert_eq!(error_text(apply(&unlink, Some(&full))), "NotOwned");
     let link = Mutation {
         etag: Some(full.etag()),
         limits,
-        ..mutation(UserChange::Link(draft("handle:c")))
+        ..mutation(UserChange::Link(new_identity("handle:c")))
     };
     assert_eq!(
-        refusal(apply(&link, Some(&full))),
+        error_text(apply(&link, Some(&full))),
         r#"TooMany { what: "identities", limit: 2, count: 3 }"#
     );
 }
 
-/// A user who is larger than allowed, as one is after the limit was lowered, may shrink and may not
-/// grow.
+/// A user above its limits, which were lowered, may shrink but not grow.
 #[test]
-fn only_growth_is_refused() {
+fn limits_reject_only_growth() {
     let large = user(&["handle:a", "handle:b"]);
     let limits = Limits { bytes: 300, ..Limits::default() };
     let unlink = Mutation { limits, ..mutation(UserChange::Unlink(identifier("handle:a"))) };
     assert_eq!(apply(&unlink, Some(&large)).unwrap().identities.len(), 1);
-    let link = Mutation { limits, ..mutation(UserChange::Link(draft("handle:c"))) };
-    let refused = refusal(apply(&link, Some(&large)));
+    let link = Mutation { limits, ..mutation(UserChange::Link(new_identity("handle:c"))) };
+    let refused = error_text(apply(&link, Some(&large)));
     assert!(refused.starts_with(r#"TooMany { what: "bytes", limit: 300, count: "#), "{refused}");
 }
 
 #[test]
-fn link_again_keeps_the_identity_but_for_verifying_it() {
+fn linking_again_only_verifies_the_identity() {
     let verification = |millis| {
         Some(Verification { time: Timestamp::from_millis(millis), by: "again".to_owned() })
     };
     let link_again = |millis, before: &User| {
-        let mut again = draft("handle:JOE");
+        let mut again = new_identity("handle:JOE");
         again.verification = verification(millis);
         apply(&mutation(UserChange::Link(again)), Some(before)).unwrap()
     };
@@ -113,13 +113,13 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     assert_eq!(link_again(9, &before), verified);
     assert_eq!(link_again(10, &verified), verified, "the first verification stays");
     assert_eq!(
-        apply(&mutation(UserChange::Link(draft("handle:JOE"))), Some(&verified)).unwrap(),
+        apply(&mutation(UserChange::Link(new_identity("handle:JOE"))), Some(&verified)).unwrap(),
         verified
     );
 }
 
 #[test]
-fn replace_keeps_the_place_and_the_mark() {
+fn replacing_keeps_the_position_and_the_primary_mark() {
     let before = user(&["handle:a", "handle:b", "email:a@example.com"]);
     let after = apply(&mutation(replace("handle:a", "handle:c")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["handle:c", "handle:b", "email:a@example.com"]);
@@ -133,7 +133,7 @@ fn replace_keeps_the_place_and_the_mark() {
 }
 
 #[test]
-fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
+fn replacing_by_an_owned_identity_moves_the_primary_mark() {
     let before = user(&["handle:a", "handle:b", "handle:c", "email:a@example.com"]);
     let after = apply(&mutation(replace("handle:a", "handle:c")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["handle:b", "handle:c", "email:a@example.com"]);
@@ -147,13 +147,14 @@ fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
 }
 
 #[test]
-fn update_time_moves_with_changes_alone_and_never_back() {
+fn the_update_time_grows_with_changes_alone() {
     let before = user(&["handle:joe"]);
     let at = |millis, change| Mutation { time: Timestamp::from_millis(millis), ..mutation(change) };
     let unchanged =
-        apply(&at(9_000, UserChange::Link(draft("handle:joe"))), Some(&before)).unwrap();
+        apply(&at(9_000, UserChange::Link(new_identity("handle:joe"))), Some(&before)).unwrap();
     assert_eq!((unchanged.update_time, unchanged.etag()), (before.update_time, before.etag()));
-    let later = apply(&at(9_000, UserChange::Link(draft("handle:new"))), Some(&before)).unwrap();
+    let later =
+        apply(&at(9_000, UserChange::Link(new_identity("handle:new"))), Some(&before)).unwrap();
     assert_eq!((later.create_time, later.update_time.as_millis()), (before.create_time, 9_000));
     let earlier =
         apply(&at(1, UserChange::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
@@ -162,7 +163,7 @@ fn update_time_moves_with_changes_alone_and_never_back() {
 }
 
 #[test]
-fn a_refusal_names_the_field_of_the_key() {
+fn a_conflict_names_the_field_of_the_key() {
     let taken = |change: UserChange, name: &str| {
         let mutation = mutation(change);
         let mut read_set = ReadSet::optimistic();
@@ -178,19 +179,21 @@ fn a_refusal_names_the_field_of_the_key() {
         }
     };
     let names = ["email:joe@example.com", "handle:@JOE", "social:GitHub/a,b"];
-    let create =
-        UserChange::Create(NewUser { identities: names.map(draft).into(), ..NewUser::default() });
+    let create = UserChange::Create(NewUser {
+        identities: names.map(new_identity).into(),
+        ..NewUser::default()
+    });
     for (n, name) in names.into_iter().enumerate() {
         assert_eq!(taken(create.clone(), name), format!("user.identities[{n}].identifier"));
     }
-    assert_eq!(taken(UserChange::Link(draft("handle:joe")), "handle:joe"), "identifier");
+    assert_eq!(taken(UserChange::Link(new_identity("handle:joe")), "handle:joe"), "identifier");
     assert_eq!(taken(replace("handle:old", "handle:joe"), "handle:joe"), "new_identifier");
 }
 
 /// Unread claims are requested once, unless the read set is optimistic.
 #[test]
-fn what_is_missing_is_asked_for() {
-    let link = mutation(UserChange::Link(draft("handle:new")));
+fn missing_reads_are_requested() {
+    let link = mutation(UserChange::Link(new_identity("handle:new")));
     let key = IdentityKey::new("default", &identifier("handle:new"));
     let reads = |read_set: &ReadSet| match link.decide(read_set).unwrap() {
         Decision::NeedsReads(needs) => needs,
@@ -218,11 +221,11 @@ fn what_is_missing_is_asked_for() {
 }
 
 #[test]
-fn what_changes_nothing_writes_nothing() {
+fn a_mutation_without_effect_writes_nothing() {
     let mut read_set = ReadSet::default();
     read_set.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
     let Decision::Ready(write_set) =
-        mutation(UserChange::Link(draft("handle:JOE"))).decide(&read_set).unwrap()
+        mutation(UserChange::Link(new_identity("handle:JOE"))).decide(&read_set).unwrap()
     else {
         panic!()
     };
@@ -231,11 +234,11 @@ fn what_changes_nothing_writes_nothing() {
 }
 
 fn any_change() -> impl Strategy<Value = UserChange> {
-    let draft = || any_identifier().prop_map(|identifier| draft(&identifier.to_string()));
+    let new = || any_identifier().prop_map(|identifier| new_identity(&identifier.to_string()));
     prop_oneof![
-        draft().prop_map(UserChange::Link),
+        new().prop_map(UserChange::Link),
         any_identifier().prop_map(UserChange::Unlink),
-        (any_identifier(), draft()).prop_map(|(old, new)| UserChange::Replace(old, new)),
+        (any_identifier(), new()).prop_map(|(old, new)| UserChange::Replace(old, new)),
         any_identifier().prop_map(|identifier| UserChange::Verify(identifier, None)),
         ".{0,2}".prop_map(|name| UserChange::Update(
             Update::from_mask(None, name, Default::default()).unwrap()
@@ -244,15 +247,14 @@ fn any_change() -> impl Strategy<Value = UserChange> {
 }
 
 proptest! {
-    /// Whatever a user was, after a change no identifier is listed twice and each kind has a
-    /// primary identity, one where it had at most one before.
+    /// After any change, identifiers are distinct and each kind has a primary identity: one, if it
+    /// had at most one before.
     #[test]
     fn users_stay_well_formed(
         before in any_user(),
-        change in any_change(),
+        mut change in any_change(),
         own in any::<prop::sample::Index>(),
     ) {
-        let mut change = change;
         if !before.identities.is_empty()
             && let UserChange::Unlink(name)
             | UserChange::Replace(name, _)
@@ -274,14 +276,14 @@ proptest! {
         names.dedup();
         prop_assert_eq!(names.len(), after.identities.len(), "an identifier is listed twice");
         for kind in Kind::ALL {
-            let of_kind = |user: &User, is_counted: fn(&super::Identity) -> bool| {
-                let counted = user.identities.iter().filter(|own| own.identifier.kind() == kind);
-                counted.filter(|own| is_counted(own)).count()
+            let primaries = |user: &User| {
+                let is_counted =
+                    |own: &&super::Identity| own.primary && own.identifier.kind() == kind;
+                user.identities.iter().filter(is_counted).count()
             };
-            let marked = |user: &User| of_kind(user, |own| own.primary);
-            let listed = of_kind(&after, |_| true);
-            prop_assert!(marked(&after) <= marked(&before).max(1), "a second primary identity");
-            prop_assert!(listed == 0 || marked(&after) > 0, "no primary identity");
+            let has_kind = after.identities.iter().any(|own| own.identifier.kind() == kind);
+            prop_assert!(primaries(&after) <= primaries(&before).max(1), "a second primary");
+            prop_assert!(!has_kind || primaries(&after) > 0, "no primary identity");
         }
         let changed = after != before;
         prop_assert!(after.update_time >= before.update_time);

@@ -34,7 +34,7 @@ fn updated(
 }
 
 #[test]
-fn a_mask_names_what_is_set() {
+fn an_update_sets_the_fields_of_its_mask() {
     type Case<'a> = (&'a [&'a str], &'a str, &'a [(&'a str, i64)]);
     let new = &[("a", 9), ("c", 3)];
     let cases: &[Case<'_>] = &[
@@ -60,7 +60,7 @@ fn a_mask_names_what_is_set() {
 }
 
 #[test]
-fn a_mask_can_clear() {
+fn an_update_with_a_mask_can_clear_fields() {
     assert_eq!(updated(Some(&["*"]), "", &[]), (String::new(), BTreeMap::new()));
     assert_eq!(
         updated(Some(&["display_name"]), "", &[("z", 1)]),
@@ -69,7 +69,7 @@ fn a_mask_can_clear() {
 }
 
 #[test]
-fn without_a_mask_what_is_not_empty_is_set() {
+fn an_update_without_a_mask_sets_the_fields_that_are_not_empty() {
     for mask in [None, Some(&[][..])] {
         assert_eq!(
             updated(mask, "new", &[]),
@@ -81,7 +81,7 @@ fn without_a_mask_what_is_not_empty_is_set() {
 }
 
 #[test]
-fn an_attribute_with_dots_in_its_name_can_be_named() {
+fn masks_can_name_attributes_with_dots() {
     for path in ["attributes.x.y", "attributes.`x.y`"] {
         let (_, after) = updated(Some(&[path]), "", &[("x.y", 7), ("x", 8)]);
         assert_eq!(after, attributes(&[("a", 1), ("b", 2), ("x.y", 7)]), "{path}");
@@ -89,7 +89,7 @@ fn an_attribute_with_dots_in_its_name_can_be_named() {
 }
 
 #[test]
-fn other_paths_are_refused() {
+fn other_paths_are_rejected() {
     let paths = [
         "",
         "identities",

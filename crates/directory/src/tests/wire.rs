@@ -19,7 +19,7 @@ use polynym_proto::v1;
 
 proptest! {
     #[test]
-    fn what_was_encoded_is_decoded(user in any_user()) {
+    fn users_round_trip(user in any_user()) {
         let wire = EncodedUser::of(&user);
         let mut decoded = wire.decode().unwrap();
         for identity in &mut decoded.identities {
@@ -34,11 +34,11 @@ proptest! {
     }
 
     #[test]
-    fn no_user_is_larger_than_it_counts(user in any_user()) {
+    fn the_size_is_an_upper_bound(user in any_user()) {
         prop_assert!(EncodedUser::of(&user).as_bytes().len() <= size(&user));
     }
 
-    /// Looking up without decoding and with decoding agree.
+    /// Looking up without decoding agrees with decoding.
     #[test]
     fn an_identity_is_found_by_its_key(user in any_user(), other in any_identifier()) {
         let wire = EncodedUser::of(&user);
@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_user_are_refused_without_a_panic(
+    fn malformed_bytes_cause_no_panic(
         bytes in proptest::collection::vec(any::<u8>(), 0..64),
         cut in 0..200usize,
     ) {
@@ -70,9 +70,9 @@ proptest! {
     }
 }
 
-/// Users whose values, one after the other, read like another identity.
+/// The concatenated values of these identities look like other identities.
 #[test]
-fn only_the_very_identity_is_found() {
+fn only_exact_identities_are_found() {
     let names = [
         "social:a/b",
         "social:a/b/c",
@@ -100,14 +100,14 @@ fn only_the_very_identity_is_found() {
     }
 }
 
-/// A field with a number that no program uses.
+/// An unknown field.
 const ADDED: &[u8] = b"\xc2\x3e\x04kept";
 
 fn count(bytes: &[u8]) -> usize {
     bytes.windows(ADDED.len()).filter(|part| *part == ADDED).count()
 }
 
-/// A user with a field of a newer program, and one in each of its identities.
+/// A user with unknown fields, one in each of its identities too.
 fn with_added(user: &User) -> EncodedUser {
     let mut message = user_message(user);
     let identities = std::mem::take(&mut message.identities);
@@ -120,23 +120,23 @@ fn with_added(user: &User) -> EncodedUser {
 }
 
 #[test]
-fn fields_of_a_newer_program_stay_with_what_they_belong_to() {
+fn unknown_fields_stay_with_their_messages() {
     let user = user(&["email:joe@example.com", "handle:joe"]);
     let mut record = Record::decode(&with_added(&user), ADDED).unwrap();
     let (whole, private) = record.encode();
     assert_eq!((count(whole.as_bytes()), count(&private)), (3, 1));
-    let (identity, guarded) = record.take(0);
+    let (identity, guarded) = record.remove_identity(0);
     assert_eq!(count(record.encode().0.as_bytes()), 2);
     let mut other =
         Record::new(User { identities: Vec::new(), unknown: Unknown::default(), ..user.clone() });
-    other.give(identity, guarded);
+    other.add_identity(identity, guarded);
     assert_eq!(count(other.encode().0.as_bytes()), 1);
     let message = v1::User::decode(whole.into_bytes()).unwrap();
     assert_eq!(message, user_message(&user));
 }
 
 #[test]
-fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
+fn unknown_fields_stay_with_a_tenant_and_its_policies() {
     let name = Tenant::DEFAULT;
     let (policies, now) =
         (Policies { keep_last: true, ..Policies::default() }, Timestamp::from_millis(1));
@@ -165,9 +165,9 @@ fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
     assert_ne!(again.etag(), TenantRecord { unknown: Default::default(), ..again.clone() }.etag());
 }
 
-/// A known field is never kept as one of a newer program.
+/// Known fields must not count as unknown.
 #[test]
-fn the_last_fields_are_those_of_the_messages() {
+fn the_last_known_fields_match_the_descriptors() {
     for (message, last) in [("User", 12), ("Identity", 6), ("Tenant", 7), ("Policies", 16)] {
         let pool = prost_reflect::DescriptorPool::decode(polynym_proto::DESCRIPTORS).unwrap();
         let message = pool.get_message_by_name(&format!("polynym.v1.{message}")).unwrap();

@@ -135,7 +135,7 @@ impl<'t> Tables<'t> {
         mutation: &Mutation,
     ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
         let Some(request) = &mutation.request else { return Ok(None) };
-        let stored = self.requests.subject(request, |time| mutation.forgets(time))?;
+        let stored = self.requests.subject(request, |time| mutation.request_has_expired(time))?;
         Ok(stored.map(|stored| stored.map(IdempotencyKey::subject)))
     }
 

@@ -4,7 +4,7 @@ use crate::lookup::snapshot::YIELD_EVERY;
 use crate::store::Embedded;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::{Lead, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{Search, View};
 
 impl Embedded {
@@ -12,18 +12,18 @@ impl Embedded {
     pub(crate) async fn find(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         after: Option<&Position>,
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Error> {
-        self.check_searchable(lead)?;
-        let view = lead.view(view);
-        if *lead == Lead::All {
+        self.check_searchable(path)?;
+        let view = path.view(view);
+        if *path == AccessPath::All {
             let users = self.scan(tenant, after.map(|after| after.id), limit).await?;
             return Ok(users.into_iter().map(|own| SearchedUser::of(own.user, view)).collect());
         }
-        if let Lead::Identity(identifiers) = lead {
+        if let AccessPath::Identity(identifiers) = path {
             let mut owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
             owners.retain(|owner| after.is_none_or(|after| owner.id > after.id));
             owners.truncate(limit);
@@ -31,10 +31,10 @@ impl Embedded {
         }
 
         let mut users = Vec::new();
-        let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, lead, after))?;
+        let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, path, after))?;
         let Some(mut walk) = walk else { return Ok(users) };
         loop {
-            let step = self.on_snapshot(|snapshot| snapshot.step(tenant, lead, &mut walk, view))?;
+            let step = self.on_snapshot(|snapshot| snapshot.step(tenant, path, &mut walk, view))?;
             users.extend(step.users);
             if step.entries < YIELD_EVERY || users.len() >= limit {
                 users.truncate(limit);
@@ -48,17 +48,17 @@ impl Embedded {
     pub(crate) fn count_entries(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         limit: usize,
     ) -> Result<usize, Error> {
-        self.check_searchable(lead)?;
-        match lead {
-            Lead::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
-            Lead::Identity(identifiers) => {
+        self.check_searchable(path)?;
+        match path {
+            AccessPath::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
+            AccessPath::Identity(identifiers) => {
                 let owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
                 Ok(owners.len().min(limit))
             }
-            _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, lead, None)? {
+            _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, path, None)? {
                 Some(walk) => snapshot.count(&walk, limit),
                 None => Ok(0),
             }),
@@ -66,8 +66,8 @@ impl Embedded {
     }
 
     /// Rejects a search by fields in a store of an older schema, which has no index.
-    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
+    fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
         let has_index = self.on_snapshot(|snapshot| Ok(snapshot.has_attribute_index()))?;
-        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
+        if has_index || path.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

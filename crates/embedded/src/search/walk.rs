@@ -11,7 +11,7 @@ use crate::schema::index_key;
 use crate::schema::user::StoredUser;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::user::User;
-use polynym_directory::search::{Field, Lead, Position, Range, Scalar, SearchedUser};
+use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, SearchedUser};
 use polynym_directory::stores::View;
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 use polynym_store_common::searched::fixed_attribute_id;
@@ -50,12 +50,12 @@ impl Snapshot {
     pub fn walk(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         after: Option<&Position>,
     ) -> Result<Option<Walk>, Fault> {
-        Ok(match lead {
-            Lead::All | Lead::Identity(_) => None,
-            Lead::Equals { field, value } => {
+        Ok(match path {
+            AccessPath::All | AccessPath::Identity(_) => None,
+            AccessPath::Equals { field, value } => {
                 let Some(mut prefix) = self.prefix(tenant, field)? else { return Ok(None) };
                 index_key::write_scalar(value.into(), &mut prefix);
                 let start = after.map(|after| after_user(&prefix, after.id));
@@ -65,11 +65,11 @@ impl Snapshot {
                     end: Bound::Included(concat(&prefix, &LAST_ID)),
                 })
             }
-            Lead::Range { field, range } => {
+            AccessPath::Range { field, range } => {
                 let Some(prefix) = self.prefix(tenant, field)? else { return Ok(None) };
                 Some(range_walk(&prefix, range, after)).filter(Walk::has_entries)
             }
-            Lead::IdentityPrefix { kind, prefix } => {
+            AccessPath::IdentityPrefix { kind, prefix } => {
                 Some(claims_walk(tenant, *kind, prefix, after))
             }
         })
@@ -89,7 +89,7 @@ impl Snapshot {
     pub fn step(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         walk: &mut Walk,
         view: View,
     ) -> Result<Step, Fault> {
@@ -99,7 +99,7 @@ impl Snapshot {
             walk.start = Bound::Excluded(key.clone());
             let user = owner.map(|owner| self.full_user(owner)).transpose()?.flatten();
             let Some(user) = user else { continue };
-            let least = lead.position(&user).map(|least| walk.key_end(tenant, lead, &least));
+            let least = path.position(&user).map(|least| walk.key_end(tenant, path, &least));
             if least.is_some_and(|least| key.ends_with(&least)) {
                 step.users.push(SearchedUser::of(user, view));
             }
@@ -161,10 +161,14 @@ impl Snapshot {
 
 impl Walk {
     /// The end of the key of a user at this position.
-    fn key_end(&self, tenant: &Tenant, lead: &Lead, position: &Position) -> Vec<u8> {
+    fn key_end(&self, tenant: &Tenant, path: &AccessPath, position: &Position) -> Vec<u8> {
         let mut end = Vec::new();
-        match (&self.source, lead, &position.value) {
-            (Source::Claims, Lead::IdentityPrefix { kind, .. }, Some(Scalar::String(value))) => {
+        match (&self.source, path, &position.value) {
+            (
+                Source::Claims,
+                AccessPath::IdentityPrefix { kind, .. },
+                Some(Scalar::String(value)),
+            ) => {
                 return claim_key(tenant, *kind, value);
             }
             (_, _, Some(value)) => index_key::write_scalar(value.into(), &mut end),

@@ -53,7 +53,7 @@ impl Transaction<'_> {
     ) -> Result<(), Fault> {
         let update = |(key, ownership): &(&IdentityKey, &Ownership)| {
             let expiry = ownership.end.plus(mutation.policies.history_retention);
-            let slice = -(EndedOwnerships::MOST as i32);
+            let slice = -(EndedOwnerships::MAX as i32);
             let push = doc! { "$each": [ownership_document(ownership)], "$slice": slice };
             let change = doc! {
                 "$push": { OWNERSHIPS: push }, "$max": { EXPIRES_AT: date(expiry) },

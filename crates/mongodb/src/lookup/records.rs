@@ -132,7 +132,7 @@ impl Collections {
             later.extend(rest);
         }
 
-        later.sort_unstable_by_key(ExpiredUser::place);
+        later.sort_unstable_by_key(ExpiredUser::position);
         found.extend(later);
         Ok(found)
     }

@@ -209,7 +209,8 @@ fn prior_outcome(
     match remembered.get(&request_key(request)) {
         None => PriorOutcome::Never,
         Some(record)
-            if record.request_hash == request.request_hash && !mutation.forgets(record.time) =>
+            if record.request_hash == request.request_hash
+                && !mutation.request_has_expired(record.time) =>
         {
             PriorOutcome::Done(record.subject)
         }

@@ -249,7 +249,7 @@ async fn prior_subject(
 ) -> Result<Option<Option<LocalityId>>, AttemptError> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
-        Some(record) if mutation.forgets(record.time) => Ok(None),
+        Some(record) if mutation.request_has_expired(record.time) => Ok(None),
         Some(record) if record.request_hash == request.request_hash => Ok(Some(record.subject)),
         Some(_) => Err(AttemptError::Rejected(Error::RequestIdReused)),
         None => Ok(None),

@@ -111,7 +111,7 @@ impl Collections {
         let is_ours = |record: &StoredRequest| {
             record.subject == subject
                 && record.request_hash == request.request_hash
-                && !mutation.forgets(record.time)
+                && !mutation.request_has_expired(record.time)
         };
 
         Ok(record.as_ref().is_some_and(is_ours))

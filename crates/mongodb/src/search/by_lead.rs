@@ -19,26 +19,28 @@ use crate::search::filters::{
 };
 use crate::search::range::RangeSearch;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::{Field, Lead, Position, Scalar, SearchedUser};
+use polynym_directory::search::{AccessPath, Field, Position, Scalar, SearchedUser};
 use polynym_directory::stores::View;
 use polynym_identifier::{Identifier, Kind};
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::fixed_attribute_id;
 
 impl Collections {
-    /// The users that `lead` finds after `after`, in its order, at most `limit`.
+    /// The users that `path` finds after `after`, in its order, at most `limit`.
     pub async fn search(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         after: Option<&Position>,
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Fault> {
-        let view = lead.view(view);
-        match lead {
-            Lead::All => self.users_of(tenant, after.map(|after| after.id), limit, view).await,
-            Lead::Equals { field, value } => {
+        let view = path.view(view);
+        match path {
+            AccessPath::All => {
+                self.users_of(tenant, after.map(|after| after.id), limit, view).await
+            }
+            AccessPath::Equals { field, value } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
                     return Ok(Vec::new());
                 };
@@ -47,40 +49,45 @@ impl Collections {
                 let after = after.map(|after| after.id);
                 self.users_by_id(tenant, filter, after, limit, view).await
             }
-            Lead::Range { field, range } => {
+            AccessPath::Range { field, range } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
                     return Ok(Vec::new());
                 };
-                let search = RangeSearch { collections: self, tenant, lead, token, limit, view };
+                let search = RangeSearch { collections: self, tenant, path, token, limit, view };
                 search.run(range, after).await
             }
-            Lead::Identity(identifiers) => {
+            AccessPath::Identity(identifiers) => {
                 let mut ids = self.owners_by_id(tenant, identifiers).await?;
                 ids.retain(|id| after.is_none_or(|after| *id > after.id));
                 ids.truncate(limit);
                 self.users_with(tenant, &ids, view).await
             }
-            Lead::IdentityPrefix { kind, prefix } => {
-                let search = PrefixSearch { tenant, lead, kind: *kind, prefix, limit, view };
+            AccessPath::IdentityPrefix { kind, prefix } => {
+                let search = PrefixSearch { tenant, path, kind: *kind, prefix, limit, view };
                 self.by_identity_prefix(&search, after).await
             }
         }
     }
 
-    /// The number of entries that a search by `lead` reads, at most `limit`.
-    pub async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Fault> {
-        let (collection, filter, hint) = match lead {
-            Lead::All => (&self.users, doc! { TENANT: tenant.as_str() }, by_tenant()),
-            Lead::Identity(identifiers) => {
+    /// The number of entries that a search by `path` reads, at most `limit`.
+    pub async fn probe(
+        &self,
+        tenant: &Tenant,
+        path: &AccessPath,
+        limit: usize,
+    ) -> Result<usize, Fault> {
+        let (collection, filter, hint) = match path {
+            AccessPath::All => (&self.users, doc! { TENANT: tenant.as_str() }, by_tenant()),
+            AccessPath::Identity(identifiers) => {
                 return Ok(self.owners_by_id(tenant, identifiers).await?.len().min(limit));
             }
-            Lead::IdentityPrefix { kind, prefix } => {
+            AccessPath::IdentityPrefix { kind, prefix } => {
                 let range = prefix_range(tenant, *kind, prefix, None);
                 (&self.identities, range, Hint::Keys(doc! { ID: 1 }))
             }
-            Lead::Equals { field, .. } | Lead::Range { field, .. } => {
+            AccessPath::Equals { field, .. } | AccessPath::Range { field, .. } => {
                 let Some(token) = self.field_token(tenant, field).await? else { return Ok(0) };
-                return self.probe_index(tenant, lead, token, limit).await;
+                return self.probe_index(tenant, path, token, limit).await;
             }
         };
         self.count(collection, filter, hint, limit).await
@@ -89,13 +96,13 @@ impl Collections {
     async fn probe_index(
         &self,
         tenant: &Tenant,
-        lead: &Lead,
+        path: &AccessPath,
         token: AttributeId,
         limit: usize,
     ) -> Result<usize, Fault> {
-        let conditions = match lead {
-            Lead::Equals { value, .. } => vec![doc! { VALUE: scalar_value(value.into()) }],
-            Lead::Range { range, .. } => {
+        let conditions = match path {
+            AccessPath::Equals { value, .. } => vec![doc! { VALUE: scalar_value(value.into()) }],
+            AccessPath::Range { range, .. } => {
                 CLASSES.iter().filter_map(|class| condition(range, *class)).collect()
             }
             _ => Vec::new(),
@@ -244,7 +251,7 @@ impl Collections {
         search: &PrefixSearch<'_>,
         after: Option<&Position>,
     ) -> Result<Vec<SearchedUser>, Fault> {
-        let PrefixSearch { tenant, lead, kind, prefix, limit, view } = *search;
+        let PrefixSearch { tenant, path, kind, prefix, limit, view } = *search;
         let mut last = after.and_then(|after| match &after.value {
             Some(Scalar::String(value)) => Some(claim_key(tenant, &identifier(kind, value))),
             _ => None,
@@ -260,7 +267,7 @@ impl Collections {
             for (key, owner) in owners {
                 let found = owned.iter().find(|found| Some(found.user.id) == owner);
                 let Some(found) = found else { continue };
-                let least = lead.position(&found.user).and_then(|position| position.value);
+                let least = path.position(&found.user).and_then(|position| position.value);
                 let is_least = matches!(
                     least,
                     Some(Scalar::String(value))
@@ -282,7 +289,7 @@ impl Collections {
 /// A search for users with an identity that has a prefix.
 struct PrefixSearch<'s> {
     tenant: &'s Tenant,
-    lead: &'s Lead,
+    path: &'s AccessPath,
     kind: Kind,
     prefix: &'s str,
     /// The number of users to find.

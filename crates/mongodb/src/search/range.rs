@@ -12,7 +12,7 @@ use crate::database::collections::Collections;
 use crate::schema::attributes::{VALUE, has_element, scalar_value};
 use crate::search::filters::{CLASSES, by_attributes, condition, of_tenant};
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::{Class, Lead, Position, Range, Scalar, SearchedUser};
+use polynym_directory::search::{AccessPath, Class, Position, Range, Scalar, SearchedUser};
 use polynym_directory::stores::View;
 use polynym_store_common::attribute_names::AttributeId;
 
@@ -20,7 +20,7 @@ use polynym_store_common::attribute_names::AttributeId;
 pub struct RangeSearch<'s> {
     pub collections: &'s Collections,
     pub tenant: &'s Tenant,
-    pub lead: &'s Lead,
+    pub path: &'s AccessPath,
     pub token: AttributeId,
     /// The number of users to find.
     pub limit: usize,
@@ -28,7 +28,7 @@ pub struct RangeSearch<'s> {
 }
 
 impl RangeSearch<'_> {
-    /// The users in a part of the lead's range, after `after`.
+    /// The users in a part of the path's range, after `after`.
     pub async fn run(
         &self,
         range: &Range,
@@ -65,7 +65,7 @@ impl RangeSearch<'_> {
             let Some(bounds) = condition(&rest, class) else { return Ok(()) };
             let sample = self.find(bounds, Some(self.limit - users.len())).await?;
             let is_all = sample.len() < self.limit - users.len();
-            let least = |found: &SearchedUser| least(found, self.lead, &rest);
+            let least = |found: &SearchedUser| least(found, self.path, &rest);
             let Some(greatest) = sample.iter().filter_map(least).max().filter(|_| !is_all) else {
                 self.add(sample, &rest, users);
                 return Ok(());
@@ -97,7 +97,7 @@ impl RangeSearch<'_> {
             let is_all = found.len() < limit;
             after = found.last().map(|found| found.user.id);
             let is_least = |found: &SearchedUser| {
-                self.lead.position(&found.user).and_then(|position| position.value).as_ref()
+                self.path.position(&found.user).and_then(|position| position.value).as_ref()
                     == Some(value)
             };
             users.extend(found.into_iter().filter(is_least));
@@ -121,9 +121,9 @@ impl RangeSearch<'_> {
         self.collections.found_users(filter, options, self.view).await
     }
 
-    /// Adds the users whose least value is in a part of the lead's range, in order.
+    /// Adds the users whose least value is in a part of the path's range, in order.
     fn add(&self, found: Vec<SearchedUser>, part: &Range, users: &mut Vec<SearchedUser>) {
-        let position = |found: &SearchedUser| self.lead.position(&found.user);
+        let position = |found: &SearchedUser| self.path.position(&found.user);
         let is_in = |found: &SearchedUser| {
             position(found)
                 .and_then(|position| position.value)
@@ -136,9 +136,9 @@ impl RangeSearch<'_> {
     }
 }
 
-/// The least value of a user in a part of the lead's range.
-fn least(found: &SearchedUser, lead: &Lead, part: &Range) -> Option<Scalar> {
-    let field = lead.field()?.clone();
-    let part = Lead::Range { field, range: part.clone() };
+/// The least value of a user in a part of the path's range.
+fn least(found: &SearchedUser, path: &AccessPath, part: &Range) -> Option<Scalar> {
+    let field = path.field()?.clone();
+    let part = AccessPath::Range { field, range: part.clone() };
     part.position(&found.user)?.value
 }

@@ -70,7 +70,7 @@ impl Past {
 /// Whether the ended ownerships of a key include one of this user that ended at `time`. A full list
 /// may have dropped it: clocks differ, so any end in the list may be later than a dropped one.
 fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool {
-    let is_full = ended.0.len() == EndedOwnerships::MOST;
+    let is_full = ended.0.len() == EndedOwnerships::MAX;
     ended
         .0
         .iter()

@@ -3,15 +3,14 @@
 //! degrades the network.
 
 mod binary;
+mod databases;
 mod front;
 mod hashed;
-pub mod misled;
-mod place;
 mod process;
 mod proxy;
 mod replica_set;
 mod sharded;
-mod wire;
+pub mod wrong_hints;
 
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
@@ -19,8 +18,8 @@ use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
+pub use databases::{Databases, InDatabase, make};
 pub use hashed::{Hashed, hash_of};
-pub use place::{Databases, InDatabase, make};
 pub use process::{Process, Signal};
 pub use proxy::{Line, NetworkFaults, Origin, Proxy, Side, Trap};
 pub use replica_set::{Layout, ReplicaSet};

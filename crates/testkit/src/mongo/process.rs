@@ -44,7 +44,7 @@ rm -rf "$folder"
 /// down for a moment.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// The time limit for the start of a server.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Signals to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Process {
             if text.contains("Waiting for connections") {
                 return Ok(());
             }
-            if text.contains("Now exiting") || since.elapsed() > START {
+            if text.contains("Now exiting") || since.elapsed() > START_TIMEOUT {
                 let last: Vec<_> = text.lines().rev().take(20).collect();
                 return Err(last.into_iter().rev().collect::<Vec<_>>().join("\n"));
             }
@@ -216,7 +216,7 @@ impl Drop for Watchdog {
 /// Returns a client with a short server selection timeout.
 pub async fn client(uri: &str) -> Client {
     let mut options = ClientOptions::parse(uri).await.unwrap();
-    options.server_selection_timeout = Some(START);
+    options.server_selection_timeout = Some(START_TIMEOUT);
     Client::with_options(options).unwrap()
 }
 

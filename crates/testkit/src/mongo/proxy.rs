@@ -17,8 +17,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use super::front::wire::{MSG, Message};
 use super::in_background;
-use super::wire::{MSG, Message};
 
 /// The faults that apply to every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,7 +78,7 @@ pub struct Proxy {
 
 struct Shared {
     server: SocketAddr,
-    weather: Mutex<NetworkFaults>,
+    faults: Mutex<NetworkFaults>,
     line: watch::Sender<Line>,
     filter: watch::Sender<Filter>,
     traps: Mutex<Vec<PendingTrap>>,
@@ -119,10 +119,10 @@ impl Proxy {
         in_background(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            let (weather, line, traps) =
+            let (faults, line, traps) =
                 (Mutex::default(), watch::Sender::new(Line::Up), Mutex::default());
             let shared =
-                Arc::new(Shared { server, weather, line, filter: watch::Sender::new(None), traps });
+                Arc::new(Shared { server, faults, line, filter: watch::Sender::new(None), traps });
             let tasks = vec![
                 tokio::spawn(accept(shared.clone(), listener)),
                 tokio::spawn(cut(shared.clone())),
@@ -138,9 +138,9 @@ impl Proxy {
     }
 
     /// Sets the faults of later messages.
-    pub fn set_weather(&self, weather: NetworkFaults) {
-        *self.shared.weather.lock().unwrap() = weather;
-        if !weather.cuts {
+    pub fn set_faults(&self, faults: NetworkFaults) {
+        *self.shared.faults.lock().unwrap() = faults;
+        if !faults.cuts {
             self.set_line(Line::Up);
         }
     }
@@ -205,11 +205,11 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-/// Cuts the line at random times while the weather has cuts.
+/// Cuts the line at random times while the faults include cuts.
 async fn cut(shared: Arc<Shared>) {
     loop {
         sleep(Duration::from_secs_f64(2.0 + 3.0 * random())).await;
-        if shared.weather.lock().unwrap().cuts {
+        if shared.faults.lock().unwrap().cuts {
             shared.line.send_replace(if random() < 0.5 { Line::Stalled } else { Line::Down });
             sleep(Duration::from_secs_f64(0.3 + 2.7 * random())).await;
             shared.line.send_replace(Line::Up);
@@ -230,7 +230,8 @@ type Commands = Mutex<HashMap<i32, Command>>;
 #[derive(Clone)]
 struct Command {
     name: String,
-    /// Whether it is one of a mutation: in its transaction, or about names of attributes before it.
+    /// Whether it belongs to a mutation: in its transaction, or about names of attributes before
+    /// it.
     is_statement: bool,
 }
 
@@ -280,11 +281,11 @@ impl Shared {
                     return Ok(());
                 }
             }
-            let weather = *self.weather.lock().unwrap();
-            if weather.latency > Duration::ZERO {
-                sleep(weather.latency.mul_f64(random())).await;
+            let faults = *self.faults.lock().unwrap();
+            if faults.latency > Duration::ZERO {
+                sleep(faults.latency.mul_f64(random())).await;
             }
-            if random() < weather.loss {
+            if random() < faults.loss {
                 return Ok(());
             }
             if let Some(trap) = self.caught(side, &message, &connection.commands) {

@@ -15,7 +15,7 @@ use super::proxy::Proxy;
 use super::{binary, in_background};
 
 /// The time limit for an election.
-const ELECTION: Duration = Duration::from_secs(120);
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The configuration of a replica set.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +160,7 @@ impl ReplicaSet {
             if let Some(found) = find(&join_all(self.members.iter().map(hello)).await) {
                 return found;
             }
-            assert!(since.elapsed() < ELECTION, "the set {} {failure}", self.name);
+            assert!(since.elapsed() < ELECTION_TIMEOUT, "the set {} {failure}", self.name);
             sleep(Duration::from_millis(20)).await;
         }
     }

@@ -20,9 +20,9 @@ use super::process::{Process, client};
 use super::replica_set::{Layout, ReplicaSet};
 use super::{binary, in_background};
 
-/// The time limit for a move that conflicts with others, and the pause between two attempts.
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(50);
+/// The time limit for a move that conflicts with others, and the interval of its attempts.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A sharded cluster. Its servers end on drop.
 pub struct Sharded {
@@ -198,8 +198,8 @@ impl Sharded {
         let since = Instant::now();
         loop {
             match self.admin(command.clone()).await {
-                Err(error) if is_conflict(&error) && since.elapsed() < PATIENCE => {
-                    sleep(PAUSE).await
+                Err(error) if is_conflict(&error) && since.elapsed() < TIMEOUT => {
+                    sleep(RETRY_INTERVAL).await
                 }
                 outcome => return outcome.map(drop),
             }

@@ -1,5 +1,4 @@
-//! Every fault that a verification knows, made in a store whatever it is, and what is to be found
-//! and settled.
+//! Every fault that a verification finds, in any store, and its repair.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -8,7 +7,7 @@ use locality_uuid::LocalityId;
 use polynym_directory::{LookUps, Mutations, Timestamp, User};
 
 use super::store_command::{json, store};
-use crate::output::{err, out};
+use crate::output::{stderr, stdout};
 use crate::users::{self, id};
 
 /// A store that can be damaged behind its back.
@@ -18,12 +17,12 @@ pub trait Breakable {
     fn name(&self) -> String;
     async fn create(&self, users: std::ops::Range<usize>);
     async fn delete_claim(&self, key: &str);
-    /// A claim of a user, or of nobody; held until a time where one is given.
+    /// A claim of a user, or without an owner, optionally held until a time.
     async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>);
     async fn put_user(&self, id: LocalityId, user: &User);
     async fn put_garbage_claim(&self, key: &str);
     async fn put_garbage_user(&self, id: LocalityId);
-    /// Checks that users are found by all that they have.
+    /// Checks that users are found by all identifiers and by id.
     async fn assert_there(&self, users: &[usize]);
 }
 
@@ -35,14 +34,14 @@ fn handle(n: usize) -> String {
     format!("default,handle,user{n}")
 }
 
-/// User `n` who lists what user `other` has, too.
+/// User `n`, who also lists the identities of user `other`.
 fn greedy(n: usize, other: usize) -> User {
     let mut user = users::user(n);
     user.identities.extend(users::user(other).identities);
     user
 }
 
-/// Word, user, and key or document of a finding.
+/// The word, the user, and the key or document of a finding.
 type Found = BTreeSet<(String, String, String)>;
 
 fn found(output: &Output) -> Found {
@@ -64,14 +63,14 @@ fn expected(faults: &[(&str, Option<usize>, &str)]) -> Found {
         .collect()
 }
 
-/// Faults that can be settled: `verify` finds all of them and nothing else, says what `--mend`
-/// would do, shows no key unless it is asked to, and settles all.
+/// Repairable faults: `verify` finds exactly these, announces the work of `--mend`, hides keys by
+/// default, and repairs all.
 pub async fn repairable(broken: &dyn Breakable) {
     let name = broken.name();
     broken.create(0..600).await;
     let clean = store(&["verify"], &name);
-    assert!(clean.status.success(), "{}{}", out(&clean), err(&clean));
-    assert_eq!(out(&clean), "600 users and 1200 claims read: no inconsistency\n");
+    assert!(clean.status.success(), "{}{}", stdout(&clean), stderr(&clean));
+    assert_eq!(stdout(&clean), "600 users and 1200 claims read: no inconsistency\n");
 
     broken.delete_claim(&email(1)).await;
     broken.put_claim(&email(2), Some(id(3)), None).await;
@@ -81,7 +80,7 @@ pub async fn repairable(broken: &dyn Breakable) {
     broken.put_claim("default,handle,lost", Some(id(6)), None).await;
     broken.put_claim("other,handle,user7", Some(id(7)), None).await;
     broken.put_claim("default,handle,nobodys", None, None).await;
-    // Held for nobody, and held no longer: as it should be.
+    // Valid: held without an owner, and an expired hold.
     broken.put_claim("default,handle,held", None, Some(Timestamp::MAX)).await;
     broken.put_claim("default,handle,over", Some(id(8)), Some(Timestamp::from_millis(1))).await;
     let faults = expected(&[
@@ -95,40 +94,48 @@ pub async fn repairable(broken: &dyn Breakable) {
         ("unowned", None, "default,handle,nobodys"),
     ]);
     let output = store(&["verify", "--json", "--show-keys"], &name);
-    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    assert_eq!(found(&output), faults, "{}", err(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(found(&output), faults, "{}", stderr(&output));
 
     let output = store(&["verify"], &name);
     assert_eq!(output.status.code(), Some(1));
-    let text = out(&output);
+    let text = stdout(&output);
     assert!(text.contains(&id(1).to_string()) && text.contains("email #"), "{text}");
     assert!(text.ends_with("8 findings; --mend would repair 8 of them\n"), "{text}");
     assert!(!text.contains("@example.com") && !text.contains("lost"), "a key is shown: {text}");
 
     let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
-    assert!(output.status.success(), "{}{}", out(&output), err(&output));
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     assert_eq!(found(&output), faults);
-    assert!(json(&output).iter().take(8).all(|line| line["settled"] == "yes"), "{}", out(&output));
+    assert!(
+        json(&output).iter().take(8).all(|line| line["settled"] == "yes"),
+        "{}",
+        stdout(&output)
+    );
     let again = store(&["verify", "--mend"], &name);
-    assert!(again.status.success() && out(&again).contains("no inconsistency"), "{}", out(&again));
+    assert!(
+        again.status.success() && stdout(&again).contains("no inconsistency"),
+        "{}",
+        stdout(&again)
+    );
     broken.assert_there(&[0, 1, 2, 3, 4, 5, 6, 7, 599]).await;
 }
 
-/// Faults that nobody but a person can settle: they are found, told and left as they are; what else
-/// is wrong is settled.
+/// Faults that only a person can resolve: they are found, reported and left; all others are
+/// repaired.
 pub async fn unrepairable(broken: &dyn Breakable) {
     let name = broken.name();
     broken.create(0..20).await;
-    // Two list it, and one of them has the claim.
+    // Two users list it, and one has the claim.
     broken.put_user(id(1), &greedy(1, 2)).await;
-    // Two list it, and nobody has the claim.
+    // Two users list it without a claim.
     broken.put_user(id(15), &greedy(15, 3)).await;
     broken.delete_claim(&email(3)).await;
-    // Two list it, and a third one, who does not, has the claim.
+    // Two users list it, and a third has the claim.
     broken.put_claim(&handle(3), Some(id(9)), None).await;
     broken.put_garbage_user(id(4)).await;
     broken.put_garbage_claim(&email(5)).await;
-    // A user under another one's id, who has claims.
+    // A user stored under the id of another with claims.
     broken.put_user(id(7), &users::user(6)).await;
     broken.delete_claim(&email(8)).await;
     let left = [
@@ -145,21 +152,24 @@ pub async fn unrepairable(broken: &dyn Breakable) {
     ];
     let left: Vec<_> = left.iter().map(|(word, n, key)| (*word, *n, key.as_str())).collect();
     let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
-    assert_eq!(output.status.code(), Some(1), "{}{}", out(&output), err(&output));
+    assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
     let lost = email(8);
-    // A user that is put there says of no identity by which rules it was made, which means the
-    // first.
+    // These users store no rules version, which means the first.
     let older = [(1, email(1)), (1, handle(1)), (15, email(15)), (15, handle(15))];
     let older = older.each_ref().map(|(n, key)| ("differs", Some(*n), key.as_str()));
     let all = [left.as_slice(), &[("unclaimed", Some(8), lost.as_str())], &older].concat();
-    assert_eq!(found(&output), expected(&all), "{}", err(&output));
+    assert_eq!(found(&output), expected(&all), "{}", stderr(&output));
     let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
     assert_eq!((output.status.code(), found(&output)), (Some(1), expected(&left)));
-    assert!(json(&output).iter().take(10).all(|line| line["settled"] == "no"), "{}", out(&output));
+    assert!(
+        json(&output).iter().take(10).all(|line| line["settled"] == "no"),
+        "{}",
+        stdout(&output)
+    );
     broken.assert_there(&[0, 8, 10]).await;
 }
 
-/// Writes users into a store, many at once.
+/// Creates users concurrently.
 pub async fn create(store: &impl Mutations, users: std::ops::Range<usize>) {
     use futures_util::StreamExt;
     let creations =

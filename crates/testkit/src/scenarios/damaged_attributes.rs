@@ -1,12 +1,11 @@
-//! Users with attributes, and what `polynym store verify` finds of them.
+//! Users with attributes, and the findings of `polynym store verify`.
 
 use polynym_directory::{Mutations, NewUser, UserChange, Value};
 
-use super::store_command::{json, store};
-use crate::output::err;
+pub use super::store_command::findings;
 use crate::users::{self, id};
 
-/// Users who have a team, and the odd ones a level.
+/// Creates users with a team; odd ones also have a level.
 pub async fn create(store: &impl Mutations, count: usize) {
     for n in 0..count {
         let team = Value::String(format!("t{}", n % 7));
@@ -16,16 +15,6 @@ pub async fn create(store: &impl Mutations, count: usize) {
         let new = NewUser { attributes, ..NewUser::default() };
         store.mutate(users::mutation(id(n), UserChange::Create(new))).await.unwrap();
     }
-}
-
-/// The words and users of the findings.
-pub fn findings(arguments: &[&str], name: &str) -> Vec<(String, String)> {
-    let output = store(&[&["verify", "--json"], arguments].concat(), name);
-    let mut lines = json(&output);
-    let totals = lines.pop().unwrap_or_else(|| panic!("{}", err(&output)));
-    assert_eq!(totals["findings"], lines.len());
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    lines.iter().map(|line| (text(&line["finding"]), text(&line["user"]))).collect()
 }
 
 /// A finding.

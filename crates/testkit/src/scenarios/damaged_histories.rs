@@ -1,10 +1,9 @@
-//! Users with histories, and what `polynym store verify` finds of them.
+//! Users with histories, and the findings of `polynym store verify`.
 
 use polynym_directory::{Mutations, UserChange};
 use polynym_identifier::{Identifier, RawIdentifier};
 
-use super::store_command::{json, store};
-use crate::output::err;
+use super::store_command;
 use crate::users::{self, id};
 
 /// The key of the handle of a user.
@@ -22,15 +21,9 @@ pub async fn create(store: &impl Mutations) {
     }
 }
 
-/// The words and users of the findings.
+/// The sorted words and users of the findings of `store verify --mend`.
 pub fn findings(name: &str) -> Vec<(String, String)> {
-    let output = store(&["verify", "--mend", "--json"], name);
-    let mut lines = json(&output);
-    let totals = lines.pop().unwrap_or_else(|| panic!("{}", err(&output)));
-    assert_eq!(totals["findings"], lines.len());
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let mut found: Vec<_> =
-        lines.iter().map(|line| (text(&line["finding"]), text(&line["user"]))).collect();
+    let mut found = store_command::findings(&["--mend"], name);
     found.sort();
     found
 }

@@ -58,21 +58,21 @@ pub fn changes(event: &v1::Event) -> &v1::ChangeSet {
     }
 }
 
-/// Creates a user that has had the fields and identities of another one for a while: by a merge
-/// that was undone, and by identities that were moved there and back.
-async fn entangled(client: &mut Client, other: &v1::User, name: &str) -> v1::User {
-    let ann = client.create(user("", vec![handle("ann"), handle(&format!("{name}-ann"))])).await;
-    let ann = ann.unwrap();
+/// Creates a user that temporarily had the fields and identities of another: by a merge and
+/// unmerge, and by moves.
+async fn share_identities(client: &mut Client, other: &v1::User, name: &str) -> v1::User {
+    let ann =
+        client.create(user("", vec![handle("ann"), handle(&format!("{name}-ann"))])).await.unwrap();
     client.merge(&ann.user_id, &other.user_id).await.unwrap();
-    // As many events as make some of them leave the end of the history.
+    // Enough events for some to leave the end of the history.
     for n in 0..6 {
         let method = if n % 2 == 0 { "a letter" } else { "" };
         client.verify(&ann.user_id, handle(name), n % 2 == 0, method).await.unwrap();
     }
     client.unmerge(&ann.user_id, &other.user_id).await.unwrap();
-    let away = (&*other.user_id, &*ann.user_id);
+    let to_ann = (&*other.user_id, &*ann.user_id);
     let back = (&*ann.user_id, &*other.user_id);
-    client.move_identity(away, handle(name)).await.unwrap();
+    client.move_identity(to_ann, handle(name)).await.unwrap();
     client.move_identity(back, handle(name)).await.unwrap();
     client.move_identity(back, handle(&format!("{name}-ann"))).await.unwrap();
     client.get(&ann.user_id).await.unwrap()
@@ -89,26 +89,26 @@ pub async fn send_notice(client: &mut Client, user_id: &str, subject: &str) {
     client.inbox.send_notice(request).await.unwrap();
 }
 
-/// Creates a user with `name` in all of its fields and identities, changes it in many ways, and
-/// purges it. Returns a user that stays, and that had the other's identities for a while.
-pub async fn come_and_go(client: &mut Client, name: &str) -> v1::User {
+/// Creates a user with `name` in all fields and identities, changes it in many ways, and purges it.
+/// Returns another user that had its identities for a while.
+pub async fn create_and_purge(client: &mut Client, name: &str) -> v1::User {
     client.hold_nothing().await;
     let mail = |n: usize| email(&format!("{name}{n}@example.com"));
     let mut user = user(name, vec![mail(0), handle(name)]);
     user.attributes.insert("note".to_owned(), text(name));
     let user = client.create(user).await.unwrap();
-    let ann = entangled(client, &user, name).await;
+    let ann = share_identities(client, &user, name).await;
     for n in 0..20 {
         client.link(&user.user_id, mail(n + 1)).await.unwrap();
         client.unlink(&user.user_id, mail(n)).await.unwrap();
     }
     client.replace(&user.user_id, handle(name), handle(&format!("{name}-2"))).await.unwrap();
     let other = client.create(v1::User::default()).await.unwrap();
-    // More than one bucket of an inbox has.
+    // More than one bucket of an inbox holds.
     for n in 0..60 {
         send_notice(client, &user.user_id, &format!("{name} {n}")).await;
     }
-    // Another user has what this one had.
+    // Another user has the handle later.
     client.link(&other.user_id, handle(name)).await.unwrap();
     client.unlink(&other.user_id, handle(name)).await.unwrap();
     client.purge(&other.user_id).await.unwrap();
@@ -119,7 +119,7 @@ pub async fn come_and_go(client: &mut Client, name: &str) -> v1::User {
     let redacted = history.iter().filter(|event| changes(event).redacted).count();
     let sequences: Vec<_> = history.iter().map(|event| event.sequence).collect();
     assert_eq!(sequences, (1..=sequences.len() as i64).rev().collect::<Vec<_>>());
-    // All but her own handle was another's.
+    // All but her own handle was of the other user.
     assert!(redacted + 1 >= history.len(), "{history:#?}");
     let created = &changes(history.last().unwrap()).identities;
     assert_eq!(

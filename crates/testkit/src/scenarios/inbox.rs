@@ -10,14 +10,14 @@ use crate::calls::{Client, email, handle, identity};
 use crate::server::Server;
 use crate::status::{StatusDetails, item, status_details};
 
-/// A server, and what its store is in.
-pub struct Place {
+/// A client of a server on a store of its own.
+pub struct InboxClient {
     server: Server,
     pub client: Client,
     _folder: tempfile::TempDir,
 }
 
-impl Place {
+impl InboxClient {
     /// A server on an embedded store.
     pub async fn embedded() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -139,8 +139,8 @@ fn not_found(field: &str) -> StatusDetails {
 }
 
 /// Sends, lists, marks and deletes notices.
-pub async fn notices_are_sent_and_read(mut place: Place) {
-    let (joe, ann) = (place.user("joe").await, place.user("ann").await);
+pub async fn notices_are_sent_and_read(mut inbox: InboxClient) {
+    let (joe, ann) = (inbox.user("joe").await, inbox.user("ann").await);
     let recipients = vec![
         to_id(&joe),
         to(email("Ann@Example.com")),
@@ -148,7 +148,7 @@ pub async fn notices_are_sent_and_read(mut place: Place) {
         to(email("not an email")),
         to(handle("@joe")),
     ];
-    let sent = place.send(recipients, "first", "").await.unwrap();
+    let sent = inbox.send(recipients, "first", "").await.unwrap();
     let expected = [
         Ok(joe.clone()),
         Ok(ann.clone()),
@@ -158,114 +158,114 @@ pub async fn notices_are_sent_and_read(mut place: Place) {
     ];
     assert_eq!(results(&sent), expected);
     for n in 2..=5 {
-        place.send(vec![to_id(&joe)], &format!("number {n}"), "").await.unwrap();
+        inbox.send(vec![to_id(&joe)], &format!("number {n}"), "").await.unwrap();
     }
     assert_eq!(
-        place.subjects(&joe).await,
+        inbox.subjects(&joe).await,
         ["number 5", "number 4", "number 3", "number 2", "first"]
     );
-    assert_eq!(place.subjects(&ann).await, ["first"]);
+    assert_eq!(inbox.subjects(&ann).await, ["first"]);
 
-    let all = place.list(&joe, false, 50).await;
+    let all = inbox.list(&joe, false, 50).await;
     assert_eq!((&*all[4].notice_id, &*all[4].sender), (&*sent.notice_id, "anonymous"));
     assert_eq!(all[4].body, "The text of first");
-    assert_eq!((place.unread(&joe).await, place.unread(&ann).await), (5, 1));
-    place.mark(&joe, &[&all[0].notice_id, &all[4].notice_id]).await.unwrap();
-    assert_eq!((place.unread(&joe).await, place.unread(&ann).await), (3, 1));
-    assert!(place.list(&joe, false, 50).await[0].read);
+    assert_eq!((inbox.unread(&joe).await, inbox.unread(&ann).await), (5, 1));
+    inbox.mark(&joe, &[&all[0].notice_id, &all[4].notice_id]).await.unwrap();
+    assert_eq!((inbox.unread(&joe).await, inbox.unread(&ann).await), (3, 1));
+    assert!(inbox.list(&joe, false, 50).await[0].read);
 
-    place.delete(&joe, &all[1].notice_id).await.unwrap();
-    let again = place.delete(&joe, &all[1].notice_id).await.unwrap_err();
+    inbox.delete(&joe, &all[1].notice_id).await.unwrap();
+    let again = inbox.delete(&joe, &all[1].notice_id).await.unwrap_err();
     assert_eq!(status_details(again), not_found("notice_id"));
-    // One that is gone keeps all from being marked.
-    let both = place.mark(&joe, &[&all[2].notice_id, &all[1].notice_id]).await.unwrap_err();
+    // A deleted notice prevents all marks.
+    let both = inbox.mark(&joe, &[&all[2].notice_id, &all[1].notice_id]).await.unwrap_err();
     assert_eq!(status_details(both), not_found("notice_ids[1]"));
-    assert_eq!(place.unread(&joe).await, 2);
-    assert_eq!(place.subjects(&joe).await, ["number 5", "number 3", "number 2", "first"]);
+    assert_eq!(inbox.unread(&joe).await, 2);
+    assert_eq!(inbox.subjects(&joe).await, ["number 5", "number 3", "number 2", "first"]);
 
     let up_to_time = all[2].send_time;
     let request = v1::MarkReadRequest { user_id: joe.clone(), up_to_time, ..Default::default() };
-    place.client.inbox.mark_read(request).await.unwrap();
-    assert_eq!(place.unread(&joe).await, 0);
-    requests_that_are_sent_again(&mut place, &joe, &ann).await;
-    merged_users(&mut place, &joe, &ann).await;
+    inbox.client.inbox.mark_read(request).await.unwrap();
+    assert_eq!(inbox.unread(&joe).await, 0);
+    repeated_requests(&mut inbox, &joe, &ann).await;
+    merged_users(&mut inbox, &joe, &ann).await;
 }
 
-/// A request that is sent again delivers its notice to those who do not have it.
-async fn requests_that_are_sent_again(place: &mut Place, joe: &str, ann: &str) {
+/// A repeated request delivers its notice to those who lack it.
+async fn repeated_requests(inbox: &mut InboxClient, joe: &str, ann: &str) {
     const REQUEST: &str = "7d9f3a1c-5a0e-4a1b-9a53-0c8a5f1f2b10";
     let recipients = || vec![to(handle("joe")), to(handle("late")), to(handle("ann"))];
-    let sent = place.send(recipients(), "once", REQUEST).await.unwrap();
+    let sent = inbox.send(recipients(), "once", REQUEST).await.unwrap();
     assert_eq!(results(&sent)[1], Err("IDENTITY_NOT_FOUND".to_owned()));
-    place.delete(ann, &sent.notice_id).await.unwrap();
-    let late = place.user("late").await;
-    let again = place.send(recipients(), "once", REQUEST).await.unwrap();
+    inbox.delete(ann, &sent.notice_id).await.unwrap();
+    let late = inbox.user("late").await;
+    let again = inbox.send(recipients(), "once", REQUEST).await.unwrap();
     assert_eq!(again.notice_id, sent.notice_id);
     assert_eq!(results(&again), all(&[joe, &late, ann]));
-    assert_eq!(place.subjects(&late).await, ["once"]);
-    let count = async |place: &mut Place, user: &str| {
-        place.subjects(user).await.iter().filter(|subject| *subject == "once").count()
+    assert_eq!(inbox.subjects(&late).await, ["once"]);
+    let count = async |inbox: &mut InboxClient, user: &str| {
+        inbox.subjects(user).await.iter().filter(|subject| *subject == "once").count()
     };
-    assert_eq!((count(place, joe).await, count(place, ann).await), (1, 0));
-    let other = place.send(recipients(), "another", REQUEST).await.unwrap_err();
+    assert_eq!((count(inbox, joe).await, count(inbox, ann).await), (1, 0));
+    let other = inbox.send(recipients(), "another", REQUEST).await.unwrap_err();
     let reused = StatusDetails::new(Code::InvalidArgument, "REQUEST_ID_REUSED");
     assert_eq!(status_details(other).reason, reused.reason);
 }
 
-/// A merged user's notices are in the inbox of the one that it was merged into.
-async fn merged_users(place: &mut Place, joe: &str, ann: &str) {
-    place.send(vec![to_id(ann)], "before", "").await.unwrap();
-    place.send(vec![to_id(joe)], "to joe", "").await.unwrap();
-    place.client.merge(joe, ann).await.unwrap();
-    let sent = place.send(vec![to_id(ann), to_id(joe)], "after", "").await.unwrap();
+/// Notices of a merged user are in the inbox of the primary.
+async fn merged_users(inbox: &mut InboxClient, joe: &str, ann: &str) {
+    inbox.send(vec![to_id(ann)], "before", "").await.unwrap();
+    inbox.send(vec![to_id(joe)], "to joe", "").await.unwrap();
+    inbox.client.merge(joe, ann).await.unwrap();
+    let sent = inbox.send(vec![to_id(ann), to_id(joe)], "after", "").await.unwrap();
     assert_eq!(results(&sent), all(&[joe, joe]));
-    let merged = place.subjects(joe).await;
+    let merged = inbox.subjects(joe).await;
     assert_eq!(merged[..3], ["after", "to joe", "before"]);
-    assert_eq!(place.subjects(ann).await, merged);
-    let unread = place.unread(ann).await;
-    let all = place.list(joe, false, 50).await;
-    place.mark(joe, &[&all[2].notice_id]).await.unwrap();
-    assert_eq!(place.unread(joe).await, unread - 1);
+    assert_eq!(inbox.subjects(ann).await, merged);
+    let unread = inbox.unread(ann).await;
+    let all = inbox.list(joe, false, 50).await;
+    inbox.mark(joe, &[&all[2].notice_id]).await.unwrap();
+    assert_eq!(inbox.unread(joe).await, unread - 1);
 
-    place.client.unmerge(joe, ann).await.unwrap();
-    assert_eq!(place.subjects(ann).await, ["before", "first"]);
-    assert!(!place.subjects(joe).await.contains(&"before".to_owned()));
-    place.client.merge(joe, ann).await.unwrap();
-    place.client.purge(joe).await.unwrap();
+    inbox.client.unmerge(joe, ann).await.unwrap();
+    assert_eq!(inbox.subjects(ann).await, ["before", "first"]);
+    assert!(!inbox.subjects(joe).await.contains(&"before".to_owned()));
+    inbox.client.merge(joe, ann).await.unwrap();
+    inbox.client.purge(joe).await.unwrap();
     let of_nobody = v1::ListNoticesRequest { user_id: joe.to_owned(), ..Default::default() };
-    let gone = place.client.inbox.list_notices(of_nobody).await.unwrap_err();
+    let gone = inbox.client.inbox.list_notices(of_nobody).await.unwrap_err();
     assert_eq!(gone.code(), Code::NotFound);
-    let sent = place.send(vec![to_id(joe), to_id(ann)], "late", "").await.unwrap();
+    let sent = inbox.send(vec![to_id(joe), to_id(ann)], "late", "").await.unwrap();
     assert!(results(&sent).iter().all(|result| *result == Err("USER_NOT_FOUND".to_owned())));
 }
 
-/// The tenant's rules send notices where its policy says so.
-pub async fn rules_send_notices(mut place: Place) {
-    let (joe, ann) = (place.user("joe").await, place.user("ann").await);
-    place.client.disable(&joe).await.unwrap();
-    place.client.enable(&joe).await.unwrap();
-    assert!(place.subjects(&joe).await.is_empty());
+/// The rules of a tenant send notices if its policy allows it.
+pub async fn rules_send_notices(mut inbox: InboxClient) {
+    let (joe, ann) = (inbox.user("joe").await, inbox.user("ann").await);
+    inbox.client.disable(&joe).await.unwrap();
+    inbox.client.enable(&joe).await.unwrap();
+    assert!(inbox.subjects(&joe).await.is_empty());
     let policies = v1::Policies { rule_notices: true, verified_wins: true, ..Default::default() };
-    place.client.govern(policies).await.unwrap();
+    inbox.client.govern(policies).await.unwrap();
 
-    place.client.disable(&joe).await.unwrap();
-    place.client.enable(&joe).await.unwrap();
-    place.client.delete(&joe).await.unwrap();
-    place.client.undelete(&joe).await.unwrap();
+    inbox.client.disable(&joe).await.unwrap();
+    inbox.client.enable(&joe).await.unwrap();
+    inbox.client.delete(&joe).await.unwrap();
+    inbox.client.undelete(&joe).await.unwrap();
     let link = v1::LinkIdentityRequest {
         user_id: ann.clone(),
         identifier: Some(email("joe@example.com")),
         verified: true,
         ..Default::default()
     };
-    place.client.registry.link_identity(link).await.unwrap();
+    inbox.client.registry.link_identity(link).await.unwrap();
     let dry = v1::MergeUsersRequest {
         primary_user_id: ann.clone(),
         secondary_user_id: joe.clone(),
         validate_only: true,
         ..Default::default()
     };
-    place.client.registry.merge_users(dry).await.unwrap();
+    inbox.client.registry.merge_users(dry).await.unwrap();
     let rules = |notices: Vec<v1::Notice>| -> Vec<String> {
         let rule = |notice: v1::Notice| {
             assert_eq!(notice.sender, "polynym");
@@ -277,28 +277,28 @@ pub async fn rules_send_notices(mut place: Place) {
         notices.into_iter().map(rule).collect()
     };
     let expected = ["identity_taken_over", "user_restored", "user_disabled"];
-    assert_eq!(rules(place.list(&joe, false, 50).await), expected);
-    place.client.merge(&ann, &joe).await.unwrap();
+    assert_eq!(rules(inbox.list(&joe, false, 50).await), expected);
+    inbox.client.merge(&ann, &joe).await.unwrap();
     let all = ["user_merged", "identity_taken_over", "user_restored", "user_disabled"];
-    assert_eq!(rules(place.list(&ann, false, 50).await), all);
+    assert_eq!(rules(inbox.list(&ann, false, 50).await), all);
 }
 
-/// An inbox keeps its latest notices, and none beyond its time.
-pub async fn inboxes_are_bounded(mut place: Place) {
-    let joe = place.user("joe").await;
+/// An inbox keeps its latest notices within the retention.
+pub async fn inboxes_are_bounded(mut inbox: InboxClient) {
+    let joe = inbox.user("joe").await;
     let policies = v1::Policies { inbox_limit: 60, ..Default::default() };
-    place.client.govern(policies).await.unwrap();
+    inbox.client.govern(policies).await.unwrap();
     for n in 0..130 {
-        place.send(vec![to_id(&joe)], &format!("number {n}"), "").await.unwrap();
+        inbox.send(vec![to_id(&joe)], &format!("number {n}"), "").await.unwrap();
     }
     let expected: Vec<_> = (70..130).rev().map(|n| format!("number {n}")).collect();
-    assert_eq!(place.subjects(&joe).await, expected);
-    assert_eq!(place.unread(&joe).await, 60);
+    assert_eq!(inbox.subjects(&joe).await, expected);
+    assert_eq!(inbox.unread(&joe).await, 60);
     let nanos = 1_000_000;
     let inbox_retention = Some(prost_types::Duration { seconds: 0, nanos });
     let policies = v1::Policies { inbox_retention, ..Default::default() };
-    place.client.govern(policies).await.unwrap();
-    assert!(place.subjects(&joe).await.is_empty());
-    assert_eq!(place.unread(&joe).await, 0);
-    assert!(place.server.id() > 0);
+    inbox.client.govern(policies).await.unwrap();
+    assert!(inbox.subjects(&joe).await.is_empty());
+    assert_eq!(inbox.unread(&joe).await, 0);
+    assert!(inbox.server.id() > 0);
 }

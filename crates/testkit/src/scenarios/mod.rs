@@ -1,5 +1,6 @@
 //! Scenarios that tests of several programs run, each on stores of its own.
 
+pub mod clocks;
 pub mod counters;
 pub mod damage;
 pub mod damaged_attributes;
@@ -7,11 +8,9 @@ pub mod damaged_histories;
 pub mod deliveries;
 pub mod histories;
 pub mod inbox;
-
 pub mod store_command;
 pub mod tenant_history;
 pub mod transfer;
 pub mod usage;
-
 pub mod walkthrough;
 pub mod watching;

@@ -44,12 +44,12 @@ pub async fn set_retention(client: &mut Client, seconds: i64) -> v1::Policies {
 }
 
 /// Checks the events of a tenant: its creation, a change of its policies, and purged users.
-pub async fn a_tenant_tells_what_happened_to_it(client: &mut Client) {
+pub async fn tenant_changes_are_events(client: &mut Client) {
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let joseph = client.create(user("Joseph", vec![handle("joseph")])).await.unwrap();
     let before = client.govern(v1::Policies::default()).await.unwrap().policies.unwrap();
     let after = set_retention(client, 7 * 86_400).await;
-    // The same policies again are no change.
+    // Equal policies are no change.
     assert_eq!(set_retention(client, 7 * 86_400).await, after);
     client.merge(&joe.user_id, &joseph.user_id).await.unwrap();
     client.purge(&joe.user_id).await.unwrap();
@@ -61,7 +61,7 @@ pub async fn a_tenant_tells_what_happened_to_it(client: &mut Client) {
     ids.dedup();
     assert_eq!(ids.len(), all.len());
     let callers: Vec<_> = all.iter().map(|event| event.caller.as_str()).collect();
-    // The server creates the default tenant by itself.
+    // The server creates the default tenant.
     assert_eq!(callers, ["anonymous", "anonymous", "anonymous", "polynym"]);
     assert!(all.iter().all(|event| event.tenant == "default"));
 

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::Value;
 
-use crate::output::{err, out};
+use crate::output::{stderr, stdout};
 use crate::server::{Server, polynym};
 
-/// Returns the lines of an export, without the tenants: each store has changed its own.
+/// Returns the lines of an export without tenants, which each store changes itself.
 pub fn export(server: &Server, arguments: &[&str]) -> Vec<String> {
     let output = server.run(&[&["export"], arguments].concat());
-    assert!(output.status.success(), "{}", err(&output));
-    let lines = out(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = stdout(&output);
     lines.lines().filter(|line| !line.contains("\"tenant_record\"")).map(str::to_owned).collect()
 }
 
@@ -35,10 +35,10 @@ pub fn import(server: &Server, folder: &Path, arguments: &[&str], input: &[u8]) 
     child.wait_with_output().unwrap()
 }
 
-/// Returns made-up users as JSON Lines.
+/// Returns random users as JSON Lines.
 pub fn sample(arguments: &[&str]) -> Vec<u8> {
     let output = polynym(&[&["sample"], arguments].concat()).output().unwrap();
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     output.stdout
 }
 
@@ -47,21 +47,21 @@ pub fn embedded(folder: &Path, name: &str) -> Server {
     Server::start(&["--store", &format!("embedded:{}", folder.join(name).display())])
 }
 
-/// Imports a file and returns what the command printed and the rejects.
+/// Imports a file. Returns the output and the rejects.
 pub fn import_file(server: &Server, path: &str, arguments: &[&str]) -> (String, Vec<Value>) {
     let output = server.run(&[&["import", path], arguments].concat());
     let rejects = fs::read_to_string(format!("{path}.rejects")).unwrap_or_default();
     let rejects = rejects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    (out(&output), rejects)
+    (stdout(&output), rejects)
 }
 
-/// A line with a user who has these names of attributes.
+/// A line with a user with these attribute names.
 fn named(names: impl Iterator<Item = usize>) -> String {
     let attributes: Vec<_> = names.map(|n| format!(r#""name {n}":{{"intValue":"1"}}"#)).collect();
     format!("{{\"attributes\":{{{}}}}}\n", attributes.join(","))
 }
 
-/// A tenant's 10,001st name: the user who brings it is rejected, and no other.
+/// Only the user with the 10,001st name of a tenant is rejected.
 pub fn names_are_limited(server: &Server, path: &str) {
     let all: String = (0..50).map(|user| named(200 * user..200 * (user + 1))).collect();
     fs::write(path, all).unwrap();
@@ -88,7 +88,7 @@ pub fn start(server: &Server, folder: &Path) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The users without what differs between two imports: ids, times and etags.
+/// The users without ids, times and etags, which differ between imports.
 fn content(server: &Server) -> Vec<String> {
     let mut users: Vec<_> = export(server, &[])
         .iter()
@@ -107,15 +107,15 @@ fn content(server: &Server) -> Vec<String> {
     users
 }
 
-/// Kills the client or the server at random, so many times, then lets an import run to its end.
-/// `serve` starts a server on the store that is imported into.
-pub fn broken_off(times: u32, users: &str, seed: u64, serve: impl Fn(&Path) -> Server) {
+/// Kills the client or the server at random this number of times, then completes the import.
+/// `serve` starts a server on the store of the import.
+pub fn import_with_kills(times: u32, users: &str, seed: u64, serve: impl Fn(&Path) -> Server) {
     let folder = tempfile::tempdir().unwrap();
     let lines = sample(&["--users", users, "--dirty", "0", "--seed", "3"]);
     fs::write(folder.path().join(FILE), lines).unwrap();
     let whole = embedded(folder.path(), "whole");
     let output = start(&whole, folder.path()).wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", err(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let wanted = content(&whole);
     assert_eq!(wanted.len().to_string(), users);
 
@@ -131,16 +131,16 @@ pub fn broken_off(times: u32, users: &str, seed: u64, serve: impl Fn(&Path) -> S
             drop(server);
             let output = client.wait_with_output().unwrap();
             let is_done = output.status.success();
-            // It may not have begun yet.
-            let is_told =
-                ["to continue", "cannot reach"].iter().any(|text| err(&output).contains(text));
-            assert!(is_done || is_told, "{}", err(&output));
+            // The import may not have begun.
+            let is_explained =
+                ["to continue", "cannot reach"].iter().any(|text| stderr(&output).contains(text));
+            assert!(is_done || is_explained, "{}", stderr(&output));
             server = serve(folder.path());
         }
     }
     let output = start(&server, folder.path()).wait_with_output().unwrap();
-    assert!(output.status.success(), "{} {}", out(&output), err(&output));
-    // The router of these tests may show a cluster as it was some seconds ago.
+    assert!(output.status.success(), "{} {}", stdout(&output), stderr(&output));
+    // The router of these tests may show a stale cluster for some seconds.
     let since = Instant::now();
     while content(&server) != wanted && since.elapsed() < Duration::from_secs(30) {
         sleep(Duration::from_millis(500));

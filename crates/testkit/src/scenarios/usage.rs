@@ -1,4 +1,4 @@
-//! Counters of calls, over servers that come and go.
+//! Counters of calls across restarts of servers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ async fn counted(client: &mut Client) -> BTreeMap<String, i64> {
     client.usage(v1::GetUsageRequest::default()).await.unwrap()
 }
 
-/// Makes calls of which four look-ups find nobody. Returns them by metric.
+/// Makes calls, including four look-ups of unknown users. Returns the calls by metric.
 pub async fn work(client: &mut Client, names: std::ops::Range<usize>) -> BTreeMap<String, i64> {
     let count = names.len() as i64;
     for n in names {
@@ -49,9 +49,9 @@ fn add(sums: &mut BTreeMap<String, i64>, counts: &BTreeMap<String, i64>) {
     }
 }
 
-/// Runs servers on a store one after the other, and the last two at once. What the servers that
-/// ended cleanly have counted is what was called.
-pub async fn servers_count_what_they_do(store: &str) {
+/// Runs servers on a store one after the other. Counters equal the calls of cleanly stopped
+/// servers.
+pub async fn clean_stops_lose_no_counts(store: &str) {
     let mut expected = BTreeMap::new();
     for round in 0..2 {
         let server = tokio::task::block_in_place(|| Server::start(&["--store", store]));
@@ -65,7 +65,7 @@ pub async fn servers_count_what_they_do(store: &str) {
     let server = tokio::task::block_in_place(|| Server::start(&["--store", store]));
     let mut client = Client::connect(&server.url).await;
     assert_eq!(counted(&mut client).await, expected);
-    // A server that runs writes as well.
+    // A running server writes its counters too.
     let own = BTreeMap::from([("calls.GetUsage.OK".to_owned(), 1)]);
     add(&mut expected, &own);
     let begun = Instant::now();

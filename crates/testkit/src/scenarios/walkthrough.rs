@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use locality_uuid::LocalityId;
 use prost_types::Timestamp;
 
-use crate::doc_examples::{self, Shown};
+use crate::doc_examples::{self, Example};
 use crate::root;
 use crate::server::{Server, polynym};
 
@@ -78,14 +78,14 @@ fn is_name(word: &str) -> bool {
     is_etag || word.parse::<LocalityId>().is_ok()
 }
 
-fn page() -> Vec<Shown> {
-    let page = doc_examples::shown(PAGE, &std::fs::read_to_string(root().join(PAGE)).unwrap());
+fn page() -> Vec<Example> {
+    let page = doc_examples::parse(PAGE, &std::fs::read_to_string(root().join(PAGE)).unwrap());
     assert!(page.len() > 50, "{} commands", page.len());
     page
 }
 
 /// Runs the commands of the page in one shell and returns the output of each.
-fn pasted(page: &[Shown], url: &str) -> Vec<String> {
+fn pasted(page: &[Example], url: &str) -> Vec<String> {
     const END: &str = "== the end of an answer ==\n";
     let lines = page
         .iter()
@@ -102,17 +102,17 @@ pub fn walk(store: &str) {
     walk_and_verify(Server::start(&["--store", store]), store);
 }
 
-/// The same with a server on a store whose connection string is another one to verify it.
+/// Runs the page against a server whose store has another connection string for the verification.
 pub fn walk_and_verify(server: Server, store: &str) {
     let mut walk = Walk::default();
     let page = page();
     let answers = pasted(&page, &server.url);
-    for (Shown { place, command, output: printed }, answered) in page.iter().zip(answers) {
+    for (Example { position, command, output: printed }, answered) in page.iter().zip(answers) {
         assert!(
             walk.fits(printed, &answered),
-            "{place}: {command}\n--- printed\n{printed}--- answered\n{answered}"
+            "{position}: {command}\n--- printed\n{printed}--- answered\n{answered}"
         );
-        assert!(walk.has_no_name_twice(), "{place}: {command}\n{answered}\n{:?}", walk.names);
+        assert!(walk.has_no_name_twice(), "{position}: {command}\n{answered}\n{:?}", walk.names);
     }
 
     server.signal("TERM");

@@ -13,8 +13,8 @@ use tonic::{Status, Streaming};
 use crate::calls::{Client, handle, user};
 use crate::server::Server;
 
-/// The longest that anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A watch that has begun, and its last token.
 pub struct Watching {
@@ -25,14 +25,14 @@ pub struct Watching {
 impl Watching {
     pub async fn begin(client: &mut Client, request: v1::WatchRequest) -> Result<Self, Status> {
         let mut answers = client.directory.watch(request).await?.into_inner();
-        let first = tokio::time::timeout(PATIENCE, answers.message()).await.unwrap()?.unwrap();
+        let first = tokio::time::timeout(TIMEOUT, answers.message()).await.unwrap()?.unwrap();
         assert!(matches!(first.kind, Some(Kind::Heartbeat(_))), "{first:?}");
         Ok(Self { answers, token: first.resume_token })
     }
 
-    /// The next event; an error where the watch has ended.
+    /// The next event; an error at the end of the watch.
     pub async fn next(&mut self) -> Result<v1::Event, Status> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + TIMEOUT;
         loop {
             let answer = tokio::time::timeout_at(deadline, self.answers.message()).await;
             let answer = answer.expect("an event comes")?.ok_or_else(|| Status::unknown("end"))?;
@@ -49,14 +49,14 @@ pub fn from(token: &str) -> v1::WatchRequest {
     v1::WatchRequest { resume_token: token.to_owned(), ..Default::default() }
 }
 
-/// Renames a user again and again.
+/// Renames a user.
 pub async fn rename(client: &mut Client, id: &str, name: &str) -> Result<v1::User, Status> {
     let named = v1::User { user_id: id.to_owned(), ..user(name, Vec::new()) };
     client.update(named, &["display_name"]).await
 }
 
 /// Resumes a watch with the token of each event.
-pub async fn goes_on_after_each_event(client: &mut Client) {
+pub async fn resumes_after_each_event(client: &mut Client) {
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let mut watching = Watching::begin(client, v1::WatchRequest::default()).await.unwrap();
     let mut tokens = vec![watching.token.clone()];
@@ -115,7 +115,7 @@ pub async fn last_events(client: &mut Client, users: &[String]) -> BTreeMap<Stri
     last
 }
 
-/// Changes users until told to stop, whether or not the server is there.
+/// Changes users until stopped, whether or not the server runs.
 async fn change(url: Arc<Mutex<String>>, users: Vec<String>, stop: Arc<AtomicBool>) {
     let mut n = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -162,7 +162,7 @@ impl Changing {
         (Self { users, url, stop, changers }, token)
     }
 
-    /// Ends, and follows a watch until it has told of all changes. Returns the last event of each
+    /// Stops, and follows a watch until it has sent all changes. Returns the last event of each
     /// user.
     pub async fn end(
         self,
@@ -183,7 +183,7 @@ impl Changing {
     }
 }
 
-/// Follows a watch until enough was seen, or it ends. Returns the last token.
+/// Follows a watch until enough events or its end. Returns the last token.
 pub async fn follow(
     server: &Server,
     seen: &mut Seen,
@@ -203,8 +203,8 @@ pub async fn follow(
     watching.token
 }
 
-/// Kills a server again and again, and sees each event nevertheless.
-pub async fn survive_kills(start: impl Fn() -> Server) {
+/// Kills a server repeatedly, and sees each event.
+pub async fn survives_kills(start: impl Fn() -> Server) {
     let mut server = start();
     let (changing, mut token) = Changing::begin(&server).await;
     let mut seen = Seen::default();
@@ -221,16 +221,16 @@ pub async fn survive_kills(start: impl Fn() -> Server) {
     changing.end(&server, seen, token).await;
 }
 
-/// Watchers that leave without a word and come back, some with an older token, see each event; and
-/// none is kept waiting by others that never read.
-pub async fn come_and_go(server: &Server) {
+/// Watchers that disconnect and reconnect, some with an older token, see each event; watchers that
+/// never read do not delay them.
+pub async fn survives_reconnects(server: &Server) {
     let (changing, token) = Changing::begin(server).await;
     let mut idle = Vec::new();
     for _ in 0..4 {
         let mut client = Client::connect(&server.url).await;
         idle.push(client.directory.watch(from(&token)).await.unwrap());
     }
-    let watchers = (1..=6).map(|n| restless(server, n, token.clone()));
+    let watchers = (1..=6).map(|n| reconnect_often(server, n, token.clone()));
     let watchers = futures_util::future::join_all(watchers).await;
     let mut watchers = watchers.into_iter();
     let (seen, token) = watchers.next().unwrap();
@@ -242,11 +242,11 @@ pub async fn come_and_go(server: &Server) {
     }
 }
 
-/// Follows 12 watches, each for some events, and leaves each in the midst of them.
-async fn restless(server: &Server, n: u32, begin: String) -> (Seen, String) {
+/// Follows 12 watches and leaves each after some events.
+async fn reconnect_often(server: &Server, n: u32, begin: String) -> (Seen, String) {
     let (mut seen, mut tokens, mut random) = (Seen::default(), vec![begin], n);
     for _ in 0..12 {
-        // Numerical Recipes: good enough to leave at other places each time.
+        // The generator of Numerical Recipes: good enough to leave at varying events.
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let [some, back] = [(random >> 8) % 40, (random >> 16) % 3].map(|n| n as usize);
         let token = tokens[tokens.len().saturating_sub(1 + back)].clone();

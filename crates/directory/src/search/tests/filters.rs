@@ -1,11 +1,11 @@
 //! The language of filters.
 
-use super::{filter, list, refusal, text, user};
+use super::{filter, list, message_of, text, user};
 use crate::model::attribute::Value;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
 
-/// Fails unless each filter gives this answer.
+/// Asserts that each filter matches the user, or that none does.
 #[track_caller]
 fn check(user: &crate::User, wanted: bool, filters: &[&str]) {
     for text in filters {
@@ -118,7 +118,7 @@ fn or_binds_tighter_than_and() {
 }
 
 #[test]
-fn a_list_matches_by_any_item() {
+fn a_list_matches_if_any_item_does() {
     let joe = user(&[("tags", list(&["a", "c"])), ("none", list(&[]))], &[]);
     check(
         &joe,
@@ -152,7 +152,7 @@ fn a_long_text_is_not_searched() {
 }
 
 #[test]
-fn identities_are_compared_by_their_keys() {
+fn identities_match_by_their_keys() {
     let joe = user(&[], &["email:joe@example.com", "phone:+14155552300", "social:github/Ab1"]);
     check(
         &joe,
@@ -183,7 +183,7 @@ fn identities_are_compared_by_their_keys() {
 }
 
 #[test]
-fn states_have_words() {
+fn states_are_matched_by_name() {
     let mut joe = user(&[], &[]);
     joe.state = State::Disabled;
     check(&joe, true, &["state = DISABLED", "state:DISABLED", "-state = ACTIVE"]);
@@ -213,8 +213,8 @@ fn names_and_texts_may_be_quoted() {
 }
 
 #[test]
-fn a_fault_has_a_place() {
-    let message = refusal("attributes.team = ");
+fn an_error_names_its_position() {
+    let message = message_of("attributes.team = ");
     assert_eq!(message, "expected a value at character 19, its end");
     for (text, at, words) in [
         ("team = 1", 1, "attributes.NAME"),
@@ -240,26 +240,26 @@ fn a_fault_has_a_place() {
         ("é = 1", 1, "expected a field"),
         ("attributes.é = (", 16, "expected a value"),
     ] {
-        let message = refusal(text);
+        let message = message_of(text);
         assert!(message.contains(words), "{text}: {message}");
         assert!(message.contains(&format!("at character {at}")), "{text}: {message}");
     }
     for text in ["(", "attributes.a", "(state = ACTIVE", "NOT", "state = ACTIVE AND"] {
-        assert!(refusal(text).ends_with(", its end"), "{text}");
+        assert!(message_of(text).ends_with(", its end"), "{text}");
     }
 }
 
 #[test]
-fn a_filter_is_bounded() {
+fn filters_are_bounded() {
     let nested = |depth: usize| format!("{}state:*{}", "(".repeat(depth), ")".repeat(depth));
     filter(&nested(32));
-    assert!(refusal(&nested(33)).contains("32 levels"));
-    assert!(refusal(&"(".repeat(4_000)).contains("32 levels"));
-    assert!(refusal(&"(".repeat(10_000)).contains("4,096 bytes"));
+    assert!(message_of(&nested(33)).contains("32 levels"));
+    assert!(message_of(&"(".repeat(4_000)).contains("32 levels"));
+    assert!(message_of(&"(".repeat(10_000)).contains("4,096 bytes"));
     let terms = |count: usize| vec!["state:*"; count].join(" AND ");
     filter(&terms(100));
-    assert!(refusal(&terms(101)).contains("100 conditions"));
-    assert!(refusal(&vec!["state:*"; 500].join(" ")).contains("100 conditions"));
-    assert!(refusal(&terms(10_000)).contains("4,096 bytes"));
-    assert!(refusal(&"NOT ".repeat(1_000)).contains("expected a field"));
+    assert!(message_of(&terms(101)).contains("100 conditions"));
+    assert!(message_of(&vec!["state:*"; 500].join(" ")).contains("100 conditions"));
+    assert!(message_of(&terms(10_000)).contains("4,096 bytes"));
+    assert!(message_of(&"NOT ".repeat(1_000)).contains("expected a field"));
 }

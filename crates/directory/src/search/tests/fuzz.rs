@@ -1,4 +1,4 @@
-//! Fuzz targets: filters, orders and tokens. They run as those of identifiers do.
+//! Fuzz targets: filters, orders and tokens. They run like those of identifiers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use polynym_identifier::Rules;
 
 const TIME: Duration = Duration::from_millis(500);
 
-/// Pieces of filters that random bytes hardly ever make.
+/// Pieces of filters that random bytes rarely form.
 const PIECES: [&str; 64] = [
     "attributes.",
     "attributes.a",
@@ -92,17 +92,17 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn fuzz_filter() {
     let joe = user(&[("a", super::list(&["a", "x"]))], &["email:joe@example.com"]);
-    let check = |text: &str| {
+    let check_filter = |text: &str| {
         let Ok(filter) = Filter::parse(text, &[Rules::PRESENT, Rules::FIRST]) else { return };
-        for lead in filter.leads() {
-            // A lead finds every match.
-            assert!(!filter.matches(&joe) || lead.position(&joe).is_some(), "{text}: {lead}");
+        for path in filter.access_paths() {
+            // Every access path finds every match.
+            assert!(!filter.matches(&joe) || path.position(&joe).is_some(), "{text}: {path}");
         }
     };
     bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
-        check(&text(bytes));
-        check(&String::from_utf8_lossy(bytes));
-        check(&format!("attributes.a = {}", text(bytes)));
+        check_filter(&text(bytes));
+        check_filter(&String::from_utf8_lossy(bytes));
+        check_filter(&format!("attributes.a = {}", text(bytes)));
     });
 }
 
@@ -118,7 +118,7 @@ fn fuzz_page_token() {
     let now = Timestamp::from_millis(0);
     bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
         let _ = PageToken::decode(&text(bytes), 7, now);
-        // With a checksum that may be right, so that the message is decoded.
+        // The message is decoded only if the checksum is right.
         let signed = [bytes, &xxh3_64(bytes).to_le_bytes()].concat();
         let _ = PageToken::decode(&URL_SAFE_NO_PAD.encode(signed), 7, now);
     });

@@ -1,76 +1,79 @@
-//! The leads of a filter.
+//! The access paths of a filter.
 
 use super::{filter, list, text, user};
 use crate::model::attribute::Value;
-use crate::search::{Field, Lead, Order, Scalar, parse_order_by};
+use crate::search::{AccessPath, Field, Order, Scalar, parse_order_by};
 
-fn leads(text: &str) -> Vec<String> {
-    filter(text).leads().iter().map(ToString::to_string).collect()
+fn paths(text: &str) -> Vec<String> {
+    filter(text).access_paths().iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn only_what_all_matches_satisfy_leads() {
-    assert_eq!(leads(""), [""; 0]);
-    assert_eq!(leads("attributes.a = 1 OR attributes.b = 1"), [""; 0]);
-    assert_eq!(leads("NOT attributes.a = 1"), [""; 0]);
-    assert_eq!(leads("attributes.a != 1 update_time > 2026-01-01T00:00:00Z"), [""; 0]);
-    assert_eq!(leads("state = ACTIVE state:* state != DELETED"), [""; 0]);
+fn access_paths_are_conditions_that_all_matches_satisfy() {
+    assert_eq!(paths(""), [""; 0]);
+    assert_eq!(paths("attributes.a = 1 OR attributes.b = 1"), [""; 0]);
+    assert_eq!(paths("NOT attributes.a = 1"), [""; 0]);
+    assert_eq!(paths("attributes.a != 1 update_time > 2026-01-01T00:00:00Z"), [""; 0]);
+    assert_eq!(paths("state = ACTIVE state:* state != DELETED"), [""; 0]);
     assert_eq!(
-        leads("attributes.a > 1 AND (attributes.b = x AND state = DELETED) AND attributes.b = x"),
+        paths("attributes.a > 1 AND (attributes.b = x AND state = DELETED) AND attributes.b = x"),
         ["attributes.b = \"x\"", "state = \"DELETED\"", "attributes.a in (1, \"\")"]
     );
 }
 
 #[test]
-fn what_a_lead_decides_is_not_left() {
+fn the_rest_omits_the_access_path() {
     let text = "attributes.a = 1 (attributes.b = x OR attributes.a = 1) attributes.a = 1";
     let whole = filter(text);
-    let rest = whole.rest(&whole.leads().remove(0));
+    let rest = whole.rest(&whole.access_paths().remove(0));
     assert_eq!(rest, filter("attributes.b = x OR attributes.a = 1"));
     let only = filter("attributes.a = 1");
-    assert_eq!(only.rest(&only.leads().remove(0)), filter(""));
-    assert_eq!(only.rest(&Lead::All), only);
-    assert_eq!(filter("attributes.a != 1").rest(&only.leads().remove(0)).attributes(), ["a"]);
+    assert_eq!(only.rest(&only.access_paths().remove(0)), filter(""));
+    assert_eq!(only.rest(&AccessPath::All), only);
+    assert_eq!(
+        filter("attributes.a != 1").rest(&only.access_paths().remove(0)).attributes(),
+        ["a"]
+    );
 }
 
 #[test]
-fn ranges_of_single_values_are_joined() {
-    let both = leads("create_time >= 2026-01-01T00:00:00Z create_time < 2026-02-01T00:00:00Z");
+fn ranges_of_single_valued_fields_are_intersected() {
+    let both = paths("create_time >= 2026-01-01T00:00:00Z create_time < 2026-02-01T00:00:00Z");
     assert_eq!(both, ["create_time in [2026-01-01T00:00:00Z, 2026-02-01T00:00:00Z)"]);
-    // A list may satisfy each by another item.
-    assert_eq!(leads("attributes.a > b attributes.a < b").len(), 2);
+    // Different items of a list may satisfy each.
+    assert_eq!(paths("attributes.a > b attributes.a < b").len(), 2);
 }
 
 #[test]
-fn a_user_stands_at_its_least_element_within_the_bounds() {
+fn the_position_is_the_least_element_within_the_bounds() {
     let joe = user(
         &[("tags", list(&["c", "a", "e"])), ("n", Value::Int(1))],
         &["email:b@x.org", "email:a@x.org"],
     );
     let value = |text: &str| {
-        let lead = filter(text).leads().remove(0);
-        assert_eq!(lead.order(), Order::Value, "{text}");
-        lead.position(&joe).map(|position| position.value.unwrap().to_string())
+        let path = filter(text).access_paths().remove(0);
+        assert_eq!(path.order(), Order::Value, "{text}");
+        path.position(&joe).map(|position| position.value.unwrap().to_string())
     };
     assert_eq!(value("attributes.tags:*").as_deref(), Some("\"a\""));
     assert_eq!(value("attributes.tags > \"a\"").as_deref(), Some("\"c\""));
     assert_eq!(value("attributes.tags = \"*\"").as_deref(), Some("\"a\""));
     assert_eq!(value("attributes.tags > \"f\""), None);
     assert_eq!(value("identities.email:*").as_deref(), Some("\"a@x.org\""));
-    let lead = filter("attributes.tags = e").leads().remove(0);
-    assert_eq!(lead.position(&joe).unwrap().value, None);
-    assert_eq!(Lead::All.position(&joe).unwrap().id, joe.id);
+    let path = filter("attributes.tags = e").access_paths().remove(0);
+    assert_eq!(path.position(&joe).unwrap().value, None);
+    assert_eq!(AccessPath::All.position(&joe).unwrap().id, joe.id);
 }
 
 #[test]
-fn an_order_leads_by_its_field() {
+fn the_access_path_of_an_order_is_on_its_field() {
     let field = parse_order_by(" attributes.\"a b\" asc").unwrap().unwrap();
     assert_eq!(field, Field::Attribute("a b".to_owned()));
-    let ordered = |text: &str| filter(text).ordered_leads(&field);
+    let ordered = |text: &str| filter(text).ordered_paths(&field);
     assert_eq!(ordered("state = DELETED")[0].to_string(), "attributes.\"a b\" in (-, -)");
     assert_eq!(
         ordered("attributes.\"a b\" = 1"),
-        [Lead::Equals { field: field.clone(), value: Scalar::Int(1) }]
+        [AccessPath::Equals { field: field.clone(), value: Scalar::Int(1) }]
     );
     for wrong in [
         "name",
@@ -89,12 +92,12 @@ fn an_order_leads_by_its_field() {
 }
 
 #[test]
-fn every_match_is_found_by_every_lead() {
+fn every_access_path_finds_every_match() {
     let joe = user(&[("a", Value::Int(1)), ("b", text("x"))], &["handle:joe"]);
     let filter =
         filter("attributes.a >= 1 attributes.b = x identities.handle = Joe display_name:*");
     assert!(filter.matches(&joe));
-    let leads = filter.leads();
-    assert_eq!(leads.len(), 4);
-    assert!(leads.iter().all(|lead| lead.position(&joe).is_some()));
+    let paths = filter.access_paths();
+    assert_eq!(paths.len(), 4);
+    assert!(paths.iter().all(|path| path.position(&joe).is_some()));
 }

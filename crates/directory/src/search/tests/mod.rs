@@ -58,8 +58,8 @@ fn filter(text: &str) -> Filter {
     Filter::parse(text, &[Rules::PRESENT]).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The message with which a filter is refused.
-fn refusal(text: &str) -> String {
+/// The message of the error for a filter.
+fn message_of(text: &str) -> String {
     match Filter::parse(text, &[Rules::PRESENT]) {
         Err(Error::Invalid { what: Invalid::Filter, field, message }) if field == "filter" => {
             message

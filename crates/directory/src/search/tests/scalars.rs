@@ -15,7 +15,7 @@ fn string(text: &str) -> Scalar {
 }
 
 #[test]
-fn values_are_in_the_order_of_bson() {
+fn values_sort_as_in_bson() {
     let time = |millis| Scalar::Time(Timestamp::from_millis(millis));
     let ordered = [
         Scalar::Double(-1e300),
@@ -50,7 +50,7 @@ fn values_are_in_the_order_of_bson() {
 }
 
 #[test]
-fn numbers_are_equal_by_exact_value() {
+fn numbers_are_compared_exactly() {
     assert_eq!(Scalar::Double(-0.0), Scalar::Int(0));
     assert_eq!(Scalar::Double(-0.0), Scalar::Double(0.0));
     assert_eq!(Scalar::Int(BIG), Scalar::Double(BIG as f64));
@@ -80,7 +80,7 @@ fn a_range_stays_in_its_class() {
 }
 
 #[test]
-fn a_prefix_ends_before_its_successor() {
+fn the_range_of_a_prefix_ends_at_its_successor() {
     for (prefix, end) in
         [("a", Some("b")), ("a\u{10ffff}", Some("b")), ("\u{d7ff}", Some("\u{e000}"))]
     {
@@ -94,7 +94,7 @@ fn a_prefix_ends_before_its_successor() {
 
 proptest! {
     #[test]
-    fn a_prefix_has_what_starts_with_it(prefix: String, text: String) {
+    fn the_range_of_a_prefix_contains_texts_that_start_with_it(prefix: String, text: String) {
         let range = Range::prefix(&prefix);
         prop_assert_eq!(range.contains(&string(&text)), text.starts_with(&prefix));
         let longer = string(&format!("{prefix}{text}"));
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn a_whole_number_and_a_double_have_an_order(int: i64, double: f64, near in -3_i64..3) {
+    fn integers_and_doubles_compare_exactly(int: i64, double: f64, near in -3_i64..3) {
         prop_assume!(!double.is_nan());
         let whole = double as i64;
         for int in [int, whole.saturating_add(near)] {
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn an_intersection_has_what_both_have(a: i8, b: i8, c: i8, value: i8) {
+    fn an_intersection_contains_the_common_values(a: i8, b: i8, c: i8, value: i8) {
         let int = |number: i8| Scalar::Int(number.into());
         let above = Range::above(Bound::Excluded(int(a)), Class::Number);
         let below = Range::below(Bound::Included(int(b)), Class::Number);
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// Compares by 128-bit whole numbers and fractions.
+/// Compares by 128-bit integers and fractions.
 fn exact_cmp(int: i64, double: f64) -> Ordering {
     if double.abs() >= 1e30 {
         return 0.0.partial_cmp(&double).unwrap();

@@ -7,19 +7,19 @@ use super::filter;
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
-use crate::search::{Lead, PageToken, Position, Scalar, query_hash};
+use crate::search::{AccessPath, PageToken, Position, Scalar, query_hash};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 fn token(text: &str) -> PageToken {
-    let lead = filter(text).leads().into_iter().next().unwrap_or(Lead::All);
+    let path = filter(text).access_paths().into_iter().next().unwrap_or(AccessPath::All);
     let value = Some(Scalar::Double(0.5));
-    PageToken { lead, position: Position { value, id: LocalityId::from([9; 16]) } }
+    PageToken { path, position: Position { value, id: LocalityId::from([9; 16]) } }
 }
 
 #[track_caller]
-fn refused(text: &str, query: u64, now: Timestamp, words: &str) {
+fn assert_rejected(text: &str, query: u64, now: Timestamp, words: &str) {
     match PageToken::decode(text, query, now) {
         Err(Error::Invalid { what: Invalid::PageToken, field, message }) => {
             assert_eq!(field, "page_token");
@@ -30,7 +30,7 @@ fn refused(text: &str, query: u64, now: Timestamp, words: &str) {
 }
 
 #[test]
-fn a_token_comes_back() {
+fn a_token_round_trips() {
     for text in [
         "",
         "attributes.a = 1",
@@ -52,7 +52,7 @@ fn a_token_comes_back() {
 }
 
 #[test]
-fn a_token_is_of_one_search_and_one_day() {
+fn a_token_is_bound_to_its_search_and_expires_after_a_day() {
     let acme = Tenant::parse("acme").unwrap();
     let query = query_hash(&Tenant::DEFAULT, "state:*", "");
     let text = token("attributes.a:*").encode(query, NOW);
@@ -61,23 +61,23 @@ fn a_token_is_of_one_search_and_one_day() {
         query_hash(&Tenant::DEFAULT, "", "state:*"),
         query_hash(&Tenant::DEFAULT, "state:* ", ""),
     ] {
-        refused(&text, other, NOW, "another search");
+        assert_rejected(&text, other, NOW, "another search");
     }
     let later = |millis: i64| Timestamp::from_millis(NOW.as_millis() + millis);
     assert!(PageToken::decode(&text, query, later(DAY)).is_ok());
-    refused(&text, query, later(DAY + 1), "expired");
+    assert_rejected(&text, query, later(DAY + 1), "expired");
 }
 
 #[test]
-fn others_are_refused() {
+fn malformed_tokens_are_rejected() {
     for text in ["x", "AAAA", "****", "é", &"A".repeat(100_000), "default"] {
-        refused(text, 7, NOW, "begin again");
+        assert_rejected(text, 7, NOW, "begin again");
     }
 }
 
 proptest! {
     #[test]
-    fn a_token_changed_by_hand_is_refused(at: prop::sample::Index, to in "[A-Za-z0-9_-]") {
+    fn a_changed_token_is_rejected(at: prop::sample::Index, to in "[A-Za-z0-9_-]") {
         let text = token("attributes.a > 1").encode(7, NOW);
         let at = at.index(text.len());
         let changed = format!("{}{to}{}", &text[..at], &text[at + 1..]);

@@ -1,4 +1,4 @@
-//! The history of a tenant itself: its events, the newest first, page by page.
+//! Pages of the history of a tenant itself: its events, the newest first.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -7,20 +7,20 @@ use crate::model::tenant_event::TenantEvent;
 use crate::model::timestamp::Timestamp;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::history::user_history::{decode_token, encode_token};
+use crate::service::history::user_history::HistoryCursor;
 use crate::service::parse::check_range;
 use crate::service::search::page_size;
 
 /// A request for the events of a tenant.
 #[derive(Clone, Debug)]
 pub struct TenantHistoryRequest<'r> {
-    /// The time from which events are listed, itself included.
+    /// The beginning of the time span, inclusive.
     pub from: Option<Timestamp>,
-    /// The time up to which events are listed, itself excluded.
+    /// The end of the time span, exclusive.
     pub to: Option<Timestamp>,
     /// The most events; 0 for the default.
     pub page_size: i32,
-    /// The token of the page, or nothing for the first.
+    /// The token of the page; empty for the first.
     pub page_token: &'r str,
 }
 
@@ -47,21 +47,20 @@ impl Directory {
         check_range(request.from, request.to)?;
         let tenant = self.tenant(&context.tenant).await?;
         let (query, now) = (query_hash(context, &request), context.now.time);
-        let before = match request.page_token {
-            "" => None,
-            token => Some(decode_token(token, query, now)?),
-        };
+        let before = HistoryCursor::open(request.page_token, query, now)?;
         let oldest = context.now.earliest().minus(tenant.policies.history_retention);
         let from = request.from.map_or(oldest, |from| from.max(oldest));
 
         let mut events =
             self.backend.histories.tenant_history(&context.tenant, before, size).await?;
-        let last = events.last().filter(|last| events.len() == size && last.time >= from);
-        let last = last.map(|last| encode_token(last.sequence, query, now));
-        let is_wanted =
-            |event: &TenantEvent| event.time >= from && request.to.is_none_or(|to| event.time < to);
-        events.retain(is_wanted);
-        Ok(TenantHistoryPage { events, next_page_token: last.unwrap_or_default() })
+        let next_page_token = match events.last() {
+            Some(last) if events.len() == size && last.time >= from => {
+                HistoryCursor::seal(last.sequence, query, now)
+            }
+            _ => String::new(),
+        };
+        events.retain(|event| event.time >= from && request.to.is_none_or(|to| event.time < to));
+        Ok(TenantHistoryPage { events, next_page_token })
     }
 }
 

@@ -1,14 +1,14 @@
-//! The history of a user: its events, the newest first, page by page.
+//! Pages of the history of a user: its events, the newest first.
 
 use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::error::{Error, Invalid};
+use crate::error::Error;
 use crate::model::event::{Event, EventKind};
 use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
-use crate::search::sealed;
+use crate::search::sealed::{SealedToken, TokenPayload};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::read::{UserRef, parse};
@@ -17,23 +17,23 @@ use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
 use polynym_identifier::IdentityKey;
 
-/// Reads for one page: after that it ends early.
-const READS: usize = 20;
+/// Reads for one page, which ends early after them.
+const MAX_READS: usize = 20;
 
 /// A request for events.
 #[derive(Clone, Debug)]
 pub struct HistoryRequest<'r> {
     /// The user.
     pub user: UserRef<'r>,
-    /// The time from which events are listed, itself included.
+    /// The beginning of the time span, inclusive.
     pub from: Option<Timestamp>,
-    /// The time up to which events are listed, itself excluded.
+    /// The end of the time span, exclusive.
     pub to: Option<Timestamp>,
     /// The kinds of events; empty for all.
     pub kinds: Vec<EventKind>,
     /// The most events; 0 for the default.
     pub page_size: i32,
-    /// The token of the page, or nothing for the first.
+    /// The token of the page; empty for the first.
     pub page_token: &'r str,
 }
 
@@ -63,10 +63,7 @@ impl Directory {
         let user = self.user_of(context, request.user).await?;
         let query = query_hash(context, user, &request);
         let now = context.now.time;
-        let mut place = match request.page_token {
-            "" => None,
-            token => Some(decode_token(token, query, now)?),
-        };
+        let mut cursor = HistoryCursor::open(request.page_token, query, now)?;
         let oldest = policies.history_begins(context.now.earliest());
         let from = request.from.map_or(oldest, |from| from.max(oldest));
         let is_wanted = |event: &Event| {
@@ -76,25 +73,25 @@ impl Directory {
         };
 
         let mut events = Vec::new();
-        for _ in 0..READS {
+        for _ in 0..MAX_READS {
             let limit = size - events.len();
-            let part = self.backend.histories.history(&context.tenant, user, place, limit).await?;
-            let part = part.ok_or(Error::UserNotFound)?;
+            let read = self.backend.histories.history(&context.tenant, user, cursor, limit).await?;
+            let part = read.ok_or(Error::UserNotFound)?;
             if matches!(part.user.state(), State::Deleted { purge_time, .. }
                 if context.now.is_past(purge_time))
             {
                 return Err(Error::UserNotFound);
             }
-            // An event without a change that is visible may be dated a little before the last.
+            // An event without a visible change may have an earlier time than the one before it.
             let is_past = part.events.last().is_some_and(|last| last.time < from.minus(SKEW));
             events.extend(part.events.into_iter().filter(is_wanted));
-            place = part.next.filter(|_| !is_past);
-            if place.is_none() || events.len() == size {
+            cursor = part.next.filter(|_| !is_past);
+            if cursor.is_none() || events.len() == size {
                 break;
             }
         }
         let next_page_token =
-            place.map(|place| encode_token(place, query, now)).unwrap_or_default();
+            cursor.map(|cursor| HistoryCursor::seal(cursor, query, now)).unwrap_or_default();
         Ok(HistoryPage { events, next_page_token })
     }
 
@@ -130,39 +127,27 @@ fn query_hash(context: &RequestContext<'_>, user: LocalityId, request: &HistoryR
     hash.digest()
 }
 
+/// The cursor in a page token of the history of a user or of a tenant.
 #[derive(Clone, PartialEq, Message)]
-struct TokenRecord {
-    #[prost(fixed64, tag = "1")]
-    query: u64,
-    #[prost(int64, tag = "2")]
-    issued: i64,
+pub(crate) struct HistoryCursor {
     #[prost(uint64, tag = "3")]
-    place: u64,
+    cursor: u64,
 }
 
-/// The seed of the checksum of tokens.
-const SEED: u64 = 0x706f_6c79_6e79_6d02;
-
-/// The token of a page of events that begins at a place.
-pub(crate) fn encode_token(place: u64, query: u64, now: Timestamp) -> String {
-    let record = TokenRecord { query, issued: now.as_millis(), place };
-    sealed::seal(record.encode_to_vec(), SEED)
+impl TokenPayload for HistoryCursor {
+    const SEED: u64 = 0x706f_6c79_6e79_6d02;
+    const OTHER_QUERY: &'static str =
+        "belongs to another history: user, times and types must be those of the first page";
 }
 
-/// The place of a token of [`encode_token`] that belongs to this query.
-pub(crate) fn decode_token(token: &str, query: u64, now: Timestamp) -> Result<u64, Error> {
-    let fault = |rule: &str| Error::invalid(Invalid::PageToken, "page_token", rule);
-    let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
-    let record = record.ok_or_else(|| {
-        fault("is none that an answer of this method gave: begin again without one")
-    })?;
-    if record.query != query {
-        return Err(fault(
-            "is of another history: user, times and types must be those of the first page",
-        ));
+impl HistoryCursor {
+    /// The page token for a cursor.
+    pub(crate) fn seal(cursor: u64, query: u64, now: Timestamp) -> String {
+        SealedToken { query, issued: now, payload: Self { cursor } }.seal()
     }
-    if sealed::has_expired(record.issued, now) {
-        return Err(fault("has expired after a day: begin again without one"));
+
+    /// The cursor in a page token; none for the first page.
+    pub(crate) fn open(token: &str, query: u64, now: Timestamp) -> Result<Option<u64>, Error> {
+        Ok(SealedToken::open_page(token, query, now)?.map(|Self { cursor }| cursor))
     }
-    Ok(record.place)
 }

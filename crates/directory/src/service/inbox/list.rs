@@ -1,5 +1,5 @@
-//! Reading inboxes, and marking and deleting what is in them. A user sees its own inbox together
-//! with those of the users that were merged into it.
+//! Reads inboxes, and marks and deletes notices. A user sees its own inbox and the inboxes of the
+//! users that were merged into it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Invalid};
 use crate::model::timestamp::Timestamp;
-use crate::search::sealed;
+use crate::search::sealed::{SealedToken, TokenPayload, foreign_page_token};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::mutate::mutation_log::MutationLog;
@@ -17,22 +17,23 @@ use crate::service::search::page_size;
 use crate::stores::{ANSWER_BYTES, View};
 use crate::stores::{InboxChange, InboxEntry, InboxLimits, Inboxes};
 
-/// Entries that are read at once, and reads of one inbox for a page: after those it ends early.
-pub(crate) const READ_AT_ONCE: usize = 100;
-const READS: usize = 20;
-/// The most notices that are marked by their ids.
-const MARKS: usize = 1_000;
+/// Entries in one read.
+pub(crate) const READ_BATCH: usize = 100;
+/// Reads of one inbox for a page, which ends early after them.
+const MAX_READS: usize = 20;
+/// The notices in one request to mark them.
+const MAX_MARKS: usize = 1_000;
 
 /// A request for notices.
 #[derive(Clone, Debug)]
 pub struct NoticesRequest<'r> {
     /// The user's id.
     pub user_id: &'r str,
-    /// Whether those that were read are left out.
+    /// Whether to omit notices that were read.
     pub unread_only: bool,
     /// The most notices; 0 for the default.
     pub page_size: i32,
-    /// The token of the page, or nothing for the first.
+    /// The token of the page; empty for the first.
     pub page_token: &'r str,
 }
 
@@ -60,47 +61,44 @@ impl Directory {
         let users = self.inboxes_of(context, request.user_id).await?;
         let query = query_hash(context, &request, &users);
         let now = context.now.time;
-        let after = match request.page_token {
-            "" => None,
-            token => Some(decode_token(token, query, now)?),
-        };
+        let after = SealedToken::open_page(request.page_token, query, now)?;
         let (entries, next) = match users.as_slice() {
             [user] => self.page_of_one(context, *user, &request, size, after).await?,
             users => self.page_of_many(context, users, &request, size, after).await?,
         };
-        let next = next.map(|place| encode_token(place, query, now));
-        Ok(NoticePage { entries, next_page_token: next.unwrap_or_default() })
+        let next_page_token = next
+            .map(|payload: InboxCursor| SealedToken { query, issued: now, payload }.seal())
+            .unwrap_or_default();
+        Ok(NoticePage { entries, next_page_token })
     }
 
-    /// A page of one inbox, in the order in which the notices came, and where the next begins.
+    /// A page of one inbox, the latest arrivals first, and the cursor of the next page.
     async fn page_of_one(
         &self,
         context: &RequestContext<'_>,
         user: LocalityId,
         request: &NoticesRequest<'_>,
         size: usize,
-        after: Option<Place>,
-    ) -> Result<(Vec<InboxEntry>, Option<Place>), Error> {
+        after: Option<InboxCursor>,
+    ) -> Result<(Vec<InboxEntry>, Option<InboxCursor>), Error> {
         let (limits, now) = (self.inbox_limits(context).await?, context.now.earliest());
-        let place = match after {
-            None => None,
-            Some(Place::InOne(position)) => Some(position),
-            Some(Place::InMany(..)) => return Err(other_list()),
-        };
-        let waiting = VecDeque::new();
-        let mut reader = InboxReader { user, place, waiting, reads: 0, has_ended: false };
+        let before =
+            after.map(|cursor| cursor.position.ok_or_else(foreign_page_token)).transpose()?;
+        let buffer = VecDeque::new();
+        let mut reader = InboxReader { user, before, buffer, reads: 0, has_ended: false };
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < size && bytes < ANSWER_BYTES / 2 {
             reader.fill(&*self.backend.inboxes, limits, request, size, now).await?;
-            let Some(entry) = reader.take() else { break };
-            bytes += size_of(&entry);
+            let Some(entry) = reader.next() else { break };
+            bytes += size_estimate(&entry);
             entries.push(entry);
         }
-        let is_last = reader.has_ended && reader.waiting.is_empty();
-        Ok((entries, reader.place.filter(|_| !is_last).map(Place::InOne)))
+        let is_last = reader.has_ended && reader.buffer.is_empty();
+        let position = reader.before.filter(|_| !is_last);
+        Ok((entries, position.map(|_| InboxCursor { position, ..InboxCursor::default() })))
     }
 
-    /// The number of a user's notices that are not read.
+    /// The number of a user's unread notices.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`],
@@ -113,8 +111,8 @@ impl Directory {
         let users = self.inboxes_of(context, user_id).await?;
         let mut unread = BTreeSet::new();
         for user in users {
-            let shown = self.shown(context, user).await?.into_iter();
-            unread.extend(shown.filter(|(_, read)| !read).map(|(id, _)| id));
+            let visible = self.visible_notices(context, user).await?;
+            unread.extend(visible.into_iter().filter(|(_, read)| !read).map(|(id, _)| id));
         }
         Ok(unread.len())
     }
@@ -132,26 +130,28 @@ impl Directory {
         notice_ids: &[String],
         up_to: Option<Timestamp>,
     ) -> Result<(), Error> {
-        let fault = |field: &str, rule: &str| Err(Error::invalid(Invalid::Field, field, rule));
         if notice_ids.is_empty() == up_to.is_none() {
-            return fault("notice_ids", "set either these or `up_to_time`");
+            let rule = "set either these or `up_to_time`";
+            return Err(Error::invalid(Invalid::Field, "notice_ids", rule));
         }
-        if notice_ids.len() > MARKS {
-            return Err(Error::BatchTooLarge { limit: MARKS, count: notice_ids.len() });
+        if notice_ids.len() > MAX_MARKS {
+            return Err(Error::BatchTooLarge { limit: MAX_MARKS, count: notice_ids.len() });
         }
-        let ids = notice_ids.iter().enumerate();
-        let ids = ids.map(|(n, id)| parse_notice_id(&format!("notice_ids[{n}]"), id));
-        let ids: Vec<_> = ids.collect::<Result<_, _>>()?;
+        let field = |n| format!("notice_ids[{n}]");
+        let ids = notice_ids
+            .iter()
+            .enumerate()
+            .map(|(n, id)| parse_notice_id(&field(n), id))
+            .collect::<Result<Vec<_>, _>>()?;
 
         let users = self.inboxes_of(context, user_id).await?;
-        let line = MutationLog::of(context, users.first().copied());
-        let field = |n| format!("notice_ids[{n}]");
-        let marked = match up_to {
+        let log = MutationLog::of(context, users.first().copied());
+        let outcome = match up_to {
             Some(time) => self.mark_up_to(&users, time).await,
             None => self.change_notices(context, &users, &ids, field, InboxChange::Read).await,
         };
-        line.log_outcome(&marked);
-        marked
+        log.write_outcome(&outcome);
+        outcome
     }
 
     async fn mark_up_to(&self, users: &[LocalityId], time: Timestamp) -> Result<(), Error> {
@@ -173,14 +173,14 @@ impl Directory {
     ) -> Result<(), Error> {
         let id = parse_notice_id("notice_id", notice_id)?;
         let users = self.inboxes_of(context, user_id).await?;
-        let line = MutationLog::of(context, users.first().copied());
+        let log = MutationLog::of(context, users.first().copied());
         let (field, change) = (|_| "notice_id".to_owned(), |_| InboxChange::Delete(id));
-        let deleted = self.change_notices(context, &users, &[id], field, change).await;
-        line.log_outcome(&deleted);
-        deleted
+        let outcome = self.change_notices(context, &users, &[id], field, change).await;
+        log.write_outcome(&outcome);
+        outcome
     }
 
-    /// Changes notices, all of which must be shown, in each of the inboxes that has any.
+    /// Changes notices, all of which must be visible, in each inbox that has any of them.
     async fn change_notices(
         &self,
         context: &RequestContext<'_>,
@@ -191,8 +191,8 @@ impl Directory {
     ) -> Result<(), Error> {
         let (mut found, mut holders) = (BTreeSet::new(), Vec::new());
         for user in users {
-            let shown = self.shown(context, *user).await?;
-            let own: Vec<_> = ids.iter().copied().filter(|id| shown.contains_key(id)).collect();
+            let visible = self.visible_notices(context, *user).await?;
+            let own: Vec<_> = ids.iter().copied().filter(|id| visible.contains_key(id)).collect();
             found.extend(own.iter().copied());
             if !own.is_empty() {
                 holders.push((*user, own));
@@ -207,18 +207,18 @@ impl Directory {
         Ok(())
     }
 
-    /// The notices that one inbox shows, and whether each was read.
-    async fn shown(
+    /// The visible notices of one inbox, and whether each was read.
+    async fn visible_notices(
         &self,
         context: &RequestContext<'_>,
         user: LocalityId,
     ) -> Result<BTreeMap<LocalityId, bool>, Error> {
-        let shown = self.listing(context, user).await?.into_iter();
-        Ok(shown.filter_map(|entry| Some((entry.notice?.id, entry.read))).collect())
+        let entries = self.visible_entries(context, user).await?.into_iter();
+        Ok(entries.filter_map(|entry| Some((entry.notice?.id, entry.read))).collect())
     }
 
-    /// The entries that one inbox shows, without the contents.
-    pub(crate) async fn listing(
+    /// The visible entries of one inbox, without content.
+    pub(crate) async fn visible_entries(
         &self,
         context: &RequestContext<'_>,
         user: LocalityId,
@@ -226,7 +226,7 @@ impl Directory {
         let limits = self.inbox_limits(context).await?;
         let count = usize::try_from(limits.count).unwrap_or(usize::MAX);
         let part = self.backend.inboxes.inbox(user, None, count, false).await?;
-        Ok(part.shown(limits, context.now.earliest()).collect())
+        Ok(part.visible(limits, context.now.earliest()).collect())
     }
 
     /// The users whose inboxes a user sees.
@@ -246,18 +246,18 @@ impl Directory {
     }
 }
 
-/// One inbox on its way to a page.
+/// Reads one inbox for a page.
 struct InboxReader {
     user: LocalityId,
-    /// The position before which the next notice is; none at the beginning.
-    place: Option<u64>,
-    waiting: VecDeque<InboxEntry>,
+    /// The position before which to read on; none at the beginning.
+    before: Option<u64>,
+    buffer: VecDeque<InboxEntry>,
     reads: usize,
     has_ended: bool,
 }
 
 impl InboxReader {
-    /// Reads on until a notice waits, or there are no more.
+    /// Reads until the buffer has a notice, or there are no more.
     async fn fill(
         &mut self,
         inboxes: &dyn Inboxes,
@@ -266,35 +266,35 @@ impl InboxReader {
         size: usize,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let count = size.clamp(READ_AT_ONCE / 2, READ_AT_ONCE);
-        while self.waiting.is_empty() && !self.has_ended && self.reads < READS {
+        let count = size.clamp(READ_BATCH / 2, READ_BATCH);
+        while self.buffer.is_empty() && !self.has_ended && self.reads < MAX_READS {
             self.reads += 1;
-            let part = inboxes.inbox(self.user, self.place, count, true).await?;
+            let part = inboxes.inbox(self.user, self.before, count, true).await?;
             self.has_ended = part.entries.len() < count;
             let last = part.entries.last().map(|entry| entry.position);
             let wanted = |entry: &InboxEntry| !(request.unread_only && entry.read);
-            self.waiting.extend(part.shown(limits, now).filter(wanted));
-            if self.waiting.is_empty() {
-                self.place = last.or(self.place);
+            self.buffer.extend(part.visible(limits, now).filter(wanted));
+            if self.buffer.is_empty() {
+                self.before = last.or(self.before);
             }
         }
         Ok(())
     }
 
-    fn take(&mut self) -> Option<InboxEntry> {
-        let entry = self.waiting.pop_front()?;
-        self.place = Some(entry.position);
+    fn next(&mut self) -> Option<InboxEntry> {
+        let entry = self.buffer.pop_front()?;
+        self.before = Some(entry.position);
         Some(entry)
     }
 }
 
-fn size_of(entry: &InboxEntry) -> usize {
+fn size_estimate(entry: &InboxEntry) -> usize {
     let content = entry.notice.as_ref().map(|notice| &notice.content);
-    content.map_or(0, |content| content.subject.len() + content.body.len() + ATTRIBUTE_ROOM)
+    content.map_or(0, |content| content.subject.len() + content.body.len() + ATTRIBUTE_BYTES)
 }
 
-/// The room for attributes and times that each notice counts.
-const ATTRIBUTE_ROOM: usize = 4 << 10;
+/// The estimated bytes of the attributes and times of a notice.
+const ATTRIBUTE_BYTES: usize = 4 << 10;
 
 fn parse_notice_id(field: &str, text: &str) -> Result<LocalityId, Error> {
     let message = "a notice's id is a UUID in its 36-character text form";
@@ -314,21 +314,10 @@ fn query_hash(
     hash.digest()
 }
 
-/// The place in a list after which a page begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// A position in the one inbox.
-    InOne(u64),
-    /// The last notice of the page before, and when it was sent.
-    InMany(Timestamp, LocalityId),
-}
-
+/// The cursor after which a page begins: a position in one inbox, or the last notice of the
+/// previous page of several inboxes.
 #[derive(Clone, PartialEq, Message)]
-struct TokenRecord {
-    #[prost(fixed64, tag = "1")]
-    query: u64,
-    #[prost(int64, tag = "2")]
-    issued: i64,
+pub(crate) struct InboxCursor {
     #[prost(uint64, optional, tag = "3")]
     position: Option<u64>,
     #[prost(int64, tag = "4")]
@@ -337,42 +326,20 @@ struct TokenRecord {
     notice: Vec<u8>,
 }
 
-/// The seed of the checksum of tokens.
-const SEED: u64 = 0x706f_6c79_6e79_6d05;
-
-fn encode_token(place: Place, query: u64, now: Timestamp) -> String {
-    let record = TokenRecord { query, issued: now.as_millis(), ..TokenRecord::default() };
-    let record = match place {
-        Place::InOne(position) => TokenRecord { position: Some(position), ..record },
-        Place::InMany(time, notice) => {
-            let (send_time, notice) = (time.as_millis(), notice.as_bytes().to_vec());
-            TokenRecord { send_time, notice, ..record }
-        }
-    };
-    sealed::seal(record.encode_to_vec(), SEED)
+impl TokenPayload for InboxCursor {
+    const SEED: u64 = 0x706f_6c79_6e79_6d05;
+    const OTHER_QUERY: &'static str =
+        "belongs to another list: the other fields must be those of the first page";
 }
 
-/// The place of a token that belongs to this query.
-fn decode_token(token: &str, query: u64, now: Timestamp) -> Result<Place, Error> {
-    let fault = |rule: &str| Error::invalid(Invalid::PageToken, "page_token", rule);
-    let none = || fault("is none that an answer of this method gave: begin again without one");
-    let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
-    let record = record.ok_or_else(none)?;
-    if record.query != query {
-        return Err(other_list());
+impl InboxCursor {
+    pub(crate) fn after_notice(send_time: Timestamp, id: LocalityId) -> Self {
+        Self { position: None, send_time: send_time.as_millis(), notice: id.as_bytes().to_vec() }
     }
-    if sealed::has_expired(record.issued, now) {
-        return Err(fault("has expired after a day: begin again without one"));
-    }
-    if let Some(position) = record.position {
-        return Ok(Place::InOne(position));
-    }
-    let notice: [u8; 16] = record.notice.try_into().map_err(|_| none())?;
-    Ok(Place::InMany(Timestamp::from_millis(record.send_time), notice.into()))
-}
 
-/// The error of a token of another list. The list is another once users are merged or come apart.
-pub(crate) fn other_list() -> Error {
-    let rule = "is of another list: the other fields must be those of the first page";
-    Error::invalid(Invalid::PageToken, "page_token", rule)
+    /// When the last notice was sent, and its id.
+    pub(crate) fn notice(&self) -> Result<(Timestamp, LocalityId), Error> {
+        let id = <[u8; 16]>::try_from(&*self.notice).map_err(|_| foreign_page_token())?;
+        Ok((Timestamp::from_millis(self.send_time), id.into()))
+    }
 }

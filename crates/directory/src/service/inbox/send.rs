@@ -1,5 +1,5 @@
-//! Sending notices: recipients become users, each with a result of its own, and the notice goes to
-//! those who do not have it.
+//! Sends notices: resolves each recipient to a user, and delivers the notice to users who do not
+//! have it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,42 +12,42 @@ use crate::error::{Error, Invalid};
 use crate::model::attribute::{self, Value};
 use crate::model::notice::{Notice, NoticeContent};
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{Fields, State};
+use crate::model::user::{FieldHasher, State};
 use crate::mutation::IdempotencyKey;
 use crate::mutation::size;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::read::{FULL, ResolveOptions, UserRef, parse};
 use crate::service::mutate::mutation_log::MutationLog;
-use crate::service::mutate::write::{check_text, idempotency_key, is_shown};
+use crate::service::mutate::write::{check_text, idempotency_key, is_displayable};
 use crate::service::parse::parse_user_id;
 use crate::stores::View;
 use crate::stores::{Delivery, InboxLimits};
 use polynym_identifier::RawIdentifier;
 
-/// The most recipients of a notice.
-const RECIPIENTS: usize = 1_000;
-/// The most bytes of a notice's text, and the most attributes and bytes of them.
-const BODY_BYTES: usize = 16 << 10;
-const ATTRIBUTES: usize = 20;
-const ATTRIBUTE_BYTES: usize = 4 << 10;
+/// The recipients of a notice.
+const MAX_RECIPIENTS: usize = 1_000;
+/// The bytes of a notice's text, the number of its attributes, and their bytes.
+const MAX_BODY_BYTES: usize = 16 << 10;
+const MAX_ATTRIBUTES: usize = 20;
+const MAX_ATTRIBUTE_BYTES: usize = 4 << 10;
 /// Recipients that are looked up in one batch.
-const BATCH: usize = 100;
-/// Inboxes that are looked for at once when a notice is sent again.
-const AT_ONCE: usize = 8;
+const LOOKUP_BATCH: usize = 100;
+/// Users whose inboxes are looked up concurrently when a request is repeated.
+const CONCURRENT_LOOKUPS: usize = 8;
 
 /// A request to send a notice.
 #[derive(Clone, Debug)]
 pub struct SendRequest<'r> {
     /// The recipients.
     pub recipients: Vec<UserRef<'r>>,
-    /// A line that says what it is about.
+    /// The subject line.
     pub subject: &'r str,
     /// The text.
     pub body: &'r str,
     /// Further data.
     pub attributes: BTreeMap<String, Value>,
-    /// When it goes from the inboxes, if that is said.
+    /// When the notice leaves the inboxes.
     pub expire_time: Option<Timestamp>,
 }
 
@@ -66,17 +66,17 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::BatchTooLarge`], [`Error::RequestIdReused`],
     /// [`Error::NoInboxes`], [`Error::TenantNotFound`], [`Error::Unavailable`];
-    /// [`Error::OutcomeUnknown`], where some recipients may have it. The errors of single
-    /// recipients are in the answer.
+    /// [`Error::OutcomeUnknown`] if some recipients may have the notice. The answer has the errors
+    /// of single recipients.
     pub async fn send_notice(
         &self,
         context: &RequestContext<'_>,
         request: SendRequest<'_>,
     ) -> Result<SentNotice, Error> {
-        let line = MutationLog::of(context, None);
-        let sent = self.send(context, request).await;
-        line.log_outcome(&sent);
-        sent
+        let log = MutationLog::of(context, None);
+        let outcome = self.send(context, request).await;
+        log.write_outcome(&outcome);
+        outcome
     }
 
     async fn send(
@@ -89,16 +89,16 @@ impl Directory {
         let key = self.notice_key(context, &request).await?;
         let mut results = self.recipients(context, &request.recipients).await?;
 
-        let (id, now, clock_uncertain) =
-            (self.ids.next_id(), context.now.time, context.now.clock_uncertain);
+        let (new_id, now) = (self.ids.next_id(), context.now.time);
         let (id, is_repeated) = match &key {
-            Some(key) => self.backend.inboxes.begin_notice(key, id, now).await?,
-            None => (id, false),
+            Some(key) => self.backend.inboxes.begin_notice(key, new_id, now).await?,
+            None => (new_id, false),
         };
-        let sent_before = id.timestamp_millis().filter(|_| is_repeated);
-        let sent_before = sent_before.and_then(|millis| i64::try_from(millis).ok());
+        let mut send_time = now;
         let mut users: BTreeSet<_> = results.iter().flatten().copied().collect();
         if is_repeated {
+            let millis = id.timestamp_millis().and_then(|millis| i64::try_from(millis).ok());
+            send_time = millis.map_or(now, Timestamp::from_millis);
             for holder in self.holders(context, id, &users).await? {
                 users.remove(&holder);
             }
@@ -110,26 +110,26 @@ impl Directory {
             body: request.body.to_owned(),
             attributes: request.attributes,
         };
-        let send_time = sent_before.map_or(now, Timestamp::from_millis);
-        let notice = Notice { id, send_time, expire_time: request.expire_time, content };
-        let users: Vec<_> = users.into_iter().collect();
-        let limits = InboxLimits::of(&policies);
-        let delivery = Delivery { notice, users: users.clone(), limits, clock_uncertain };
-        let delivered = match users.is_empty() {
+        let delivery = Arc::new(Delivery {
+            notice: Notice { id, send_time, expire_time: request.expire_time, content },
+            users: users.into_iter().collect(),
+            limits: InboxLimits::of(&policies),
+            clock_uncertain: context.now.clock_uncertain,
+        });
+        let delivered = match delivery.users.is_empty() {
             true => Vec::new(),
-            false => self.backend.inboxes.deliver(Arc::new(delivery)).await?,
+            false => self.backend.inboxes.deliver(delivery.clone()).await?,
         };
-        let gone = users.iter().zip(delivered).filter(|(_, delivered)| !delivered);
-        let gone: BTreeSet<_> = gone.map(|(user, _)| *user).collect();
-        for result in &mut results {
-            if result.as_ref().is_ok_and(|user| gone.contains(user)) {
+        for (user, _) in delivery.users.iter().zip(delivered).filter(|(_, delivered)| !delivered) {
+            for result in results.iter_mut().filter(|result| matches!(result, Ok(id) if id == user))
+            {
                 *result = Err(Error::UserNotFound);
             }
         }
         Ok(SentNotice { id, results })
     }
 
-    /// Those of the users who have a notice, or whose merged users have it.
+    /// The users who have a notice, in their own inbox or in that of a merged user.
     async fn holders(
         &self,
         context: &RequestContext<'_>,
@@ -137,28 +137,30 @@ impl Directory {
         users: &BTreeSet<LocalityId>,
     ) -> Result<Vec<LocalityId>, Error> {
         let store = &*self.backend.inboxes;
-        let inboxes = users.iter().map(|user| async {
+        let lookups = users.iter().map(|user| async {
             let inboxes = store.inboxes(&context.tenant, *user).await?.unwrap_or_default();
             Ok::<_, Error>(inboxes.into_iter().map(|inbox| (inbox, *user)).collect::<Vec<_>>())
         });
-        let inboxes: Vec<_> =
-            stream::iter(inboxes.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
-        let owners: HashMap<_, _> = inboxes.into_iter().flatten().collect();
+        let found: Vec<_> = stream::iter(lookups.collect::<Vec<_>>())
+            .buffered(CONCURRENT_LOOKUPS)
+            .try_collect()
+            .await?;
+        let owners: HashMap<_, _> = found.into_iter().flatten().collect();
         let inboxes: Vec<_> = owners.keys().copied().collect();
         let holders = store.holders(notice, &inboxes).await?;
         Ok(holders.iter().filter_map(|inbox| owners.get(inbox).copied()).collect())
     }
 
-    /// The users that recipients name, in their order. A merged user stands for the one that it was
-    /// merged into; one that is disabled has its inbox.
+    /// The user of each recipient, in order. A merged user is replaced by the user that it was
+    /// merged into; a disabled user has an inbox.
     async fn recipients(
         &self,
         context: &RequestContext<'_>,
         recipients: &[UserRef<'_>],
     ) -> Result<Vec<Result<LocalityId, Error>>, Error> {
         let mut results = Vec::with_capacity(recipients.len());
-        for (n, batch) in recipients.chunks(BATCH).enumerate() {
-            let first = n * BATCH;
+        for (n, batch) in recipients.chunks(LOOKUP_BATCH).enumerate() {
+            let first = n * LOOKUP_BATCH;
             let mut by_id = self.users_by_id(context, first, batch).await?.into_iter();
             let mut owners = self.owners_of(context, batch).await?.into_iter();
             results.extend(batch.iter().enumerate().map(|(n, recipient)| {
@@ -173,7 +175,7 @@ impl Directory {
         Ok(results)
     }
 
-    /// The users that are named by their ids.
+    /// The users of the recipients that are ids.
     async fn users_by_id(
         &self,
         context: &RequestContext<'_>,
@@ -187,17 +189,17 @@ impl Directory {
             UserRef::Owner(_) => None,
         };
         let ids: Vec<_> = recipients.iter().enumerate().filter_map(id).collect();
-        let good: Vec<_> = ids.iter().flatten().copied().collect();
-        let mut users = Vec::with_capacity(good.len());
-        // An answer has room for some.
-        while users.len() < good.len() {
-            let more = self.get_present(context, &good[users.len()..], View::Basic).await?;
+        let valid: Vec<_> = ids.iter().flatten().copied().collect();
+        let mut found = Vec::with_capacity(valid.len());
+        // A truncated answer omits the last users.
+        while found.len() < valid.len() {
+            let more = self.get_present(context, &valid[found.len()..], View::Basic).await?;
             if more.is_empty() {
                 return Err(FULL);
             }
-            users.extend(more);
+            found.extend(more);
         }
-        let mut users = users.into_iter();
+        let mut users = found.into_iter();
         let result = |id: Result<LocalityId, Error>| {
             id?;
             let user = users.next().ok_or(Error::UserNotFound)??.ok_or(Error::UserNotFound)?.user;
@@ -211,7 +213,7 @@ impl Directory {
         Ok(ids.into_iter().map(result).collect())
     }
 
-    /// The users that are named by identifiers.
+    /// The users of the recipients that are identifiers.
     async fn owners_of(
         &self,
         context: &RequestContext<'_>,
@@ -228,7 +230,7 @@ impl Directory {
             let rest = &raw[results.len()..];
             let batch = &rest[..rest.len().min(self.limits.batch.max(1))];
             let (found, _) = self.batch_resolve(&context.tenant, batch, options).await?;
-            // An answer has room for some: the others are looked up again.
+            // A truncated answer omits the last owners: the next round looks them up.
             let is_answered =
                 |found: &Result<Found, Error>| !matches!(found, Err(Error::AnswerFull { .. }));
             let answered = found.into_iter().take_while(is_answered);
@@ -252,7 +254,7 @@ impl Directory {
     ) -> Result<Option<IdempotencyKey>, Error> {
         let Some(key) = idempotency_key(context)? else { return Ok(None) };
         let rules = self.rules_to_change().await?;
-        let mut hash = Fields::default();
+        let mut hash = FieldHasher::default();
         for recipient in &request.recipients {
             match recipient {
                 UserRef::Id(id) => hash.bytes(id.to_ascii_lowercase().as_bytes()),
@@ -277,7 +279,7 @@ impl Directory {
 }
 
 impl<'r> UserRef<'r> {
-    /// The identifier; none where it is named by its id.
+    /// The identifier; none if the reference is an id.
     const fn identifier(&self) -> Option<Option<RawIdentifier<'r>>> {
         match self {
             UserRef::Id(_) => None,
@@ -286,7 +288,7 @@ impl<'r> UserRef<'r> {
     }
 }
 
-/// The result of the `n`th recipient, whose fault names it.
+/// The result of the `n`th recipient, with its path in errors.
 fn in_recipient(n: usize, result: Result<LocalityId, Error>) -> Result<LocalityId, Error> {
     result.map_err(|error| match error {
         Error::Invalid { what, field, message } if !field.starts_with("recipients") => {
@@ -296,34 +298,33 @@ fn in_recipient(n: usize, result: Result<LocalityId, Error>) -> Result<LocalityI
     })
 }
 
-/// Checks what needs no look-up.
+/// Checks a request, as far as that needs no look-up.
 fn check(context: &RequestContext<'_>, request: &SendRequest<'_>) -> Result<(), Error> {
-    let fault = |field: &str, rule: &str| Err(Error::invalid(Invalid::Field, field, rule));
+    let error = |field: &str, rule: &str| Err(Error::invalid(Invalid::Field, field, rule));
     let count = request.recipients.len();
     if count == 0 {
-        return fault("recipients", "is empty: name at least one");
+        return error("recipients", "is empty: name at least one");
     }
-    if count > RECIPIENTS {
-        return Err(Error::BatchTooLarge { limit: RECIPIENTS, count });
+    if count > MAX_RECIPIENTS {
+        return Err(Error::BatchTooLarge { limit: MAX_RECIPIENTS, count });
     }
     if request.subject.is_empty() {
-        return fault("notice.subject", "is missing");
+        return error("notice.subject", "is missing");
     }
     check_text("notice.subject", request.subject)?;
-    if request.body.len() > BODY_BYTES {
-        return fault("notice.body", "at most 16 KiB");
+    if request.body.len() > MAX_BODY_BYTES {
+        return error("notice.body", "at most 16 KiB");
     }
-    let is_text = |c: char| matches!(c, '\t' | '\n' | '\r') || is_shown(&c);
-    if !request.body.chars().all(is_text) {
-        return fault("notice.body", "no control characters but tabs and the ends of lines");
+    if !request.body.chars().all(|c| matches!(c, '\t' | '\n' | '\r') || is_displayable(&c)) {
+        return error("notice.body", "no control characters other than tabs and line ends");
     }
     attribute::check(&request.attributes, "notice.attributes")?;
-    let is_large = size::attributes(&request.attributes) > ATTRIBUTE_BYTES;
-    if request.attributes.len() > ATTRIBUTES || is_large {
-        return fault("notice.attributes", "at most 20, and at most 4 KiB together");
+    let bytes = size::attributes(&request.attributes);
+    if request.attributes.len() > MAX_ATTRIBUTES || bytes > MAX_ATTRIBUTE_BYTES {
+        return error("notice.attributes", "at most 20, and at most 4 KiB together");
     }
     if request.expire_time.is_some_and(|time| time <= context.now.time) {
-        return fault("notice.expire_time", "lies in the past");
+        return error("notice.expire_time", "is in the past");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Look-ups of the owner of an identifier at a given time. That is the present owner if it linked
-//! the identifier before that time, or else one of the former owners.
+//! Look-ups of the owner of an identifier at a given time: the present owner if it linked the
+//! identifier before that time, or else a former owner.
 
 use std::collections::HashMap;
 
@@ -22,18 +22,18 @@ use crate::service::lookup::read::{FULL, parse};
 use crate::stores::{Backend, ItemResult, View};
 use polynym_identifier::{IdentityKey, RawIdentifier};
 
-/// The number of times that a look-up is repeated because the owner changed between its reads.
-const ATTEMPTS: usize = 5;
+/// Attempts of a look-up: it is repeated if an owner changes between its reads.
+const MAX_ATTEMPTS: usize = 5;
 /// The reads of a look-up: of claims, of ended ownerships, and of users.
 const READS: u32 = 3;
 
-/// An owner, and its identity as it was; none where that is one that the user has now.
+/// An owner, and the identity that it had; none if it still has it.
 type Owner = (LocalityId, Option<Bytes>);
 type Users = HashMap<LocalityId, ItemResult<EncodedUser>>;
 type Outcomes = Vec<Result<Found, Error>>;
 
 impl Directory {
-    /// The user who owned an identifier at `time`, as it is now, and how many reads it took.
+    /// The present state of the user who owned an identifier at `time`, and the number of reads.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::IdentityNotFound`], [`Error::HistoryExpired`],
@@ -51,11 +51,11 @@ impl Directory {
         Ok((outcome?, reads))
     }
 
-    /// The users who owned identifiers at `time`, in their order, each with its own outcome, and
-    /// how many reads it took.
+    /// The outcome for each of several identifiers at `time`, in order, and the number of reads.
     ///
     /// # Errors
-    /// Those of [`Directory::resolve_as_of`] that concern all of them; [`Error::BatchTooLarge`].
+    /// Those of [`Directory::resolve_as_of`] that concern the whole batch;
+    /// [`Error::BatchTooLarge`].
     pub async fn batch_resolve_as_of(
         &self,
         context: &RequestContext<'_>,
@@ -90,21 +90,21 @@ impl Directory {
             Ok(IdentityKey::new(context.tenant.as_str(), &identifier))
         };
         let keys: Vec<Result<_, Error>> = raw.iter().enumerate().map(key).collect();
-        let good: Vec<_> = keys.iter().flatten().cloned().collect();
-        for _ in 0..ATTEMPTS {
-            let at = (&context.tenant, context.now);
-            let found = owners_at(&self.backend, at, &good, time, view).await?;
-            let Some(found) = found else { continue };
-            let mut found = found.into_iter();
-            let outcome =
-                |key: Result<_, Error>| key.and_then(|_| found.next().unwrap_or(Err(FULL)));
-            return Ok((keys.into_iter().map(outcome).collect(), READS));
+        let valid: Vec<_> = keys.iter().flatten().cloned().collect();
+        let at = (&context.tenant, context.now);
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(owners) = owners_at(&self.backend, at, &valid, time, view).await? {
+                let mut owners = owners.into_iter();
+                let outcome =
+                    |key: Result<_, Error>| key.and_then(|_| owners.next().unwrap_or(Err(FULL)));
+                return Ok((keys.into_iter().map(outcome).collect(), READS));
+            }
         }
-        Err(Error::Unavailable("identities change hands faster than they can be read".into()))
+        Err(Error::Unavailable("identities change owners faster than they can be read".into()))
     }
 }
 
-/// The owner of each key at `time`, as it is now. None if the owner of one changed between the
+/// The present state of the owner of each key at `time`. None if an owner changed between the
 /// reads: repeat the look-up.
 ///
 /// # Errors
@@ -119,11 +119,11 @@ pub async fn owners_at(
     // Claims first: a user who loses a key after this read is among the ended ownerships.
     let claims = backend.reads.claims(keys).await?;
     let ended = backend.histories.ended_ownerships(keys).await?;
-    let owners = claims.into_iter().zip(&ended).map(|(claim, ended)| owner(claim, ended, time));
-    let owners: Vec<_> = owners.collect();
+    let owners: Vec<_> =
+        claims.into_iter().zip(&ended).map(|(claim, ended)| owner(claim, ended, time)).collect();
     let ids: Vec<_> = owners.iter().flatten().map(|(id, _)| *id).collect();
-    let users = backend.lookups.get(tenant, &ids, view).await?;
-    let users: Users = ids.into_iter().zip(users).collect();
+    let read = backend.lookups.get(tenant, &ids, view).await?;
+    let users: Users = ids.into_iter().zip(read).collect();
     let is_present = |found: &Found| match found.user.state() {
         State::Deleted { purge_time, .. } => !now.is_past(purge_time),
         _ => true,
@@ -131,25 +131,26 @@ pub async fn owners_at(
 
     let mut outcomes = Vec::with_capacity(keys.len());
     for (key, owner) in keys.iter().zip(owners) {
-        let found = match owner {
-            Ok(owner) => match answer(key, owner, &users, time) {
+        let outcome = match owner {
+            Ok(owner) => match found_owner(key, owner, &users, time) {
                 Some(found) => found,
                 None => return Ok(None),
             },
             Err(error) => Err(error),
         };
-        let found = found.map(|found| found.filter(is_present));
-        outcomes.push(found.and_then(|found| found.ok_or(Error::IdentityNotFound)));
+        outcomes.push(
+            outcome.and_then(|found| found.filter(is_present).ok_or(Error::IdentityNotFound)),
+        );
     }
     Ok(Some(outcomes))
 }
 
-/// The owner of a key at `time`. If it is the present owner, its link time is still to be checked.
+/// The owner of a key at `time`. The link time of a present owner is not checked yet.
 fn owner(claim: Option<Claim>, ended: &EndedOwnerships, time: Timestamp) -> Result<Owner, Error> {
     let owner = match ended.at(time) {
-        OwnerAt::Past(one) => {
-            let identity = one.identity.as_ref().map(|own| identity_message(own).encode_to_vec());
-            one.user.zip(identity).map(|(user, identity)| (user, Some(identity.into())))
+        OwnerAt::Past(past) => {
+            let identity = past.identity.as_ref().map(|own| identity_message(own).encode_to_vec());
+            past.user.zip(identity).map(|(user, identity)| (user, Some(identity.into())))
         }
         OwnerAt::Present => claim.and_then(|claim| claim.resolves_to()).map(|owner| (owner, None)),
         OwnerAt::Nobody => None,
@@ -158,8 +159,8 @@ fn owner(claim: Option<Claim>, ended: &EndedOwnerships, time: Timestamp) -> Resu
     owner.ok_or(Error::IdentityNotFound)
 }
 
-/// The owner for a key. None where the present owner no longer has it.
-fn answer(
+/// The owner of a key. None if the present owner no longer has the key.
+fn found_owner(
     key: &IdentityKey,
     (id, identity): Owner,
     users: &Users,

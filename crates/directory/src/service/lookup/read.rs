@@ -1,4 +1,4 @@
-//! Look-ups.
+//! Look-ups of users by identifiers and by ids.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::tenant::Tenant;
 use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::merge_redirects::Followed;
+use crate::service::lookup::merge_redirects::MergeChain;
 use crate::service::parse::parse_user_id;
 use crate::service::tenant_cache::KnownTenant;
 use crate::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
@@ -26,11 +26,11 @@ use polynym_identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, 
 pub struct UserById {
     /// The user, or the one that it was merged into.
     pub user: EncodedUser,
-    /// The id that was asked for, where it is a merged user's.
+    /// The requested id, if it is that of a merged user.
     pub merged_from: Option<LocalityId>,
 }
 
-/// A user, as a caller names it.
+/// A reference to a user in a request.
 #[derive(Clone, Copy, Debug)]
 pub enum UserRef<'r> {
     /// The user with this id.
@@ -42,25 +42,25 @@ pub enum UserRef<'r> {
 /// The options of a look-up by identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolveOptions {
-    /// How fresh the answer is.
+    /// The freshness of the answer.
     pub consistency: Consistency,
-    /// The greatest age of an answer from a cache; zero for none from there.
+    /// The greatest age of an answer from a cache; zero bypasses the caches.
     pub max_staleness: Duration,
-    /// Whether disabled users are answers.
+    /// Whether to return disabled users.
     pub show_disabled: bool,
     /// The part of users that is read.
     pub view: View,
 }
 
-/// Why a batch has no answer to an item that the store has left out.
+/// The error for an item of a batch that did not fit into the store's answer.
 pub(crate) const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
-/// Identifiers of a batch that are normalised before other calls get the thread: the costliest take
-/// half a millisecond each.
+/// Identifiers to normalise before yielding to other tasks: the costliest take half a millisecond
+/// each.
 const YIELD_EVERY: usize = 32;
 
 impl Directory {
-    /// The owner of an identifier, and how many reads it took.
+    /// The owner of an identifier, and the number of reads.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::IdentityNotFound`], [`Error::UserDisabled`],
@@ -71,14 +71,13 @@ impl Directory {
         raw: Option<RawIdentifier<'_>>,
         options: ResolveOptions,
     ) -> Result<(Found, u32), Error> {
-        let mut looked_up =
+        let LookedUp { policies, mut found, reads } =
             self.look_up(tenant, &[raw], options, |_| "identifier".to_owned()).await?;
-        let found = looked_up.found.pop().ok_or(FULL)??;
-        Ok((shown(found, &looked_up.policies, options.show_disabled)?, looked_up.reads))
+        let owner = found.pop().ok_or(FULL)??;
+        Ok((visible_owner(owner, &policies, options.show_disabled)?, reads))
     }
 
-    /// The owners of many identifiers, in their order, each with its own outcome, and how many
-    /// reads it took.
+    /// The outcome for each of several identifiers, in order, and the number of reads.
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -91,9 +90,11 @@ impl Directory {
         self.check_batch(raw.len())?;
         let LookedUp { policies, found, reads } =
             self.look_up(tenant, raw, options, |n| format!("identifiers[{n}]")).await?;
-        let shown =
-            |found: Result<Option<Found>, Error>| shown(found?, &policies, options.show_disabled);
-        Ok((found.into_iter().map(shown).collect(), reads))
+        let owners = found
+            .into_iter()
+            .map(|found| visible_owner(found?, &policies, options.show_disabled))
+            .collect();
+        Ok((owners, reads))
     }
 
     /// A user by id.
@@ -113,7 +114,7 @@ impl Directory {
         users.into_iter().next().ok_or(FULL)??.ok_or(Error::UserNotFound)
     }
 
-    /// Users by their ids, in their order, each with its own outcome.
+    /// The outcome for each of several ids, in order.
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -127,37 +128,37 @@ impl Directory {
         self.policies(&context.tenant).await?;
         let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
         let ids: Vec<_> = user_ids.iter().enumerate().map(parse).collect();
-        let good: Vec<_> = ids.iter().flatten().copied().collect();
-        let mut users = self.get_present(context, &good, view).await?.into_iter();
+        let valid: Vec<_> = ids.iter().flatten().copied().collect();
+        let mut users = self.get_present(context, &valid, view).await?.into_iter();
         let outcome = |id: Result<LocalityId, Error>| {
             id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound))
         };
         Ok(ids.into_iter().map(outcome).collect())
     }
 
-    /// Those of the users that are there and not to be purged by now. Who was merged into another
-    /// is followed.
+    /// The users that exist and whose purge time is not over. Follows merges.
     pub(crate) async fn get_present(
         &self,
         context: &RequestContext<'_>,
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<UserById>>, Error> {
-        let followed = self.follow(&context.tenant, ids, view).await?;
-        let is_gone = |user: &EncodedUser| match user.state() {
-            State::Deleted { purge_time, .. } => context.now.is_past(purge_time),
-            _ => false,
+        let is_present = |user: &EncodedUser| match user.state() {
+            State::Deleted { purge_time, .. } => !context.now.is_past(purge_time),
+            _ => true,
         };
-        let got = |(followed, id): (Followed, &LocalityId)| {
-            let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
-            let merged_from = Some(*id).filter(|id| !user.has_id(*id));
-            Ok(Some(UserById { user, merged_from }))
+        let user_by_id = |(chain, id): (MergeChain, &LocalityId)| {
+            Ok(chain.user?.filter(is_present).map(|user| {
+                let merged_from = Some(*id).filter(|id| !user.has_id(*id));
+                UserById { user, merged_from }
+            }))
         };
-        Ok(followed.into_iter().zip(ids).map(got).collect())
+        let chains = self.follow_merges(&context.tenant, ids, view).await?;
+        Ok(chains.into_iter().zip(ids).map(user_by_id).collect())
     }
 
-    /// The identifier as the store's rules normalise it, their version, and the key under which a
-    /// tenant stores it.
+    /// The identifier normalised by the store's rules, the version of the rules, and the key of the
+    /// identifier in the tenant.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::Unavailable`].
@@ -166,17 +167,16 @@ impl Directory {
         context: &RequestContext<'_>,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<(Normalization, u32, IdentityKey), Error> {
-        let raw = present("identifier", raw)?;
+        let raw = required("identifier", raw)?;
         let (rules, _) = self.stored_rules(Consistency::Eventual).await?;
-        let normalization = rules.normalize(raw);
         let normalization =
-            normalization.map_err(|rejection| rejected("identifier", &rejection))?;
+            rules.normalize(raw).map_err(|rejection| rejected("identifier", &rejection))?;
         let key = IdentityKey::new(context.tenant.as_str(), &normalization.identifier);
         Ok((normalization, rules.version(), key))
     }
 
-    /// The identifier in canonical form, and why it could not be linked now to a user; where
-    /// `user_id` is empty, to one who has nothing to do with it.
+    /// The identifier in canonical form, and the error that linking it to a user would cause now.
+    /// An empty `user_id` stands for a new user.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -194,34 +194,29 @@ impl Directory {
         }
 
         let policies = self.policies(&context.tenant).await?;
-        let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
-        let guard = guard.map(|guard| IdentityKey::of_guard(context.tenant.as_str(), &guard));
-        let keys: Vec<_> = std::iter::once(IdentityKey::new(context.tenant.as_str(), &identifier))
-            .chain(guard)
-            .collect();
+        let (tenant, field) = (context.tenant.as_str(), || "identifier".to_owned());
+        let mut keys = vec![IdentityKey::new(tenant, &identifier)];
+        if !policies.allow_lookalikes {
+            keys.extend(identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)));
+        }
         let claims = self.backend.reads.claims(&keys).await?;
-        let now = context.now;
-        let wanted =
-            |n| Claim { owner: user, guard: n > 0, hold: None, rules_version: rules.version() };
-        let refusal = |(n, claim): (usize, Option<Claim>)| {
-            claim?.refusal(&wanted(n), now, || "identifier".to_owned())
-        };
-        let is_own = |error: &Error| match error {
-            Error::IdentityTaken { owner, .. } => Some(*owner) == user,
-            _ => false,
-        };
-        let refusal = match claims.into_iter().enumerate().find_map(refusal) {
-            Some(error) if is_own(&error) => None,
+        let refusal = claims.into_iter().enumerate().find_map(|(n, claim)| {
+            let (guard, rules_version) = (n > 0, rules.version());
+            let wanted = Claim { owner: user, guard, hold: None, rules_version };
+            claim?.refusal(&wanted, context.now, field)
+        });
+        let error = match refusal {
+            Some(Error::IdentityTaken { owner, .. }) if Some(owner) == user => None,
             None if policies.reserves(&identifier) => {
-                Some(Error::IdentityReserved { field: "identifier".to_owned() })
+                Some(Error::IdentityReserved { field: field() })
             }
             refusal => refusal,
         };
 
-        Ok((identifier, refusal))
+        Ok((identifier, error))
     }
 
-    /// The owners of identifiers, each by itself. `field` names them.
+    /// The outcome for each of several identifiers. `field` names them.
     async fn look_up(
         &self,
         tenant: &Tenant,
@@ -237,13 +232,13 @@ impl Directory {
                 if n > 0 && n % YIELD_EVERY == 0 {
                     yield_now().await;
                 }
-                names.push(Name::new(stored, || field(n), *raw));
+                names.push(StoredNames::new(stored, || field(n), *raw));
             }
             let is_any = names.iter().any(Result::is_ok);
             let policies = if is_any { self.policies(tenant).await? } else { Arc::default() };
             let (found, reads) = self.owners(tenant, names, options).await?;
-            // An identity may have been moved before it was looked for, by a name that was not
-            // known then.
+            // The identity may have moved before this read to rules that began after the read of
+            // the rules.
             let is_missed = found.iter().any(|found| matches!(found, Ok(None)));
             if !is_missed || self.stored_rules(consistency).await? == stored {
                 return Ok(LookedUp { policies, found, reads });
@@ -251,44 +246,44 @@ impl Directory {
         }
     }
 
-    /// The owners of names, and how many reads it took. While identities are moved to other rules,
-    /// one that nobody owns by the present ones may be owned by the next, which may be visible
-    /// later on one shard than on another.
+    /// The owners of names, and the number of reads. While identities move to other rules, a name
+    /// without an owner is looked up by the next rules, linearizably: shards may show the move at
+    /// different times.
     async fn owners(
         &self,
         tenant: &Tenant,
-        names: Vec<Result<Name, Error>>,
+        names: Vec<Result<StoredNames, Error>>,
         options: ResolveOptions,
     ) -> Result<(Vec<Result<Option<Found>, Error>>, u32), Error> {
         let key = |identifier: &Identifier| IdentityKey::new(tenant.as_str(), identifier);
-        let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.present)).collect();
+        let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.current)).collect();
         let ResolveOptions { consistency, max_staleness, view, .. } = options;
         let lookups = &self.backend.lookups;
         let resolved = lookups.resolve(&keys, consistency, view, max_staleness).await?;
         let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
         let mut outcomes = Vec::with_capacity(names.len());
         for name in names {
-            let mut outcome = name.and_then(|name| Ok((found.next().ok_or(FULL)??, name.next)));
-            if let Ok((None, Some(next))) = &outcome {
-                let next = [key(next)];
-                let consistency = Consistency::Linearizable;
-                let resolved = lookups.resolve(&next, consistency, view, Duration::ZERO).await?;
-                reads += resolved.reads;
-                let found = resolved.found.into_iter().next().unwrap_or(Ok(None));
-                outcome = found.map(|found| (found, None)).map_err(Error::from);
-            }
-            outcomes.push(outcome.map(|(found, _)| found));
+            let outcome = name.and_then(|name| Ok((found.next().ok_or(FULL)??, name.next)));
+            outcomes.push(match outcome {
+                Ok((None, Some(next))) => {
+                    let (keys, consistency) = ([key(&next)], Consistency::Linearizable);
+                    let moved = lookups.resolve(&keys, consistency, view, Duration::ZERO).await?;
+                    reads += moved.reads;
+                    moved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from)
+                }
+                outcome => outcome.map(|(found, _)| found),
+            });
         }
 
         Ok((outcomes, reads))
     }
 
-    /// The rules of a tenant.
+    /// The policies of a tenant.
     pub(crate) async fn policies(&self, tenant: &Tenant) -> Result<Arc<Policies>, Error> {
         Ok(self.known_tenant(tenant).await?.policies)
     }
 
-    /// A tenant, or what it will be once it is made.
+    /// A tenant, or the default that its first change creates.
     pub(crate) async fn known_tenant(&self, tenant: &Tenant) -> Result<KnownTenant, Error> {
         match self.tenants.get(&*self.backend.tenants, tenant).await? {
             Some(tenant) => Ok(tenant),
@@ -303,37 +298,42 @@ impl Directory {
     }
 }
 
-/// The findings of a look-up.
+/// The results of a look-up.
 struct LookedUp {
     policies: Arc<Policies>,
     found: Vec<Result<Option<Found>, Error>>,
     reads: u32,
 }
 
-/// An identifier that is looked for.
-struct Name {
-    /// By the rules that the store has.
-    present: Identifier,
-    /// By those to which it is moved, where that is another one.
+/// The names of one identifier in the store.
+struct StoredNames {
+    /// By the current rules.
+    current: Identifier,
+    /// By the rules to which identities are moving, if the name differs.
     next: Option<Identifier>,
 }
 
-impl Name {
+impl StoredNames {
     fn new(
-        (present, next): (Rules, Option<Rules>),
+        (current, next): (Rules, Option<Rules>),
         field: impl Fn() -> String,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<Self, Error> {
-        let present = parse(present, fmt::from_fn(|f| f.write_str(&field())), raw)?;
+        let current = parse(current, fmt::from_fn(|f| f.write_str(&field())), raw)?;
         let next = next.zip(raw).and_then(|(rules, raw)| rules.parse(raw).ok());
-        Ok(Self { next: next.filter(|next| *next != present), present })
+        Ok(Self { next: next.filter(|next| *next != current), current })
     }
 }
 
-/// The result of a look-up that the caller may see.
-fn shown(found: Option<Found>, policies: &Policies, show_disabled: bool) -> Result<Found, Error> {
-    let found = found.filter(|found| !policies.hide_unverified || found.is_verified());
-    let found = found.ok_or(Error::IdentityNotFound)?;
+/// The owner of an identifier, if the caller may see it.
+fn visible_owner(
+    owner: Option<Found>,
+    policies: &Policies,
+    show_disabled: bool,
+) -> Result<Found, Error> {
+    let found = owner
+        .filter(|found| !policies.hide_unverified || found.is_verified())
+        .ok_or(Error::IdentityNotFound)?;
     match found.user.state() {
         State::Active => Ok(found),
         State::Disabled if show_disabled => Ok(found),
@@ -342,18 +342,20 @@ fn shown(found: Option<Found>, policies: &Policies, show_disabled: bool) -> Resu
     }
 }
 
-/// Parses the identifier that `field` names, by these rules; `None` where the request has none
-/// there.
+/// Parses the identifier in `field` by these rules.
+///
+/// # Errors
+/// [`Error::Invalid`], also for a missing identifier.
 pub(crate) fn parse(
     rules: Rules,
     field: impl fmt::Display,
     raw: Option<RawIdentifier<'_>>,
 ) -> Result<Identifier, Error> {
-    let raw = present(&field, raw)?;
+    let raw = required(&field, raw)?;
     rules.parse(raw).map_err(|rejection| rejected(field, &rejection))
 }
 
-fn present<'a>(
+fn required<'a>(
     field: impl fmt::Display,
     raw: Option<RawIdentifier<'a>>,
 ) -> Result<RawIdentifier<'a>, Error> {

@@ -1,4 +1,4 @@
-//! Calls on two users at once, and calls that remove users.
+//! Merging, unmerging and purging users.
 
 use locality_uuid::LocalityId;
 
@@ -12,8 +12,8 @@ use crate::service::context::MutationCall;
 use crate::service::parse::parse_user_id;
 
 impl Directory {
-    /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run
-    /// with a preview.
+    /// Merges the secondary user into the primary. Returns the primary, and a preview if it is a
+    /// dry run.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
@@ -26,7 +26,7 @@ impl Directory {
         secondary: &str,
         policy: ConflictPolicy,
     ) -> Result<(User, Option<Preview>), Error> {
-        let (primary, secondary) = both(primary, secondary)?;
+        let (primary, secondary) = parse_pair(primary, secondary)?;
         let outcome = self.execute(call, primary, UserChange::Merge(secondary, policy)).await?;
         let preview = match outcome.report.clone() {
             MutationReport::Preview(preview) => Some(*preview),
@@ -35,7 +35,7 @@ impl Directory {
         Ok((outcome.into_user()?, preview))
     }
 
-    /// Undoes a merge. Answers with the secondary, and with what could not be given back.
+    /// Undoes a merge. Returns the secondary, and the parts that could not be restored.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
@@ -47,16 +47,16 @@ impl Directory {
         primary: &str,
         secondary: &str,
     ) -> Result<(User, Vec<NotRestored>), Error> {
-        let (primary, secondary) = both(primary, secondary)?;
+        let (primary, secondary) = parse_pair(primary, secondary)?;
         let outcome = self.execute(call, primary, UserChange::Unmerge(secondary)).await?;
         let not_restored = match &outcome.report {
-            MutationReport::NotRestored(what) => what.clone(),
+            MutationReport::NotRestored(parts) => parts.clone(),
             _ => Vec::new(),
         };
         Ok((outcome.into_user()?, not_restored))
     }
 
-    /// Removes a user for good, and those that were merged into it. Answers with all their ids.
+    /// Purges a user and the users that were merged into it. Returns their ids.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`],
@@ -73,8 +73,8 @@ impl Directory {
         }
     }
 
-    /// Carries out a mutation. A purge may take several transactions: one that ends early, by a
-    /// fault or since its caller leaves, goes on where it stopped when it is asked for again.
+    /// Executes a mutation. A purge may take several transactions; a repeated purge continues an
+    /// interrupted one.
     ///
     /// # Errors
     /// Those of [`crate::stores::Mutations::mutate`].
@@ -91,6 +91,6 @@ impl Directory {
     }
 }
 
-fn both(primary: &str, secondary: &str) -> Result<(LocalityId, LocalityId), Error> {
+fn parse_pair(primary: &str, secondary: &str) -> Result<(LocalityId, LocalityId), Error> {
     Ok((parse_user_id("primary_user_id", primary)?, parse_user_id("secondary_user_id", secondary)?))
 }

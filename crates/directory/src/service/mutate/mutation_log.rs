@@ -1,4 +1,4 @@
-//! The log line of a mutation: the caller, the user and the outcome, and never an identifier.
+//! The log entry of a mutation: the caller, the user and the outcome, and never an identifier.
 
 use std::time::Instant;
 
@@ -9,60 +9,60 @@ use crate::model::tenant::Tenant;
 use crate::mutation::read_set::Outcome;
 use crate::service::context::{MutationCall, RequestContext};
 
-/// The log line of a mutation under way.
+/// The log entry of a mutation in progress.
 pub struct MutationLog<'a> {
     caller: &'a str,
     tenant: Tenant,
     method: &'static str,
     user: Option<LocalityId>,
-    begun: Instant,
-    /// Whether the line is still to be logged. A dry run has none.
-    is_due: bool,
+    started: Instant,
+    /// Whether the entry is still to be written. A dry run has none.
+    is_pending: bool,
 }
 
 impl<'a> MutationLog<'a> {
-    /// The line of a call that is about this user, or about none.
+    /// The entry of a call that concerns this user, or no user.
     pub fn new(call: &MutationCall<'a>, user: Option<LocalityId>) -> Self {
-        let mut line = Self::of(&call.context, user);
-        line.is_due = !call.dry_run;
-        line
+        let mut log = Self::of(&call.context, user);
+        log.is_pending = !call.dry_run;
+        log
     }
 
-    /// The line of a call that is no mutation of the directory, but changes something.
+    /// The entry of a call that changes something other than users and tenants.
     pub fn of(context: &RequestContext<'a>, user: Option<LocalityId>) -> Self {
         Self {
             caller: context.caller,
             tenant: context.tenant.clone(),
             method: context.method,
             user,
-            begun: Instant::now(),
-            is_due: true,
+            started: Instant::now(),
+            is_pending: true,
         }
     }
 
-    /// Logs the line with the outcome of a mutation.
-    pub fn log(mut self, outcome: &Result<Outcome, Error>) {
-        // A request that is sent again is answered with the user that it made before.
+    /// Writes the entry with the outcome of a mutation.
+    pub fn write(mut self, outcome: &Result<Outcome, Error>) {
+        // A repeated request returns the user that it created before.
         let user = outcome.as_ref().ok().and_then(|outcome| outcome.user.as_ref());
         self.user = user.map(|user| user.id).or(self.user);
-        self.log_outcome(outcome);
+        self.write_outcome(outcome);
     }
 
-    /// Logs the line with an outcome.
-    pub fn log_outcome<T>(mut self, outcome: &Result<T, Error>) {
+    /// Writes the entry with an outcome.
+    pub fn write_outcome<T>(mut self, outcome: &Result<T, Error>) {
         match outcome {
-            Ok(_) => self.write("done"),
-            Err(Error::OutcomeUnknown(_)) => self.write("unknown"),
-            // Nothing was written, and the failure itself is logged once for many calls.
+            Ok(_) => self.emit("done"),
+            Err(Error::OutcomeUnknown(_)) => self.emit("unknown"),
+            // Nothing was written, and the status logs the failure once for many calls.
             Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => {
-                self.is_due = false;
+                self.is_pending = false;
             }
-            Err(_) => self.write("refused"),
+            Err(_) => self.emit("refused"),
         }
     }
 
-    fn write(&mut self, outcome: &'static str) {
-        if !std::mem::take(&mut self.is_due) {
+    fn emit(&mut self, outcome: &'static str) {
+        if !std::mem::take(&mut self.is_pending) {
             return;
         }
         tracing::info!(
@@ -71,15 +71,15 @@ impl<'a> MutationLog<'a> {
             method = self.method,
             user = self.user.map(tracing::field::display),
             outcome,
-            ms = self.begun.elapsed().as_secs_f64() * 1e3,
+            ms = self.started.elapsed().as_secs_f64() * 1e3,
             "mutation"
         );
     }
 }
 
-/// A caller that leaves gets no outcome; the mutation may go on.
+/// A call that its caller abandons has no outcome; the mutation may continue.
 impl Drop for MutationLog<'_> {
     fn drop(&mut self) {
-        self.write("caller left");
+        self.emit("caller left");
     }
 }

@@ -1,4 +1,4 @@
-//! Mutations: from what a caller typed to a [`Mutation`] for the store.
+//! Mutations: checks and normalises requests, and converts them to [`Mutation`]s.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,24 +24,25 @@ use crate::service::parse::parse_user_id;
 use crate::service::tenant_cache::KnownTenant;
 use polynym_identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
-const TEXT_CHARS: usize = 256;
-/// By how much a caller's clock may be ahead of the server's.
+/// The characters of a text field.
+const MAX_TEXT_CHARS: usize = 256;
+/// The accepted lead of a caller's clock over the server's.
 pub(crate) const SKEW: Duration = Duration::from_secs(60);
 
-/// An identity as given by a caller: the identifier as typed, and the caller's fields.
+/// An identity in a request: the identifier as typed, and the caller's fields.
 #[derive(Clone, Debug)]
 pub struct RawIdentity<'a> {
     /// The identifier.
     pub identifier: Option<RawIdentifier<'a>>,
-    /// The name that its provider gives to an account, to show it by; or nothing.
+    /// The display name of an account at its provider; may be empty.
     pub display: &'a str,
-    /// When and by whom it was verified, if ever.
+    /// When and by whom it was verified, if it was.
     pub verification: Option<Verification>,
-    /// Whether it shall be the primary identity of its kind.
+    /// Whether it becomes the primary identity of its kind.
     pub primary: bool,
 }
 
-/// The counter of identities that lose to verified ones: its name, and what it counts.
+/// The counter of identities that verified ones displace: its name and help text.
 pub const DISPLACED: (&str, &str) = (
     "polynym_displaced_identities_total",
     "Unverified identities that went to a user who had them verified",
@@ -71,16 +72,16 @@ impl Directory {
         let identities = identities
             .iter()
             .enumerate()
-            .map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw));
-        let draft =
-            NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
+            .map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw))
+            .collect::<Result<_, _>>()?;
+        let draft = NewUser { display_name, identities, attributes };
         check_times(&draft, &call.context.now)?;
         draft.check()?;
 
-        self.mutate_under(rules, call, self.ids.next_id(), UserChange::Create(draft)).await
+        self.mutate_with_rules(rules, call, self.ids.next_id(), UserChange::Create(draft)).await
     }
 
-    /// Sets a user's display name and attributes, those that `mask` names.
+    /// Sets the display name and attributes of a user that `mask` selects.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::TooMany`],
@@ -100,7 +101,7 @@ impl Directory {
         self.mutate(call, id, UserChange::Update(update)).await
     }
 
-    /// Gives a user an identity.
+    /// Links an identity to a user.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`],
@@ -120,10 +121,11 @@ impl Directory {
         let rules = self.rules_to_change().await?;
         let raw = RawIdentity { identifier: raw, display, verification, primary };
         let draft = draft_identity(rules, "identifier", &raw)?;
-        self.mutate_under(rules, call, id, UserChange::Link(draft)).await
+        self.mutate_with_rules(rules, call, id, UserChange::Link(draft)).await
     }
 
-    /// Moves an identity from one user to another. Answers with the other; the etag is of that one.
+    /// Moves an identity from one user to another. Returns the receiving user, to which the etag
+    /// belongs.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::LastIdentity`],
@@ -139,11 +141,11 @@ impl Directory {
         let from = parse_user_id("from_user_id", from)?;
         let to = parse_user_id("to_user_id", to)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(rules, call, to, UserChange::Move(from, parse(rules, "identifier", raw)?))
-            .await
+        let identifier = parse(rules, "identifier", raw)?;
+        self.mutate_with_rules(rules, call, to, UserChange::Move(from, identifier)).await
     }
 
-    /// Takes an identity from a user.
+    /// Unlinks an identity from a user.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
@@ -156,14 +158,14 @@ impl Directory {
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(rules, call, id, UserChange::Unlink(parse(rules, "identifier", raw)?))
-            .await
+        let identifier = parse(rules, "identifier", raw)?;
+        self.mutate_with_rules(rules, call, id, UserChange::Unlink(identifier)).await
     }
 
-    /// Puts a new identity in the place of an old one, in one step.
+    /// Replaces an identity by a new one, atomically.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`] for the old one,
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`] for the old identity,
     /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of
     /// [`crate::stores::Mutations::mutate`].
     pub async fn replace(
@@ -176,12 +178,12 @@ impl Directory {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
         let old = parse(rules, "old_identifier", old)?;
-        let new = RawIdentity { identifier: new, display: "", verification: None, primary: false };
-        let new = draft_identity(rules, "new_identifier", &new)?;
-        self.mutate_under(rules, call, id, UserChange::Replace(old, new)).await
+        let raw = RawIdentity { identifier: new, display: "", verification: None, primary: false };
+        let draft = draft_identity(rules, "new_identifier", &raw)?;
+        self.mutate_with_rules(rules, call, id, UserChange::Replace(old, draft)).await
     }
 
-    /// Marks an identity as verified, by whom, or (`None`) as unverified.
+    /// Marks an identity as verified `by` a service, or with `None` as unverified.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
@@ -198,10 +200,10 @@ impl Directory {
         let identifier = parse(rules, "identifier", raw)?;
         check_text("verified_by", by.as_deref().unwrap_or_default())?;
         let verification = by.map(|by| Verification { time: call.context.now.time, by });
-        self.mutate_under(rules, call, id, UserChange::Verify(identifier, verification)).await
+        self.mutate_with_rules(rules, call, id, UserChange::Verify(identifier, verification)).await
     }
 
-    /// Carries out a change without further arguments, such as one of the user's state.
+    /// Executes a change without arguments, such as one of the user's state.
     ///
     /// # Errors
     /// [`Error::Invalid`], and those of [`crate::stores::Mutations::mutate`].
@@ -223,7 +225,7 @@ impl Directory {
         self.execute(call, user_id, change).await?.into_user()
     }
 
-    async fn mutate_under(
+    async fn mutate_with_rules(
         &self,
         rules: Rules,
         call: MutationCall<'_>,
@@ -231,7 +233,7 @@ impl Directory {
         change: UserChange,
     ) -> Result<User, Error> {
         let kind = MutationKind::User(user_id, change);
-        self.execute_under(rules, call, kind).await?.into_user()
+        self.execute_with_rules(rules, call, kind).await?.into_user()
     }
 
     pub(crate) async fn execute(
@@ -240,19 +242,19 @@ impl Directory {
         user_id: LocalityId,
         change: UserChange,
     ) -> Result<Outcome, Error> {
-        self.execute_under(Rules::PRESENT, call, MutationKind::User(user_id, change)).await
+        self.execute_with_rules(Rules::PRESENT, call, MutationKind::User(user_id, change)).await
     }
 
-    /// Executes a mutation whose identifiers were normalised by these rules.
-    pub(crate) async fn execute_under(
+    /// Executes a mutation whose identifiers `rules` normalised, and logs it.
+    pub(crate) async fn execute_with_rules(
         &self,
         rules: Rules,
         call: MutationCall<'_>,
         kind: MutationKind,
     ) -> Result<Outcome, Error> {
-        let line = MutationLog::new(&call, kind.user().map(|(id, _)| id));
+        let log = MutationLog::new(&call, kind.user().map(|(id, _)| id));
         let outcome = self.mutate_store(rules, call, kind).await;
-        line.log(&outcome);
+        log.write(&outcome);
         outcome
     }
 
@@ -298,18 +300,18 @@ impl Directory {
 
 fn log_takeover(Takeover { winner, loser }: &Takeover) {
     metrics::counter!(DISPLACED.0).increment(1);
-    tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
+    tracing::info!(%winner, %loser, "a verified identity displaced an unverified one");
 }
 
-/// Refuses verifications in the future. Clocks may differ by [`SKEW`].
+/// Rejects verifications in the future. Clocks may differ by [`SKEW`].
 fn check_times(draft: &NewUser, now: &Now) -> Result<(), Error> {
     let latest = now.time.plus(SKEW);
-    let is_ahead =
+    let is_future =
         |identity: &NewIdentity| identity.verification.as_ref().is_some_and(|v| v.time > latest);
-    match draft.identities.iter().position(is_ahead) {
+    match draft.identities.iter().position(is_future) {
         Some(n) => {
             let field = format!("user.identities[{n}].verify_time");
-            Err(Error::invalid(Invalid::Field, field, "lies in the future"))
+            Err(Error::invalid(Invalid::Field, field, "is in the future"))
         }
         None => Ok(()),
     }
@@ -325,17 +327,17 @@ fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<Ne
     Ok(NewIdentity { identifier, display, verification, primary, rules_version: rules.version() })
 }
 
-/// The display form of an identity: as it was typed, or the name that its provider gives to an
-/// account.
+/// The display form of an identity: the identifier as typed, or the account's display name at its
+/// provider.
 fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
     if raw.display.is_empty() {
-        let typed = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect());
+        let typed = raw.identifier.map(|raw| raw.typed().chars().filter(is_displayable).collect());
         return Ok(typed.unwrap_or_default());
     }
 
     let field = field.replace("identifier", "display");
     if !matches!(raw.identifier, Some(RawIdentifier::Social { .. })) {
-        let message = "counts for social accounts only: others are shown as they are typed";
+        let message = "is for social accounts only: other identifiers are displayed as typed";
         return Err(Error::invalid(Invalid::Field, field, message));
     }
     check_text(&field, raw.display)?;
@@ -347,50 +349,46 @@ fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<Idempo
     Ok(key.map(|key| IdempotencyKey { key, request_hash: request_hash(call.etag, kind) }))
 }
 
-/// The request's name, if it has one: any spelling of the UUID is the same id. The caller comes
-/// last, being the only free text.
+/// The idempotency key of a request, if it has an id. All spellings of a UUID give the same key.
+/// The caller comes last, because it is the only free text.
 pub(crate) fn idempotency_key(context: &RequestContext<'_>) -> Result<Option<String>, Error> {
     if context.request_id.is_empty() {
         return Ok(None);
     }
 
-    // The nil UUID is what programs send that forget to make one: all of their requests would be
-    // the same.
-    let parsed = context.request_id.parse::<LocalityId>().ok();
-    let parsed = parsed.filter(|id| *id.as_bytes() != [0; 16]);
-    let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
+    // Programs that forget to generate a UUID send the nil UUID with every request.
+    let parsed =
+        context.request_id.parse().ok().filter(|id: &LocalityId| *id.as_bytes() != [0; 16]);
+    let message = "a request_id is a UUID in its 36-character text form, other than the nil UUID";
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
     Ok(Some(format!("{},{},{id},{}", context.tenant, context.method, context.caller)))
 }
 
 pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Error> {
-    let fault = |rule| Err(Error::invalid(Invalid::Field, field, rule));
-    if text.chars().nth(TEXT_CHARS).is_some() {
-        return fault("at most 256 characters");
+    let error = |rule| Err(Error::invalid(Invalid::Field, field, rule));
+    if text.chars().nth(MAX_TEXT_CHARS).is_some() {
+        return error("at most 256 characters");
     }
-
-    if !text.chars().all(|c| is_shown(&c)) {
-        return fault("no control characters, and none that nobody can see or that mean nothing");
+    if !text.chars().all(|c| is_displayable(&c)) {
+        return error("no control, invisible or unassigned characters");
     }
     if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || character_issue(c).is_some()) {
-        return fault("not blank: leave it empty");
+        return error("not blank: leave it empty");
     }
-
     if text.starts_with(is_mark) {
-        return fault("no combining mark at the start");
+        return error("no combining mark at the start");
     }
     Ok(())
 }
 
-/// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves,
-/// only those may that scripts and emoji need: joiners, marks of direction, variation selectors and
-/// tags.
-pub(crate) fn is_shown(c: &char) -> bool {
-    let writes = matches!(
+/// Whether a character may appear in displayed text. Of the invisible characters, only those that
+/// scripts and emoji need: joiners, direction marks, variation selectors and tags.
+pub(crate) fn is_displayable(c: &char) -> bool {
+    let is_needed = matches!(
         c,
         '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
     );
-    writes
+    is_needed
         || !(c.is_control()
             || matches!(c, '\u{2028}' | '\u{2029}')
             || character_issue(*c).is_some())

@@ -1,5 +1,4 @@
-//! The rules of normalisation that a store has, and how a store gets others: its identities are
-//! moved, and nothing names identifiers meanwhile.
+//! Moves a store to other rules of normalisation. No mutation may name identifiers meanwhile.
 
 use std::sync::Arc;
 
@@ -14,12 +13,12 @@ use crate::service::tenants::each_tenant::each_tenant;
 use crate::stores::{Backend, Tenants};
 use polynym_identifier::Rules;
 
-/// Moves all identities of a store to `rules`, or only finds those that cannot be moved. Passes
-/// how many users were looked at and how many identities were moved to `progress`.
+/// Moves all identities of a store to `rules`, or in a dry run only finds those that cannot be
+/// moved. Reports the number of users read and of identities moved to `progress`.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which another
-/// run can go on.
+/// run can continue.
 pub async fn move_all(
     backend: Backend,
     rules: Rules,
@@ -46,7 +45,7 @@ pub async fn move_all(
     Ok(problems)
 }
 
-/// The names of all tenants, and the default tenant, which may have no record yet.
+/// The names of all tenants. The default tenant is first, because it may have no record yet.
 async fn tenants(store: &dyn Tenants) -> Result<Vec<Tenant>, Error> {
     let mut tenants = vec![Tenant::DEFAULT];
     each_tenant(store, |tenant| {

@@ -1,4 +1,4 @@
-//! Calls of admins: tenants, holds, and moving a tenant to new rules.
+//! Calls of admins: tenants, holds, and renormalising a tenant.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::stores::StoredRules;
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
 /// Users in one step of a [`Renormalization`].
-const USERS_A_STEP: usize = 100;
+const USERS_PER_STEP: usize = 100;
 
 impl Directory {
-    /// Ends the hold on an identifier. Answers with its canonical form.
+    /// Ends the hold on an identifier. Returns its canonical form.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::NotHeld`], and those of
@@ -42,7 +42,7 @@ impl Directory {
         let rules = self.rules_to_change().await?;
         let identifier = parse(rules, "identifier", raw)?;
         let kind = MutationKind::ReleaseHold(identifier.clone());
-        self.execute_under(rules, call, kind).await?;
+        self.execute_with_rules(rules, call, kind).await?;
         Ok(identifier)
     }
 
@@ -54,7 +54,7 @@ impl Directory {
         self.backend.tenants.tenant(name).await?.ok_or(Error::TenantNotFound)
     }
 
-    /// Tenants by name: those after `token` whose names start with `prefix`, at most `limit`.
+    /// Up to `limit` tenants after `token`, by name, whose names start with `prefix`.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::Unavailable`].
@@ -68,7 +68,7 @@ impl Directory {
         self.backend.tenants.tenants(prefix, token, limit).await
     }
 
-    /// Names of the attributes of a tenant's users: those after `token`, at most `limit`.
+    /// Up to `limit` attribute names of a tenant, after `token`.
     ///
     /// # Errors
     /// [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -106,9 +106,9 @@ impl Directory {
         let kind = MutationKind::Tenant(change);
         let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
-        let line = MutationLog::new(&call, None);
+        let log = MutationLog::new(&call, None);
         let outcome = self.backend.mutations.mutate(mutation).await;
-        line.log(&outcome);
+        log.write(&outcome);
 
         match outcome?.report {
             MutationReport::Tenant(tenant) => {
@@ -122,8 +122,8 @@ impl Directory {
         }
     }
 
-    /// The tenant in which something is to be changed: the first change makes the tenant, unless
-    /// only admins do, or it is a dry run.
+    /// The tenant of a mutation. The first mutation creates the tenant, unless only admins do, or
+    /// it is a dry run.
     pub(crate) async fn tenant_to_change(
         &self,
         call: &MutationCall<'_>,
@@ -152,9 +152,8 @@ impl Directory {
         }
     }
 
-    /// Begins to move a tenant's identities to the present rules, after the user that `token`
-    /// names. Nothing happens until
-    /// [`Renormalization::step`].
+    /// Begins to move a tenant's identities to the current rules, after the user in `token`.
+    /// Nothing happens until [`Renormalization::step`].
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -164,32 +163,28 @@ impl Directory {
         token: &str,
         dry_run: bool,
     ) -> Result<Renormalization, Error> {
-        self.check_move(dry_run).await?;
-        // Calls that name no tenant mean this one, whether or not it was made.
+        self.check_rules(dry_run).await?;
+        // The default tenant may have no record yet.
         if tenant != Tenant::DEFAULT && self.backend.tenants.tenant(&tenant).await?.is_none() {
             return Err(Error::TenantNotFound);
         }
         let run = self.renormalizations.begin(&tenant)?;
         let known = self.known_tenant(&tenant).await?;
-        let after = page_token::user(token)?;
-        let directory = self.clone();
-        let made = HashMap::new();
-
         Ok(Renormalization {
-            directory,
+            directory: self.clone(),
             tenant,
             known,
-            after,
+            after: page_token::user(token)?,
             dry_run,
-            made,
+            new_keys: HashMap::new(),
             progress: Progress::default(),
             _run: run,
         })
     }
 
-    /// Identities are moved by the rules that the store has, or gets now. A dry run is by the
-    /// latest.
-    async fn check_move(&self, dry_run: bool) -> Result<(), Error> {
+    /// Checks that the store has, or is getting, the rules of this directory. A dry run needs
+    /// neither.
+    async fn check_rules(&self, dry_run: bool) -> Result<(), Error> {
         let StoredRules { version, next } = self.backend.reads.rules(Consistency::Latest).await?;
         if dry_run || next.unwrap_or(version) == self.rules.version() {
             Ok(())
@@ -199,15 +194,15 @@ impl Directory {
     }
 }
 
-/// A tenant on its way to the present rules.
+/// A run that moves the identities of a tenant to the current rules.
 pub struct Renormalization {
     directory: Arc<Directory>,
     tenant: Tenant,
     known: KnownTenant,
     after: Option<LocalityId>,
     dry_run: bool,
-    /// The keys that identities would get, with their users: in a dry run they are not claimed yet.
-    made: HashMap<IdentityKey, LocalityId>,
+    /// In a dry run, the keys that identities would get, with their users.
+    new_keys: HashMap<IdentityKey, LocalityId>,
     progress: Progress,
     _run: Run,
 }
@@ -215,30 +210,30 @@ pub struct Renormalization {
 /// The progress of a [`Renormalization`].
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Users that were looked at.
+    /// Users that were read.
     pub users: u64,
     /// Identities that were moved, or would be.
     pub moved: u64,
     /// Identities that cannot be moved.
     pub failed: u64,
-    /// Those of them in the last step.
+    /// The identities of the last step that cannot be moved.
     pub problems: Vec<Problem>,
-    /// The last user that was looked at; none when all were.
+    /// The last user that was read; none at the end.
     pub last: Option<LocalityId>,
 }
 
-/// An identity that cannot be moved to the present rules.
+/// An identity that cannot be moved to the current rules.
 #[derive(Debug)]
 pub struct Problem {
     /// Its user.
     pub user: LocalityId,
-    /// The identifier that it has.
+    /// Its identifier.
     pub identifier: Identifier,
-    /// Why.
+    /// The error.
     pub error: Error,
 }
 
-/// Names the user and the kind alone: identifiers are personal data.
+/// Shows only the user and the kind: identifiers are personal data.
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -252,57 +247,53 @@ impl std::fmt::Display for Problem {
 }
 
 impl Renormalization {
-    /// Looks at the next users.
+    /// Moves the identities of the next users.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which
-    /// another one can go on.
+    /// another run can continue.
     pub async fn step(&mut self) -> Result<&mut Progress, Error> {
         self.progress.problems.clear();
         let users =
-            self.directory.backend.search.scan(&self.tenant, self.after, USERS_A_STEP).await?;
+            self.directory.backend.search.scan(&self.tenant, self.after, USERS_PER_STEP).await?;
         for record in &users {
             let version = self.directory.rules.version();
-            let old =
-                record.user.identities.iter().filter(|identity| identity.rules_version < version);
-            for identity in old {
-                self.note(record, identity, self.move_one(record, identity).await)?;
+            let identities = record.user.identities.iter();
+            for identity in identities.filter(|identity| identity.rules_version < version) {
+                self.record_outcome(record, identity, self.move_one(record, identity).await)?;
             }
         }
 
         self.after = users.last().map(Record::id).or(self.after);
         self.progress.users += users.len() as u64;
-        self.progress.last = self.after.filter(|_| users.len() == USERS_A_STEP);
+        self.progress.last = self.after.filter(|_| users.len() == USERS_PER_STEP);
         Ok(&mut self.progress)
     }
 
     async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
         let change = UserChange::Renormalize(identity.identifier.clone());
         let now = self.directory.now();
-        let mutation = Mutation::of_user(self.tenant.clone(), record.id(), now.time, change);
-        let (limits, rules) = (self.directory.limits, self.directory.rules);
         let KnownTenant { since, policies, .. } = self.known.clone();
         let mutation = Mutation {
             tenant_since: since,
             clock_uncertain: now.clock_uncertain,
             policies,
-            limits,
-            rules,
+            limits: self.directory.limits,
+            rules: self.directory.rules,
             dry_run: self.dry_run,
-            ..mutation
+            ..Mutation::of_user(self.tenant.clone(), record.id(), now.time, change)
         };
 
         self.directory.backend.mutations.mutate(mutation).await.map(drop)
     }
 
-    fn note(
+    fn record_outcome(
         &mut self,
         record: &Record,
         identity: &Identity,
         outcome: Result<(), Error>,
     ) -> Result<(), Error> {
-        let outcome = outcome.and_then(|()| self.note_key(record, identity));
-        match outcome {
+        match outcome.and_then(|()| self.check_new_key(record, identity)) {
             Ok(()) => self.progress.moved += 1,
             Err(
                 error @ (Error::Overloaded
@@ -311,7 +302,7 @@ impl Renormalization {
                 | Error::OutcomeUnknown(_)
                 | Error::Internal(_)),
             ) => return Err(error),
-            // Gone since it was read.
+            // The identity was removed after it was read.
             Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}
             Err(error) => {
                 self.progress.failed += 1;
@@ -323,13 +314,13 @@ impl Renormalization {
         Ok(())
     }
 
-    /// Fails where another identity would get the same key.
-    fn note_key(&mut self, record: &Record, identity: &Identity) -> Result<(), Error> {
+    /// In a dry run, fails if another identity would get the same key.
+    fn check_new_key(&mut self, record: &Record, identity: &Identity) -> Result<(), Error> {
         if !self.dry_run {
             return Ok(());
         }
         let key = record.user.key(&renormalize::parse(identity, self.directory.rules)?);
-        match self.made.insert(key, record.id()) {
+        match self.new_keys.insert(key, record.id()) {
             None => Ok(()),
             Some(owner) => Err(Error::IdentityTaken { owner, field: "identifier".to_owned() }),
         }

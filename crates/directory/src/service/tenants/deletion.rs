@@ -1,4 +1,4 @@
-//! Deleting tenants: a call marks the tenant, and servers remove it with all that is in it.
+//! Deleting tenants: a call marks the tenant, and the servers remove it with all its contents.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,14 +16,14 @@ use crate::service::Directory;
 use crate::service::context::MutationCall;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::tenant_cache::KnownTenant;
-use crate::service::tenant_queue::PAUSE;
+use crate::service::tenant_queue::TenantJob;
 
 /// Users or keys in one step.
-const PAGE: usize = 100;
+const STEP_ITEMS: usize = 100;
 /// Users that are purged concurrently.
-const AT_ONCE: usize = 16;
-/// The longest chain of merges that is followed.
-const HOPS: usize = 100;
+const CONCURRENT_PURGES: usize = 16;
+/// The merges that a purge follows.
+const MAX_HOPS: usize = 100;
 
 /// The outcome of one step.
 enum Step {
@@ -34,8 +34,8 @@ enum Step {
 }
 
 impl Directory {
-    /// Marks a tenant for deletion, with its users or only if it has none. Returns the tenant, or
-    /// `None` for a call that was sent again after the tenant was removed.
+    /// Marks a tenant for deletion, with its users or only if it has none. Returns the tenant; none
+    /// if the call is repeated after the tenant was removed.
     ///
     /// # Errors
     /// [`Error::TenantNotFound`], [`Error::TenantNotEmpty`], [`Error::EtagMismatch`], and those of
@@ -49,52 +49,49 @@ impl Directory {
         let kind = MutationKind::Tenant(TenantChange::Delete(DeletionStep::Begin { with_users }));
         let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
-        let line = MutationLog::new(&call, None);
+        let log = MutationLog::new(&call, None);
         let outcome = self.backend.mutations.mutate(mutation).await;
-        line.log(&outcome);
+        log.write(&outcome);
         let MutationReport::Tenant(tenant) = outcome?.report else {
             return Ok(None);
         };
 
         if let (Some(deletion), false) = (tenant.deletion, dry_run) {
             self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
-            self.deletions.add(&name, deletion.time);
+            self.jobs.add(TenantJob::Deletion, &name, deletion.time);
         }
         Ok(Some(*tenant))
     }
 
-    /// Deletes a marked tenant. Safe on several servers: each step is a transaction, and a step
-    /// that another server has taken has no effect.
-    pub(crate) async fn delete_marked_tenant(&self, name: &Tenant) {
+    /// Deletes a marked tenant. Safe on several servers: each step is a transaction, and a repeated
+    /// step has no effect.
+    pub(crate) async fn delete_marked_tenant(&self, name: &Tenant) -> Result<(), Error> {
         loop {
-            match self.deletion_step(name).await {
-                Ok(Step::More) => {}
-                Ok(Step::Wait) => return,
-                Ok(Step::Done) => return self.deletions.remove(name),
-                Err(error) => {
-                    let message = "the deletion of a tenant failed and is tried again";
-                    let error = error.with_causes();
-                    tracing::warn!(tenant = %name, %error, pause = ?PAUSE, message);
-                    return self.deletions.postpone(name);
+            match self.deletion_step(name).await? {
+                Step::More => {}
+                Step::Wait => return Ok(()),
+                Step::Done => {
+                    self.jobs.remove(TenantJob::Deletion, name);
+                    return Ok(());
                 }
             }
         }
     }
 
-    /// Takes the next step: users go first, then holds, then the tenant. The mark stays until the
-    /// last step, so that another server can go on.
+    /// Takes the next step: first users, then holds, then the tenant. The mark stays until the last
+    /// step, so that another server can continue.
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
         let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
         let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };
 
-        if self.deletions.add(name, deletion.time) {
+        if self.jobs.add(TenantJob::Deletion, name, deletion.time) {
             return Ok(Step::Wait);
         }
 
-        let users = self.backend.search.scan(name, None, PAGE).await?;
+        let users = self.backend.search.scan(name, None, STEP_ITEMS).await?;
         if !users.is_empty() && !deletion.with_users {
-            self.finish_deletion(name, DeletionStep::GiveUp).await?;
-            tracing::warn!(tenant = %name, "the tenant is not deleted: it has users now");
+            self.finish_deletion(name, DeletionStep::Cancel).await?;
+            tracing::warn!(tenant = %name, "gave up the deletion of a tenant: it has users now");
             return Ok(Step::Done);
         }
 
@@ -103,14 +100,14 @@ impl Directory {
             return Ok(Step::More);
         }
 
-        let keys = self.backend.tenants.keys(name, PAGE).await?;
+        let keys = self.backend.tenants.keys(name, STEP_ITEMS).await?;
         if !keys.is_empty() {
-            self.advance(name, DeletionStep::Forget(keys)).await?;
+            self.advance(name, DeletionStep::RemoveClaims(keys)).await?;
             return Ok(Step::More);
         }
 
         self.finish_deletion(name, DeletionStep::Finish).await?;
-        tracing::info!(tenant = %name, "the tenant is deleted");
+        tracing::info!(tenant = %name, "deleted a tenant");
         Ok(Step::Done)
     }
 
@@ -129,16 +126,16 @@ impl Directory {
     /// Purges users.
     ///
     /// # Errors
-    /// None of them can be purged.
+    /// [`Error::Internal`] if none of them can be purged.
     async fn purge_all(&self, name: &Tenant, users: &[Record]) -> Result<(), Error> {
-        let purges = users.iter().map(|record| self.purge_whole(name, record));
-        let mut purges = stream::iter(purges.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
-        let mut gone = 0;
-        while let Some(purged) = purges.next().await {
-            gone += purged?;
+        let purges: Vec<_> = users.iter().map(|record| self.purge_whole(name, record)).collect();
+        let mut outcomes = stream::iter(purges).buffer_unordered(CONCURRENT_PURGES);
+        let mut purged = 0;
+        while let Some(outcome) = outcomes.next().await {
+            purged += outcome?;
         }
 
-        if gone == 0 {
+        if purged == 0 {
             return Err(Error::Internal(
                 "none of the tenant's users can be purged: run `polynym store verify`".into(),
             ));
@@ -150,7 +147,7 @@ impl Directory {
     /// Purges a user, or the user that it was merged into. Returns the number of purged users.
     async fn purge_whole(&self, name: &Tenant, record: &Record) -> Result<usize, Error> {
         let (mut id, mut change) = (record.id(), UserChange::Purge);
-        for _ in 0..HOPS {
+        for _ in 0..MAX_HOPS {
             match self.mutate_marked(name, MutationKind::User(id, change.clone())).await {
                 Ok(MutationReport::Purged(users)) => return Ok(users.len()),
                 // A user whose purge time has passed is absent for every change but its expiry.
@@ -166,7 +163,7 @@ impl Directory {
         Ok(0)
     }
 
-    /// Changes something in a marked tenant. Nothing is held afterwards.
+    /// Executes a mutation in a marked tenant, without holds.
     async fn mutate_marked(
         &self,
         name: &Tenant,

@@ -1,4 +1,4 @@
-//! The walk over all tenants of a store.
+//! Iterates over all tenants of a store.
 
 use crate::error::Error;
 use crate::model::tenant_record::TenantRecord;

@@ -1,44 +1,48 @@
-//! Jobs of a server in the background for tenants that are marked: their deletion, and changes of
-//! their indexes and of the retention of their history.
+//! The background jobs of a server for marked tenants.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::{StreamExt, TryStreamExt, stream};
+use locality_uuid::LocalityId;
 use tokio::time::sleep;
 
+use crate::error::Error;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
-use crate::mutation::{Mutation, MutationKind};
+use crate::model::timestamp::Timestamp;
+use crate::mutation::read_set::MutationReport;
+use crate::mutation::{Mutation, MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
 use crate::service::tenant_cache::KnownTenant;
+use crate::service::tenant_queue::{RETRY_DELAY, TenantJob};
 use crate::service::tenants::each_tenant::each_tenant;
 
 /// The pause between two searches for tenants that other servers have marked.
-const SEARCH: Duration = Duration::from_secs(30);
+const SEARCH_PERIOD: Duration = Duration::from_secs(30);
 /// The pause between two rounds over marked tenants.
 const PERIOD: Duration = Duration::from_secs(1);
+/// Users that are stored concurrently.
+const CONCURRENT_STORES: usize = 32;
 
 impl Directory {
-    /// Carries out the jobs of all tenants in loops. Safe on several servers.
+    /// Runs the jobs of all tenants in loops. Safe on several servers.
     pub async fn run_tenant_jobs(&self) -> Infallible {
+        let [deletion, index_change, history_change] = TenantJob::ALL;
         tokio::select! {
             never = self.find_marked_tenants() => never,
-            never = self.delete_marked_tenants() => never,
-            never = self.change_indexes() => never,
-            never = self.shorten_histories() => never,
+            never = self.run_jobs(deletion) => never,
+            never = self.run_jobs(index_change) => never,
+            never = self.run_jobs(history_change) => never,
         }
     }
 
     /// Queues the jobs of a tenant.
     pub(crate) fn queue_jobs(&self, tenant: &TenantRecord) {
-        if let Some(deletion) = tenant.deletion {
-            self.deletions.add(&tenant.name, deletion.time);
-        }
-        if let Some(since) = tenant.policies.index_change() {
-            self.index_changes.add(&tenant.name, since);
-        }
-        if let Some(since) = tenant.policies.history_change {
-            self.history_changes.add(&tenant.name, since);
+        for job in TenantJob::ALL {
+            if let Some(marked_at) = job.marked_at(tenant) {
+                self.jobs.add(job, &tenant.name, marked_at);
+            }
         }
     }
 
@@ -47,37 +51,85 @@ impl Directory {
             let search = each_tenant(&*self.backend.tenants, |tenant| self.queue_jobs(&tenant));
             if let Err(error) = search.await {
                 let error = error.with_causes();
-                tracing::warn!(%error, "the search for marked tenants failed and is tried again");
+                tracing::warn!(%error, "the search for marked tenants failed; it is retried");
             }
-            sleep(SEARCH).await;
+            sleep(SEARCH_PERIOD).await;
         }
     }
 
-    async fn delete_marked_tenants(&self) -> Infallible {
+    async fn run_jobs(&self, job: TenantJob) -> Infallible {
         loop {
-            for tenant in self.deletions.ready() {
-                self.delete_marked_tenant(&tenant).await;
+            for tenant in self.jobs.due(job) {
+                let outcome = match job {
+                    TenantJob::Deletion => self.delete_marked_tenant(&tenant).await,
+                    TenantJob::IndexChange => self.change_index(&tenant).await,
+                    TenantJob::HistoryChange => self.shorten_history(&tenant).await,
+                };
+                if let Err(error) = outcome {
+                    let error = error.with_causes();
+                    let message = "a job of a tenant failed; it is retried";
+                    tracing::warn!(%tenant, ?job, %error, pause = ?RETRY_DELAY, message);
+                    self.jobs.postpone(job, &tenant);
+                }
             }
             sleep(PERIOD).await;
         }
     }
 
-    async fn change_indexes(&self) -> Infallible {
-        loop {
-            for tenant in self.index_changes.ready() {
-                self.change_marked_index(&tenant).await;
-            }
-            sleep(PERIOD).await;
+    /// A tenant whose policies are marked for a job, and the time of the mark. None if the job is
+    /// done, or has to wait because the mark is new.
+    pub(crate) async fn marked_tenant(
+        &self,
+        job: TenantJob,
+        name: &Tenant,
+    ) -> Result<Option<(KnownTenant, Timestamp)>, Error> {
+        let began = Instant::now();
+        let record = self.backend.tenants.tenant(name).await?;
+        let marked = record
+            .filter(|tenant| tenant.deletion.is_none())
+            .and_then(|tenant| Some((job.marked_at(&tenant)?, KnownTenant::from(&tenant))));
+        let Some((time, known)) = marked else {
+            self.jobs.remove(job, name);
+            return Ok(None);
+        };
+        if self.jobs.add(job, name, time) {
+            return Ok(None);
         }
+
+        self.tenants.learn_change(name, Some(known.clone()), began);
+        Ok(Some((known, time)))
     }
 
-    async fn shorten_histories(&self) -> Infallible {
-        loop {
-            for tenant in self.history_changes.ready() {
-                self.shorten_marked_history(&tenant).await;
-            }
-            sleep(PERIOD).await;
+    /// Removes the mark of a job.
+    pub(crate) async fn finish_job(
+        &self,
+        name: &Tenant,
+        known: KnownTenant,
+        change: TenantChange,
+    ) -> Result<(), Error> {
+        let finish = self.own_mutation(name, known, MutationKind::Tenant(change));
+        let began = Instant::now();
+        if let MutationReport::Tenant(changed) = self.backend.mutations.mutate(finish).await?.report
+        {
+            self.tenants.learn_change(name, Some(KnownTenant::from(&*changed)), began);
         }
+        Ok(())
+    }
+
+    /// Stores users again, unchanged. Returns their number.
+    pub(crate) async fn store_again(
+        &self,
+        name: &Tenant,
+        known: &KnownTenant,
+        users: impl Iterator<Item = LocalityId>,
+    ) -> Result<usize, Error> {
+        let stores: Vec<_> = users
+            .map(|id| MutationKind::User(id, UserChange::Reindex))
+            .map(|kind| self.own_mutation(name, known.clone(), kind))
+            .map(|mutation| self.backend.mutations.mutate(mutation))
+            .collect();
+        let stored = stream::iter(stores).buffer_unordered(CONCURRENT_STORES);
+        stored.try_fold(0, |count, _| async move { Ok(count + 1) }).await
     }
 
     /// A mutation of the server itself, without a caller.

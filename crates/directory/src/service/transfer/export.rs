@@ -1,4 +1,4 @@
-//! Exporting a tenant and its users.
+//! Exports a tenant and its users.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use polynym_identifier::IdentityKey;
 /// Users in one page.
 const PAGE: usize = 256;
 
-/// An export under way.
+/// An export in progress.
 pub struct Export {
     directory: Arc<Directory>,
     tenant: Tenant,
-    /// The store at one moment, while it remembers that.
+    /// The snapshot, until the store drops it.
     snapshot: Option<Box<dyn ExportSnapshot>>,
     after: Option<LocalityId>,
     /// The key of the last hold without an owner.
@@ -29,31 +29,30 @@ pub struct Export {
 }
 
 impl Directory {
-    /// Copies the store to a file, which is removed with its last handle.
+    /// Copies the store to a file that is removed with its last handle.
     ///
     /// # Errors
-    /// [`Error::BackupUnsupported`] where the store is no file; [`Error::Unavailable`].
+    /// [`Error::BackupUnsupported`] if the store is not a file; [`Error::Unavailable`].
     pub async fn backup(&self) -> Result<File, Error> {
         let file = self.backend.file.clone().ok_or(Error::BackupUnsupported)?;
         let copied = tokio::task::spawn_blocking(move || file.copy()).await;
         copied.map_err(|error| Error::Internal(error.into()))?
     }
 
-    /// Begins an export of a tenant. Returns the tenant, where it is there.
+    /// Begins an export of a tenant. Returns the tenant's record, if it has one.
     ///
     /// # Errors
-    /// [`Error::TenantNotFound`] where it is not there, unless it is the default one;
-    /// [`Error::Unavailable`].
+    /// [`Error::TenantNotFound`], except for the default tenant; [`Error::Unavailable`].
     pub async fn begin_export(
         self: &Arc<Self>,
         tenant: Tenant,
     ) -> Result<(Export, Option<TenantRecord>), Error> {
         let snapshot = self.backend.search.snapshot().await?;
-        let seen = match &snapshot {
+        let in_snapshot = match &snapshot {
             Some(snapshot) => snapshot.tenant(&tenant).await?,
             None => None,
         };
-        let (snapshot, record) = match seen {
+        let (snapshot, record) = match in_snapshot {
             Some(record) => (snapshot, record),
             None => (None, self.backend.tenants.tenant(&tenant).await?),
         };
@@ -66,12 +65,12 @@ impl Directory {
 }
 
 impl Export {
-    /// Whether all that was returned so far is as it was at one moment.
+    /// Whether everything returned so far comes from one snapshot.
     pub const fn is_exact(&self) -> bool {
         self.snapshot.is_some()
     }
 
-    /// Whether all that is to come will be so too.
+    /// Whether the rest will come from the snapshot too.
     pub fn stays_exact(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_lasting())
     }
@@ -79,19 +78,19 @@ impl Export {
     /// The next users, in the order of their ids; none at the end.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     pub async fn page(&mut self) -> Result<Vec<ExportedUser>, Error> {
-        let seen = match &self.snapshot {
+        let in_snapshot = match &self.snapshot {
             Some(snapshot) => snapshot.scan(&self.tenant, self.after, PAGE).await?,
             None => None,
         };
-        let users = match seen {
+        let users = match in_snapshot {
             Some(users) => users,
             None => {
                 self.snapshot = None;
-                let users =
-                    self.directory.backend.search.scan(&self.tenant, self.after, PAGE).await?;
-                users.iter().map(ExportedUser::of).collect()
+                let search = &self.directory.backend.search;
+                let records = search.scan(&self.tenant, self.after, PAGE).await?;
+                records.iter().map(ExportedUser::of).collect()
             }
         };
         self.after = users.last().map(|user| user.id).or(self.after);
@@ -102,14 +101,14 @@ impl Export {
     /// the end.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] if the store does not answer.
     pub async fn holds(&mut self) -> Result<Vec<Hold>, Error> {
         let (tenant, after) = (&self.tenant, self.after_hold.take());
-        let seen = match &self.snapshot {
+        let in_snapshot = match &self.snapshot {
             Some(snapshot) => snapshot.ownerless_holds(tenant, after.as_ref(), PAGE).await?,
             None => None,
         };
-        let holds = match seen {
+        let holds = match in_snapshot {
             Some(holds) => holds,
             None => {
                 self.snapshot = None;

@@ -1,4 +1,4 @@
-//! Importing users, many at once, each in a mutation of its own.
+//! Imports users, many at once, each in a mutation of its own.
 
 mod internals;
 mod line;
@@ -21,34 +21,34 @@ use crate::service::Directory;
 use crate::service::context::MutationCall;
 use raw::{RawHold, RawUser};
 
-/// Lines between which other calls get the thread.
+/// Lines to parse before yielding to other tasks.
 const YIELD_EVERY: usize = 32;
-/// The name of the method in keys of requests.
+/// The name of the method in idempotency keys.
 const METHOD: &str = "ImportUsers";
-/// The first pause before a line is tried again, and the longest.
-const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
-/// The time for which a line is tried again while the store is away.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The first retry delay of a line, and the longest.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
+/// The time for which lines are retried while the store does not answer.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The options of a whole import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// The tenant of all lines; none where each line names its own.
+    /// The tenant of all lines; none if each line names its own.
     pub tenant: Option<Tenant>,
-    /// The treatment of lines with identities that cannot be linked.
+    /// The policy for lines with identities that cannot be linked.
     pub on_conflict: OnConflict,
-    /// Whether nothing is written.
+    /// Whether to check the lines without writing.
     pub dry_run: bool,
-    /// Whether new users get ids that count up.
+    /// Whether new users get sequential ids.
     pub sequential_ids: bool,
 }
 
-/// An import under way.
+/// An import in progress.
 pub struct Import {
     directory: Arc<Directory>,
     caller: String,
     options: ImportOptions,
-    /// The ids of new users, where they are not those of the directory.
+    /// The generator of sequential ids; none to use the directory's.
     ids: Option<Generator>,
     _permit: OwnedSemaphorePermit,
 }
@@ -59,25 +59,25 @@ pub struct Line<'l> {
     pub tenant: Tenant,
     /// The user.
     pub raw: RawUser<'l>,
-    /// A hash of what the line says, by which it is known again.
+    /// A hash of the line, which identifies it in a repeated import.
     pub content: u128,
 }
 
 /// The result of one line.
 #[derive(Debug, Default)]
 pub struct LineOutcome {
-    /// Whether the line made something that was not there; none where it was rejected.
+    /// Whether the line created something; none if it was rejected.
     pub is_new: Option<bool>,
-    /// The reason of the rejection, or of each identity that was passed over.
+    /// The reason of the rejection, or of each skipped identity.
     pub rejects: Vec<LineReject>,
 }
 
-/// A line that was rejected, or an identity that was passed over.
+/// A rejected line, or a skipped identity.
 #[derive(Debug)]
 pub struct LineReject {
-    /// The position of the identity at fault, if it is about one.
+    /// The position of the identity, if the error concerns one.
     pub identity: Option<usize>,
-    /// The fault.
+    /// The error.
     pub error: Error,
 }
 
@@ -97,7 +97,7 @@ impl LineReject {
 }
 
 impl LineOutcome {
-    /// The outcome of a line that was rejected.
+    /// The outcome of a rejected line.
     pub fn rejected(error: Error) -> Self {
         Self { is_new: None, rejects: vec![LineReject::of(error)] }
     }
@@ -107,7 +107,7 @@ impl Directory {
     /// Begins an import.
     ///
     /// # Errors
-    /// [`Error::Overloaded`] where too many are under way.
+    /// [`Error::Overloaded`] if too many are in progress.
     pub fn begin_import(
         self: &Arc<Self>,
         caller: &str,
@@ -115,21 +115,21 @@ impl Directory {
     ) -> Result<Import, Error> {
         let permit = self.imports.clone().try_acquire_owned().map_err(|_| Error::Overloaded)?;
         let ids = options.sequential_ids.then(|| Generator::new(Mode::Sequential));
-        let caller = caller.to_owned();
-        Ok(Import { directory: self.clone(), caller, options, ids, _permit: permit })
+        let (directory, caller) = (self.clone(), caller.to_owned());
+        Ok(Import { directory, caller, options, ids, _permit: permit })
     }
 }
 
 impl Import {
-    /// The tenant of a line that names `own`, or none.
+    /// The tenant of a line that names `own`, which may be empty.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where the line is of another tenant than the import.
+    /// [`Error::Invalid`] if the line belongs to another tenant than the import.
     pub fn tenant(&self, own: &str) -> Result<Tenant, Error> {
         match &self.options.tenant {
             Some(tenant) if own.is_empty() || tenant.as_str() == own => Ok(tenant.clone()),
             Some(_) => {
-                let message = "the line is of another tenant than the import";
+                let message = "the line belongs to another tenant than the import";
                 Err(Error::invalid(Invalid::Tenant, "user.tenant", message))
             }
             None => Tenant::parse(own),
@@ -139,32 +139,32 @@ impl Import {
     /// Imports users, each in a mutation of its own.
     ///
     /// # Errors
-    /// Those of the store, which are not about a line: the import is to end.
+    /// Those of the store, which end the import.
     pub async fn users(&self, lines: &[Line<'_>]) -> Result<Vec<LineOutcome>, Error> {
-        let (began, mut pause) = (Instant::now(), PAUSES[0]);
+        let (began, [mut delay, max_delay]) = (Instant::now(), RETRY_DELAYS);
         let mut outcomes: Vec<Option<LineOutcome>> = lines.iter().map(|_| None).collect();
         loop {
-            let open: Vec<_> = (0..lines.len()).filter(|n| outcomes[*n].is_none()).collect();
-            let tried = self.try_users(open.iter().map(|n| &lines[*n])).await;
-            let mut fault = None;
-            for (n, outcome) in open.into_iter().zip(tried) {
-                match outcome {
+            let pending: Vec<_> = (0..lines.len()).filter(|n| outcomes[*n].is_none()).collect();
+            let results = self.try_users(pending.iter().map(|n| &lines[*n])).await;
+            let mut store_error = None;
+            for (n, result) in pending.into_iter().zip(results) {
+                match result {
                     Ok(outcome) => outcomes[n] = Some(outcome),
                     Err(error @ Error::Internal(_)) => return Err(error),
-                    Err(error) if is_of_store(&error) => fault = Some(error),
+                    Err(error) if is_store_error(&error) => store_error = Some(error),
                     Err(error) => outcomes[n] = Some(LineOutcome::rejected(error)),
                 }
             }
-            match fault {
+            match store_error {
                 None => return Ok(outcomes.into_iter().flatten().collect()),
-                Some(error) if began.elapsed() > PATIENCE => return Err(error),
-                Some(_) => tokio::time::sleep(pause).await,
+                Some(error) if began.elapsed() > RETRY_TIMEOUT => return Err(error),
+                Some(_) => tokio::time::sleep(delay).await,
             }
-            pause = (pause * 2).min(PAUSES[1]);
+            delay = (delay * 2).min(max_delay);
         }
     }
 
-    /// Tries each line once.
+    /// Imports each line, without retries.
     async fn try_users<'l>(
         &self,
         lines: impl Iterator<Item = &'l Line<'l>>,
@@ -189,7 +189,7 @@ impl Import {
         drafts.into_iter().map(outcome).collect()
     }
 
-    /// The mutation for a line, and the identities that are passed over since they are invalid.
+    /// The mutation for a line, and the identities to skip because they are invalid.
     async fn draft(&self, line: &Line<'_>) -> Result<(Mutation, Vec<LineReject>), Error> {
         let Line { tenant, raw, content } = line;
         let directory = &self.directory;
@@ -215,13 +215,13 @@ impl Import {
         Ok((mutation, parsed.rejects))
     }
 
-    /// The call that a line of this tenant makes.
+    /// The call for a line of this tenant.
     fn call(&self, tenant: Tenant) -> MutationCall<'_> {
         let context = self.directory.context(tenant, &self.caller, METHOD, "");
         MutationCall { dry_run: self.options.dry_run, ..context.into() }
     }
 
-    /// The name under which a line is remembered.
+    /// The idempotency key of a line.
     fn request(&self, tenant: &Tenant, content: u128) -> Option<IdempotencyKey> {
         let key = format!("{tenant},{METHOD},{content:032x}");
         let request_hash = xxh3_64(&content.to_be_bytes());
@@ -231,7 +231,7 @@ impl Import {
     /// Imports a tenant.
     ///
     /// # Errors
-    /// Those of the store, which are not about the line: the import is to end.
+    /// Those of the store, which end the import.
     pub async fn tenant_record(
         &self,
         tenant: Tenant,
@@ -239,7 +239,7 @@ impl Import {
     ) -> Result<LineOutcome, Error> {
         match self.try_tenant(tenant, imported).await {
             Ok(is_new) => Ok(LineOutcome { is_new: Some(is_new), rejects: Vec::new() }),
-            Err(error) if is_of_store(&error) => Err(error),
+            Err(error) if is_store_error(&error) => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
     }
@@ -247,11 +247,11 @@ impl Import {
     /// Imports a hold on a key whose owner was purged.
     ///
     /// # Errors
-    /// Those of the store, which are not about the line: the import is to end.
+    /// Those of the store, which end the import.
     pub async fn hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<LineOutcome, Error> {
         match self.try_hold(tenant, raw).await {
             Ok(outcome) => imported(Vec::new(), outcome),
-            Err(error) if is_of_store(&error) => Err(error),
+            Err(error) if is_store_error(&error) => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
     }
@@ -278,7 +278,7 @@ impl Import {
     }
 }
 
-/// The outcome of a line of which these identities were passed over before the store was asked.
+/// The outcome of an imported line, with the identities that were skipped before its mutation.
 fn imported(mut rejects: Vec<LineReject>, outcome: Outcome) -> Result<LineOutcome, Error> {
     let MutationReport::Imported(Imported { is_new, skipped }) = outcome.report else {
         return Err(Error::Internal("an import without its report".into()));
@@ -288,8 +288,8 @@ fn imported(mut rejects: Vec<LineReject>, outcome: Outcome) -> Result<LineOutcom
     Ok(LineOutcome { is_new: Some(is_new), rejects })
 }
 
-/// Whether an error is about the store rather than about the line.
-const fn is_of_store(error: &Error) -> bool {
+/// Whether an error concerns the store rather than the line.
+const fn is_store_error(error: &Error) -> bool {
     matches!(
         error,
         Error::Overloaded

@@ -9,13 +9,13 @@ const FIELD: &str = "$clusterTime";
 
 /// A cluster time, and the same with the signature that servers pass on.
 #[derive(Clone)]
-pub struct Moment {
+pub struct ClusterTime {
     pub time: Timestamp,
     pub signed: RawDocumentBuf,
 }
 
 #[derive(Default)]
-pub struct Clock(Mutex<Option<Moment>>);
+pub struct Clock(Mutex<Option<ClusterTime>>);
 
 impl Clock {
     /// Advances to the time in a command or a reply.
@@ -24,12 +24,12 @@ impl Clock {
         let Ok(time) = signed.get_timestamp("clusterTime") else { return };
         let mut latest = self.0.lock().unwrap();
         if latest.as_ref().is_none_or(|latest| latest.time < time) {
-            *latest = Some(Moment { time, signed: signed.to_owned() });
+            *latest = Some(ClusterTime { time, signed: signed.to_owned() });
         }
     }
 
     /// Returns `None` before the first reply of a shard.
-    pub fn now(&self) -> Option<Moment> {
+    pub fn now(&self) -> Option<ClusterTime> {
         self.0.lock().unwrap().clone()
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use mongodb::bson::{Document, RawBsonRef, RawDocument};
 
-use super::super::wire::Message;
+use super::wire::Message;
 
 /// The items of a statement, such as the documents to insert.
 pub type Items<'m> = Vec<&'m RawDocument>;

@@ -9,9 +9,9 @@ use mongodb::bson::{Document, RawDocument, RawDocumentBuf};
 use tokio::io::{AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 
-use super::super::wire::Message;
 use super::clock::Clock;
 use super::fault::Fault;
+use super::wire::Message;
 
 /// The indexes of the config server and of the shard that routes.
 pub const CONFIG: usize = 0;

@@ -15,6 +15,7 @@ mod links;
 mod statement;
 mod tables;
 mod transaction;
+pub mod wire;
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,7 +25,6 @@ use mongodb::bson::{DateTime, Document, RawDocumentBuf, doc};
 use tokio::io::{AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::wire::{MSG, Message, QUERY};
 use clock::Clock;
 use command::Command;
 use fault::{Fault, is_ok};
@@ -33,6 +33,7 @@ pub use links::Server;
 use links::{Links, ROUTER};
 use tables::Tables;
 use transaction::Transactions;
+use wire::{MSG, Message, QUERY};
 
 /// Commands that a shard routes, with their internal names.
 const ROUTED: [(&str, &str); 6] = [

@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::Router;
 use super::chunks::Chunks;
-use super::clock::Moment;
+use super::clock::ClusterTime;
 use super::command::Command;
 use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
 use super::links::Links;
@@ -27,7 +27,7 @@ struct Transaction {
     number: i64,
     concern: RawDocumentBuf,
     /// The snapshot of all shards, if the read concern is a snapshot.
-    moment: Option<Moment>,
+    moment: Option<ClusterTime>,
     /// The first participant coordinates the commit.
     participants: Vec<Participant>,
     state: State,

@@ -1,4 +1,4 @@
-//! What an export has of a user beside what answers show, from its line.
+//! Parses the internal part of an exported user.
 
 use crate::error::{Error, Invalid};
 use crate::model::imported_user::OnConflict;
@@ -11,17 +11,16 @@ use crate::service::transfer::import::line::Parser;
 use crate::service::transfer::import::raw::{RawHold, RawInternals, RawNotRestored, RawUndo};
 use polynym_identifier::{Guard, IdentityKey, RawIdentifier};
 
-/// The bytes of a skeleton: more than that of any handle.
-const SKELETON_BYTES: usize = 1_024;
+/// The bytes of a skeleton: more than any handle's.
+const MAX_SKELETON_BYTES: usize = 1_024;
 
 impl Parser<'_> {
     pub fn internals(&self, raw: &RawInternals<'_>) -> Result<UserInternals, Error> {
         let guards = raw.guarded_handles.iter().map(|handle| self.guarded(handle));
         let holds = raw.holds.iter().map(|hold| self.hold(hold));
-        let merged = raw.merged.iter();
-        let merged = merged.map(|id| parse_user_id("internals.merged_user_ids", id));
+        let merged = raw.merged.iter().map(|id| parse_user_id("internals.merged_user_ids", id));
         let undo = raw.undo.as_ref().map(|undo| self.undo(undo).map(Box::new));
-        let not_restored = raw.not_restored.iter().map(|what| self.not_restored(what));
+        let not_restored = raw.not_restored.iter().map(|part| self.not_restored(part));
         Ok(UserInternals {
             disabled: raw.disabled,
             guards: guards.filter_map(Result::transpose).collect::<Result<_, _>>()?,
@@ -33,7 +32,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The guard of a handle; none where its look-alikes are not kept apart any more.
+    /// The guard of a handle; none if the rules no longer guard it.
     fn guarded(&self, handle: &str) -> Result<Option<Guarded>, Error> {
         let raw = RawIdentifier::Handle(handle);
         let handle = parse(self.rules, "internals.guarded_handles", Some(raw))?;
@@ -47,12 +46,9 @@ impl Parser<'_> {
                 (IdentityKey::new(tenant, &parse(self.rules, field, Some(identifier))?), false)
             }
             Err(skeleton) => {
-                let is_refused = |c: char| c.is_control() || c.is_whitespace();
-                if skeleton.is_empty()
-                    || skeleton.len() > SKELETON_BYTES
-                    || skeleton.contains(is_refused)
-                {
-                    return Err(Error::invalid(Invalid::Field, field, "is no skeleton"));
+                let has_length = (1..=MAX_SKELETON_BYTES).contains(&skeleton.len());
+                if !has_length || skeleton.contains(|c: char| c.is_control() || c.is_whitespace()) {
+                    return Err(Error::invalid(Invalid::Field, field, "is not a skeleton"));
                 }
                 let guard = Guard::from_skeleton(skeleton.to_owned());
                 (IdentityKey::of_guard(tenant, &guard), true)
@@ -66,8 +62,8 @@ impl Parser<'_> {
         let before = self.user(&raw.user, OnConflict::Reject)?;
         let missing = || Error::invalid(Invalid::UserId, "internals.undo.user", "has no id");
         let id = before.id.ok_or_else(missing)?;
-        let unmarked = raw.unmarked.iter();
-        let unmarked = unmarked.map(|raw| parse(self.rules, "internals.undo.unmarked", Some(*raw)));
+        let field = "internals.undo.unmarked";
+        let unmarked = raw.unmarked.iter().map(|raw| parse(self.rules, field, Some(*raw)));
         Ok(MergeSnapshot {
             until: raw.until,
             before: before.user.record(id, self.tenant, self.now),

@@ -1,4 +1,4 @@
-//! From a line of an import to a user: the checks that no store needs to be asked for.
+//! Parses a line of an import, with the checks that need no store.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
 use crate::service::lookup::read::parse;
-use crate::service::mutate::write::{SKEW, check_text, is_shown};
+use crate::service::mutate::write::{SKEW, check_text, is_displayable};
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::LineReject;
 use crate::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 
-/// The bytes that the display of an identity may have, which is as it was typed.
-const DISPLAY_BYTES: usize = 4_096;
+/// The bytes of the display form of an identity.
+const MAX_DISPLAY_BYTES: usize = 4_096;
 
 /// The rules and the time by which lines are parsed.
 pub struct Parser<'a> {
@@ -30,21 +30,23 @@ pub struct Parser<'a> {
     pub policies: &'a Policies,
 }
 
-/// A line that was parsed.
+/// A parsed line.
 pub struct Parsed {
     pub id: Option<LocalityId>,
     pub user: ImportedUser,
-    /// The identities that are passed over since they are invalid.
+    /// The identities to skip because they are invalid.
     pub rejects: Vec<LineReject>,
 }
 
 impl Parser<'_> {
     /// The user of a line.
     pub fn user(&self, raw: &RawUser<'_>, on_conflict: OnConflict) -> Result<Parsed, Error> {
-        let id = Some(raw.user_id).filter(|id| !id.is_empty());
-        let id = id.map(|id| parse_user_id("user.user_id", id)).transpose()?;
+        let id = match raw.user_id {
+            "" => None,
+            text => Some(parse_user_id("user.user_id", text)?),
+        };
         if id.is_some_and(|id| *id.as_bytes() == [0; 16]) {
-            return Err(Error::invalid(Invalid::UserId, "user.user_id", "is that of zeros"));
+            return Err(Error::invalid(Invalid::UserId, "user.user_id", "is the nil UUID"));
         }
         check_text("user.display_name", raw.display_name)?;
         attribute::check(&raw.attributes, "user.attributes")?;
@@ -57,8 +59,7 @@ impl Parser<'_> {
             return Err(Error::invalid(Invalid::Field, "user.identities", message));
         }
 
-        let internals = raw.internals.as_ref();
-        let internals = internals.map(|internals| self.internals(internals)).transpose()?;
+        let internals = raw.internals.as_ref().map(|raw| self.internals(raw)).transpose()?;
         let user = ImportedUser {
             has_id: id.is_some(),
             display_name: raw.display_name.to_owned(),
@@ -109,7 +110,7 @@ impl Parser<'_> {
         raw: &Result<RawImportedIdentity<'_>, Error>,
     ) -> Result<ImportedIdentity, Error> {
         let field = field(index);
-        let RawImportedIdentity { raw, link_time } = raw.as_ref().map_err(same)?;
+        let RawImportedIdentity { raw, link_time } = raw.as_ref().map_err(cloned)?;
         let identifier = parse(self.rules, &field, raw.identifier)?;
         let other = |name| field.replace("identifier", name);
         if let Some(verification) = &raw.verification {
@@ -126,14 +127,14 @@ impl Parser<'_> {
         if identifier.kind() == Kind::Social {
             check_text(&other("display"), raw.display)?;
         }
-        if typed.len() > DISPLAY_BYTES {
+        if typed.len() > MAX_DISPLAY_BYTES {
             let message = "has at most 4,096 bytes";
             return Err(Error::invalid(Invalid::Field, other("display"), message));
         }
 
         let new = NewIdentity {
             identifier,
-            display: typed.chars().filter(is_shown).collect(),
+            display: typed.chars().filter(is_displayable).collect(),
             verification: raw.verification.clone(),
             primary: raw.primary,
             rules_version: self.rules.version(),
@@ -147,10 +148,11 @@ impl Parser<'_> {
             RawState::Disabled => State::Disabled,
             RawState::Deleted { delete_time, purge_time } => {
                 check_past(self.now, "user.delete_time", delete_time)?;
-                let delete_time = delete_time.unwrap_or(self.now);
-                let window = self.policies.restore_window;
-                let purge_time = purge_time.unwrap_or_else(|| self.now.plus(window));
-                State::Deleted { delete_time, purge_time }
+                let end_of_window = self.now.plus(self.policies.restore_window);
+                State::Deleted {
+                    delete_time: delete_time.unwrap_or(self.now),
+                    purge_time: purge_time.unwrap_or(end_of_window),
+                }
             }
             RawState::Merged(into) => {
                 State::Merged { into: parse_user_id("user.merged_into", into)? }
@@ -159,11 +161,11 @@ impl Parser<'_> {
     }
 }
 
-/// Refuses times in the future. Clocks may differ a little.
+/// Rejects times in the future. Clocks may differ by [`SKEW`].
 pub fn check_past(now: Timestamp, field: &str, time: Option<Timestamp>) -> Result<(), Error> {
     match time {
         Some(time) if time > now.plus(SKEW) => {
-            Err(Error::invalid(Invalid::Field, field, "lies in the future"))
+            Err(Error::invalid(Invalid::Field, field, "is in the future"))
         }
         _ => Ok(()),
     }
@@ -187,8 +189,8 @@ fn check_unique(
     Ok(())
 }
 
-/// The error again. Those of messages are all of one kind.
-fn same(error: &Error) -> Error {
+/// A copy of an error of a malformed identity.
+fn cloned(error: &Error) -> Error {
     match error {
         Error::Invalid { what, field, message } => {
             Error::invalid(*what, field.clone(), message.clone())

@@ -1,4 +1,4 @@
-//! A line of an import as a caller gives it, before it is checked.
+//! A line of an import before it is checked.
 
 use std::collections::BTreeMap;
 
@@ -8,84 +8,84 @@ use crate::model::timestamp::Timestamp;
 use crate::service::mutate::write::RawIdentity;
 use polynym_identifier::RawIdentifier;
 
-/// A user as a line gives it.
+/// A user in a line.
 #[derive(Debug)]
 pub struct RawUser<'a> {
-    /// The id, or nothing.
+    /// The id; may be empty.
     pub user_id: &'a str,
-    /// A name to show to people.
+    /// The display name.
     pub display_name: &'a str,
-    /// The identities. An error is that of one identity.
+    /// The identities. An error concerns one identity.
     pub identities: Vec<Result<RawImportedIdentity<'a>, Error>>,
     /// The attributes.
     pub attributes: BTreeMap<String, Value>,
     /// The state.
     pub state: RawState<'a>,
-    /// When it was created, if the line says it.
+    /// When it was created, if the line has it.
     pub create_time: Option<Timestamp>,
-    /// When it last changed, if the line says it.
+    /// When it last changed, if the line has it.
     pub update_time: Option<Timestamp>,
-    /// What an export has beside it.
+    /// The internal part of an exported user.
     pub internals: Option<RawInternals<'a>>,
 }
 
-/// An identity as a line gives it.
+/// An identity in a line.
 #[derive(Debug)]
 pub struct RawImportedIdentity<'a> {
-    /// The identity. Its display is as the line has it, for all kinds.
+    /// The identity. Any kind may have a display form.
     pub raw: RawIdentity<'a>,
-    /// When it was linked, if the line says it.
+    /// When it was linked, if the line has it.
     pub link_time: Option<Timestamp>,
 }
 
-/// The state as a line gives it.
+/// The state in a line.
 #[derive(Clone, Copy, Debug)]
 pub enum RawState<'a> {
-    /// In use.
+    /// Active.
     Active,
-    /// Shut out for now.
+    /// Disabled.
     Disabled,
-    /// Deleted, with the times that the line says.
+    /// Deleted, with the times in the line.
     Deleted {
-        /// Since when.
+        /// When it was deleted.
         delete_time: Option<Timestamp>,
-        /// When it is to be purged.
+        /// When it will be purged.
         purge_time: Option<Timestamp>,
     },
-    /// Part of the user with this id.
+    /// Merged into the user with this id.
     Merged(&'a str),
 }
 
-/// What an export has beside a user.
+/// The internal part of an exported user.
 #[derive(Debug, Default)]
 pub struct RawInternals<'a> {
-    /// Whether a deleted user is disabled when it comes back.
+    /// Whether a deleted user is disabled when it is restored.
     pub disabled: bool,
-    /// The handles that reserve what looks like them.
+    /// The handles that reserve their look-alikes.
     pub guarded_handles: Vec<&'a str>,
     /// The keys that are held for the user.
     pub holds: Vec<RawHold<'a>>,
-    /// The users that are part of it.
+    /// The users that were merged into it.
     pub merged: Vec<&'a str>,
-    /// How to undo a merge.
+    /// The data to undo a merge.
     pub undo: Option<Box<RawUndo<'a>>>,
-    /// What it did not get back.
+    /// The parts that undoing a merge could not restore.
     pub not_restored: Vec<RawNotRestored<'a>>,
 }
 
-/// A hold as a line gives it.
+/// A hold in a line.
 #[derive(Debug)]
 pub struct RawHold<'a> {
-    /// What is held: an identifier, or the skeleton of a handle.
+    /// The held identifier, or the skeleton of a handle.
     pub held: Result<RawIdentifier<'a>, &'a str>,
     /// When it ends.
     pub until: Timestamp,
 }
 
-/// How to undo a merge.
+/// The data to undo a merge.
 #[derive(Debug)]
 pub struct RawUndo<'a> {
-    /// Until when.
+    /// When the undo window ends.
     pub until: Timestamp,
     /// The merged user before the merge.
     pub user: RawUser<'a>,
@@ -97,7 +97,7 @@ pub struct RawUndo<'a> {
     pub unmarked: Vec<RawIdentifier<'a>>,
 }
 
-/// A part that undoing a merge could not give back.
+/// A part that undoing a merge could not restore.
 #[derive(Debug)]
 pub enum RawNotRestored<'a> {
     /// An identity.

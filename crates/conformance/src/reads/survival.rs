@@ -1,0 +1,41 @@
+//! Data survives closing and reopening a store.
+
+use polynym_directory::{Error, Mutation};
+
+use super::super::fixture::assertions::{equal, refused, taken};
+use super::super::fixture::factory::Failure;
+use super::super::fixture::{Fixture, link, replace, request, unlink};
+
+pub async fn everything_survives_closing(f: Fixture) -> Result<(), Failure> {
+    let joe = f.create(&["email:joe@example.com", "handle:joe"]).await?;
+    let eve = f.create(&["email:eve@example.com", "handle:eve"]).await?;
+    let joe = f.change(&joe, replace("handle:joe", "handle:joseph")?).await?;
+    let eve = f.change(&eve, unlink("handle:eve")?).await?;
+    let f = f.reopen().await?;
+    f.has(&joe).await?;
+    f.has(&eve).await?;
+    f.free(&["handle:joe", "handle:eve"]).await?;
+    taken(f.change(&eve, link("handle:joseph")?).await, &joe, "identifier")?;
+    let eve = f.change(&eve, link("handle:joe")?).await?;
+    let f = f.reopen().await?.reopen().await?;
+    f.has(&joe).await?;
+
+    f.has(&eve).await
+}
+
+pub async fn requests_survive_closing(f: Fixture) -> Result<(), Failure> {
+    let creation = Mutation { request: request("key", 1), ..f.creation(&["handle:joe"])? };
+    let user = f.mutate(creation.clone()).await?;
+    let f = f.reopen().await?;
+    let again = Mutation { kind: f.creation(&["handle:joe"])?.kind, ..creation };
+    equal(&f.mutate(again.clone()).await?, &user, "the answer to an earlier request")?;
+    let reused = Mutation { request: request("key", 2), ..again };
+    refused(f.mutate(reused).await, &Error::RequestIdReused)?;
+    f.has(&user).await
+}
+
+pub async fn an_open_store_passes_its_check(f: Fixture) -> Result<(), Failure> {
+    f.store.reads.check().await?;
+    let f = f.reopen().await?;
+    Ok(f.store.reads.check().await?)
+}

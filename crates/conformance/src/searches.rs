@@ -1,0 +1,28 @@
+//! Searches, the attributes that they use, and duplicates.
+
+mod defining;
+mod duplicates;
+mod paging;
+mod searching;
+
+use super::fixture::case::{Case, case};
+
+/// The cases of these modules.
+pub fn cases() -> Vec<Case> {
+    vec![
+        case(defining::an_index_follows_the_definition),
+        case(defining::attribute_types_are_enforced),
+        case(defining::indexed_values_are_limited),
+        case(duplicates::users_of_one_mailbox_are_found),
+        case(duplicates::holds_and_attributes_are_compared),
+        case(duplicates::a_small_memory_limit_finds_the_same_pairs),
+        case(duplicates::large_groups_are_compared_in_part),
+        case(paging::pages_list_each_match_once),
+        case(searching::values_of_each_type_have_one_order),
+        case(searching::a_search_shows_the_last_change),
+        case(searching::identities_lead_a_search),
+        case(searching::tenants_do_not_find_each_others_users),
+        case(searching::random_filters_agree_with_the_reference),
+        case(searching::unchanged_users_are_found_once_during_writes),
+    ]
+}

@@ -1,0 +1,148 @@
+//! Identities of older rules.
+
+use polynym_directory::{
+    Consistency, Error, Invalid, Mutation, NewIdentity, NewUser, Policies, Tenant, User, UserChange,
+};
+use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
+
+use super::super::fixture::assertions::{ensure, equal, refused, taken};
+use super::super::fixture::decoded;
+use super::super::fixture::factory::Failure;
+use super::super::fixture::{Fixture, identifier, link, lists, no_holds, tenant, user_id};
+
+/// Later rules. The older ones kept the case of emails and handles and allowed handles of digits.
+const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
+
+/// An identity of older rules: its canonical form is the typed one.
+fn old(kind: Kind, typed: &str) -> NewIdentity {
+    let identifier = Identifier::from_canonical(kind, typed.to_owned());
+    NewIdentity::new(identifier, typed.to_owned())
+}
+
+/// Applies the later rules to an identity of a user.
+async fn renormalized(
+    f: &Fixture,
+    user: &User,
+    kind: Kind,
+    canonical: &str,
+) -> Result<User, Error> {
+    f.mutate(Mutation { rules: LATER, ..f.mutation(user.id, renormalize(kind, canonical)) }).await
+}
+
+async fn create(f: &Fixture, identities: Vec<NewIdentity>) -> Result<User, Failure> {
+    Ok(f.change_new(UserChange::Create(NewUser { identities, ..NewUser::default() })).await?)
+}
+
+fn renormalize(kind: Kind, canonical: &str) -> UserChange {
+    UserChange::Renormalize(Identifier::from_canonical(kind, canonical.to_owned()))
+}
+
+/// Whether the key of a canonical form resolves.
+async fn resolves(f: &Fixture, kind: Kind, canonical: &str) -> Result<bool, Failure> {
+    let key = IdentityKey::new("default", &Identifier::from_canonical(kind, canonical.to_owned()));
+    let owners = decoded::owners(&f.store, &[key], Consistency::Latest).await?;
+    Ok(owners.into_iter().flatten().count() == 1)
+}
+
+pub async fn an_old_identity_adopts_the_present_rules(f: Fixture) -> Result<(), Failure> {
+    let user =
+        create(&f, vec![old(Kind::Email, "Joe@EXAMPLE.com"), old(Kind::Handle, "joe")]).await?;
+    ensure(resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form does not resolve")?;
+    let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
+    equal(&version, &Some(RULES_VERSION), "the version in the claim")?;
+    let f = f.reopen().await?;
+    let after = renormalized(&f, &user, Kind::Email, "Joe@EXAMPLE.com").await?;
+    lists(&after, &["email:joe@example.com", "handle:joe"])?;
+    equal(&after.identities[0].display, &user.identities[0].display, "the display form")?;
+    ensure(!resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form resolves")?;
+    f.owns(&f.get(user.id).await?.ok_or("gone")?, &["email:joe@example.com"]).await?;
+    // If the form stays, only the version changes, which reads do not return.
+    let etag = after.etag();
+    let after = renormalized(&f, &user, Kind::Handle, "joe").await?;
+    equal(&after.etag(), &etag, "the etag")?;
+    let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
+    equal(&version, &Some(LATER.version()), "the version in the claim")?;
+
+    equal(&renormalized(&f, &user, Kind::Handle, "joe").await?, &after, "the user after a repeat")
+}
+
+pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failure> {
+    let owner = f.create(&["email:joe@example.com"]).await?;
+    let user =
+        create(&f, vec![old(Kind::Email, "JOE@example.com"), old(Kind::Handle, "12")]).await?;
+    taken(renormalized(&f, &user, Kind::Email, "JOE@example.com").await, &owner, "identifier")?;
+    let refusal = renormalized(&f, &user, Kind::Handle, "12").await;
+    ensure(
+        matches!(refusal, Err(Error::Invalid { what: Invalid::Identifier, .. })),
+        format!("{refusal:?}"),
+    )?;
+    refused(renormalized(&f, &user, Kind::Handle, "other").await, &Error::NotOwned)?;
+    ensure(
+        resolves(&f, Kind::Email, "JOE@example.com").await?,
+        "the colliding identity no longer resolves",
+    )?;
+
+    equal(&f.get(user.id).await?.map(|user| user.identities.len()), &Some(2), "identities")
+}
+
+pub async fn a_dry_run_renormalizes_nothing(f: Fixture) -> Result<(), Failure> {
+    let owner = f.create(&["handle:joe"]).await?;
+    let user = create(&f, vec![old(Kind::Handle, "Joe"), old(Kind::Handle, "Eve")]).await?;
+    let dry = |name| Mutation {
+        dry_run: true,
+        rules: LATER,
+        ..f.mutation(user.id, renormalize(Kind::Handle, name))
+    };
+    taken(f.mutate(dry("Joe")).await, &owner, "identifier")?;
+    f.mutate(dry("Eve")).await?;
+    ensure(resolves(&f, Kind::Handle, "Eve").await?, "a dry run changed the identity")?;
+    f.free(&["handle:eve"]).await
+}
+
+pub async fn renormalizing_adds_a_guard(f: Fixture) -> Result<(), Failure> {
+    let draft = NewUser { identities: vec![old(Kind::Handle, "ѕсоре")], ..NewUser::default() };
+    let policies = Policies { allow_lookalikes: true, ..no_holds() }.into();
+    let user = f
+        .mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), UserChange::Create(draft)) })
+        .await?;
+    let user = renormalized(&f, &user, Kind::Handle, "ѕсоре").await?;
+    let other = f.create(&[]).await?;
+    let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
+    refused(f.change(&other, link("handle:scope")?).await, &confusable)?;
+    f.change(&user, UserChange::Unlink(identifier("handle:ѕсоре")?)).await?;
+    f.change(&other, link("handle:scope")?).await.map(drop).map_err(Failure::from)
+}
+
+pub async fn a_scan_lists_each_user_of_a_tenant_once(f: Fixture) -> Result<(), Failure> {
+    let elsewhere = tenant("elsewhere")?;
+    let mut ids = Vec::new();
+    for n in 0..150 {
+        let creation = f.creation(&[&format!("handle:user{n}")])?;
+        let creation =
+            if n % 3 == 0 { Mutation { tenant: elsewhere.clone(), ..creation } } else { creation };
+        ids.push((creation.tenant.clone(), user_id(&creation)?));
+        f.mutate(creation).await?;
+    }
+
+    for (tenant, page) in [(Tenant::DEFAULT, 7), (Tenant::DEFAULT, 1_000), (elsewhere, 10)] {
+        let mut wanted: Vec<_> =
+            ids.iter().filter(|(other, _)| *other == tenant).map(|(_, id)| *id).collect();
+        wanted.sort_unstable();
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let users = f.store.search.scan(&tenant, after, page).await?;
+            ensure(
+                users.iter().all(|record| record.user.tenant == tenant),
+                "a user of another tenant",
+            )?;
+            found.extend(users.iter().map(|record| record.id()));
+            after = found.last().copied();
+            if users.len() < page {
+                break;
+            }
+        }
+        equal(&found, &wanted, "the scanned users")?;
+    }
+
+    Ok(())
+}

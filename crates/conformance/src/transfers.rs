@@ -1,0 +1,21 @@
+//! Imports and exports.
+
+mod exporting;
+mod importing;
+
+use super::fixture::case::{Case, case};
+
+/// The cases of these modules.
+pub fn cases() -> Vec<Case> {
+    vec![
+        case(exporting::a_snapshot_does_not_change),
+        case(exporting::an_imported_tenant_keeps_all_fields),
+        case(importing::an_imported_user_keeps_all_fields),
+        case(importing::a_line_is_imported_once),
+        case(importing::conflicting_identities_are_skipped),
+        case(importing::one_of_many_imports_of_a_line_succeeds),
+        case(importing::a_batch_imports_each_line_as_if_alone),
+        case(importing::a_dry_run_imports_nothing),
+        case(importing::ownerless_holds_are_exported_and_imported),
+    ]
+}

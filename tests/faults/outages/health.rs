@@ -1,0 +1,85 @@
+//! Health and metrics of a server while shards hang one after the other.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use polynym_mongodb::PARTLY_UNREACHABLE;
+use tokio::time::sleep;
+use tonic::transport::Channel;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::server::Server;
+use crate::servers::{Layout, Sharded, Signal};
+use crate::stores::{TIMEOUT, fresh, prepare_sharded};
+
+/// A server on a cluster of three shards.
+struct Stage {
+    cluster: Sharded,
+    server: Server,
+    metrics: SocketAddr,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let cluster = Sharded::start(3, Layout::default()).await;
+        let name = fresh();
+        prepare_sharded(&cluster, &name).await;
+        // The address was free: whatever listens there next is the server, barring a race with
+        // another program.
+        let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let uri = cluster.uri(&name);
+        let server = Server::start(&["--store", &uri, "--metrics-listen", &metrics.to_string()]);
+        Self { cluster, server, metrics }
+    }
+
+    async fn signal(&self, shards: impl IntoIterator<Item = usize>, signal: Signal) {
+        for shard in shards {
+            self.cluster.shards[shard].members[0].signal(signal).await;
+        }
+    }
+
+    /// Waits until the server reports this health and this state of the store.
+    async fn until(&self, is_serving: bool, is_degraded: bool) {
+        let channel =
+            Channel::from_shared(self.server.url.clone()).unwrap().connect().await.unwrap();
+        let mut health = HealthClient::new(channel);
+        let since = Instant::now();
+        loop {
+            let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
+            let reply = (answer.status() == ServingStatus::Serving, self.is_degraded());
+            if reply.0 == is_serving && (reply.1 == is_degraded || !is_serving) {
+                return;
+            }
+            assert!(since.elapsed() < TIMEOUT, "serving, and degraded: {reply:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn is_degraded(&self) -> bool {
+        let mut stream = TcpStream::connect(self.metrics).unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.contains(&format!("{} 1\n", PARTLY_UNREACHABLE.0))
+    }
+}
+
+/// The first shard hangs last, because the front end uses it for statements outside transactions.
+#[tokio::test(flavor = "multi_thread")]
+async fn health_reports_missing_shards_and_serves_with_one() {
+    let stage = Stage::new().await;
+    stage.until(true, false).await;
+    for shard in [2, 1] {
+        stage.signal([shard], Signal::Stop).await;
+        stage.until(true, true).await;
+    }
+    stage.signal([0], Signal::Stop).await;
+    stage.until(false, true).await;
+    stage.signal(0..3, Signal::Continue).await;
+    stage.until(true, false).await;
+}
