@@ -1,5 +1,6 @@
 //! `polynym store …`: opens the store and prints its reports.
 
+mod failures;
 mod status;
 mod verify;
 
@@ -13,6 +14,8 @@ use polynym_cli::store::{Init, Restore, Store, Upgrade};
 use polynym_embedded::{self as embedded, Embedded};
 use polynym_mongodb::{self as mongo, InitOptions};
 use tokio::runtime::Builder;
+
+use failures::{no_temporary, other};
 
 /// Runs one of the commands.
 ///
@@ -105,12 +108,4 @@ fn confirm_clock(settings: &config::Store) -> Result<(), Failure> {
         }
         StoreChoice::Temporary => Err(no_temporary()),
     }
-}
-
-fn no_temporary() -> Failure {
-    other("a temporary store cannot be used here: name one with --store")
-}
-
-fn other(error: impl ToString) -> Failure {
-    Failure::Other(error.to_string())
 }

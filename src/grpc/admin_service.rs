@@ -7,9 +7,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::api::Api;
 use super::authorization::{authorized, permitted_tenant};
-use super::convert;
 use super::status::{reason, status};
 use super::stubs::admin_service_server::AdminService;
+use super::{convert, policies};
 use polynym_access::Call;
 use polynym_directory::encoded::encode::identifier_message;
 use polynym_directory::encoded::tenant::tenant_message;
@@ -24,7 +24,6 @@ mod backup;
 mod duplicates;
 mod export;
 mod import;
-mod policies;
 mod usage;
 
 /// The number of tenants in a page by default, and at most (AIP-158).

@@ -10,13 +10,12 @@ use super::api::{Api, count_misses, look_up_tenant};
 use super::authorization::{authorized, role_too_low};
 use super::status::{reason, status};
 use super::stubs::directory_service_server::DirectoryService;
-use super::{convert, raw_response};
+use super::{convert, raw_response, watch};
 use polynym_access::{Call, Metric, Role};
 use polynym_directory::encoded::encode::identifier_message;
 use polynym_directory::encoded::event::event_message;
 use polynym_directory::error::Error;
 use polynym_directory::model::timestamp::Timestamp;
-use polynym_directory::model::unknown;
 use polynym_directory::service::lookup::read::ResolveOptions;
 use polynym_directory::service::search::SearchRequest;
 use polynym_identifier::RawIdentifier;
@@ -24,23 +23,9 @@ use polynym_proto::v1;
 
 mod batch;
 mod read_mask;
-pub mod watch;
 
 use batch::fill;
 use read_mask::ReadMask;
-
-/// The tag of a batch's items in both messages.
-const ITEMS_TAG: u32 = 2;
-
-/// Rejects a batch of too many items before decoding: an empty item has two bytes, and many times
-/// that once decoded.
-pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Status> {
-    if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
-        return Ok(());
-    }
-    let count = unknown::fields(message).filter(|field| field.tag == ITEMS_TAG).count();
-    if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
-}
 
 #[tonic::async_trait]
 impl DirectoryService for Api {
@@ -267,22 +252,4 @@ fn with_reads<T>(message: T, reads: u32) -> Response<T> {
     let mut response = Response::new(message);
     response.metadata_mut().insert("polynym-reads", reads.into());
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use tonic_types::StatusExt;
-
-    use super::check_batch;
-
-    /// Counts items that cannot be decoded, too.
-    #[test]
-    fn items_are_counted_before_they_are_decoded() {
-        let items = |count: usize| [0x12, 1, 0xff].repeat(count);
-        let path = "/polynym.v1.DirectoryService/BatchResolveIdentities";
-        assert!(check_batch(path, &items(1_000), 1_000).is_ok());
-        let refused = check_batch(path, &items(300_000), 1_000).unwrap_err();
-        assert_eq!(refused.get_details_error_info().unwrap().metadata["value"], "300000");
-        assert!(check_batch("/polynym.v1.DirectoryService/GetUser", &items(1_001), 1_000).is_ok());
-    }
 }

@@ -4,11 +4,13 @@
 mod admin_service;
 mod api;
 mod authorization;
+mod batch_limit;
 mod convert;
 mod directory_service;
 mod health;
 mod inbox_service;
 mod methods;
+mod policies;
 pub(crate) mod raw_response;
 mod registry_service;
 mod router;
@@ -16,7 +18,8 @@ mod server;
 mod status;
 mod stubs;
 mod usage_writer;
+mod watch;
 
 pub use directory_service::RESOLVE_READS;
-pub use directory_service::watch::{EVENTS as WATCH_EVENTS, WATCHES};
 pub use server::serve;
+pub use watch::{EVENTS as WATCH_EVENTS, WATCHES};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use locality_uuid::LocalityId;
 use tokio::sync::watch;
 
-use super::directory_service::watch::show_metrics;
 use super::health;
 use super::router::Router;
 use super::usage_writer::UsageWriter;
+use super::watch::show_metrics;
 use polynym_access::Access;
 use polynym_directory::service::Directory;
 use polynym_transport as transport;

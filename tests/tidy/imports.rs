@@ -39,12 +39,17 @@ pub fn graph(sources: &BTreeMap<String, String>) -> Graph {
     edges.collect()
 }
 
-/// Returns the imports between folders.
+/// Returns the imports between folders. A file in the root of a crate counts as a folder: some are
+/// below all folders of the crate, such as its errors, and others above.
 pub fn folders(graph: &Graph) -> Graph {
+    let node = |path: &str| {
+        let folder = folder(path, graph);
+        if folder == "src" || folder.ends_with("/src") { path.to_owned() } else { folder }
+    };
     let mut folders = Graph::new();
     for (from, targets) in graph {
-        let from = folder(from, graph);
-        let targets = targets.iter().map(|target| folder(target, graph));
+        let from = node(from);
+        let targets = targets.iter().map(|target| node(target));
         let others: Vec<_> = targets.filter(|target| *target != from).collect();
         folders.entry(from).or_default().extend(others);
     }

@@ -1,5 +1,5 @@
-//! Rules of the source tree beyond those of the compiler and clippy: layers, folders, lengths,
-//! links, names in documents and unfinished work. Every fault names its file.
+//! Rules of the source tree beyond those of the compiler and clippy: folders, lengths, links, names
+//! in documents and unfinished work. Every fault names its file.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -19,63 +19,6 @@ use std::path::{Path, PathBuf};
 use allowed::{FILE_LINES, LINE_CHARS};
 use names::Names;
 
-/// The modules that each module may import. `commands` and the root assemble the program.
-const LAYERS: [(&str, &[&str]); 16] = [
-    ("reload", &[]),
-    ("access", &["reload"]),
-    ("identifier", &[]),
-    ("config", &[]),
-    ("telemetry", &[]),
-    ("proto", &[]),
-    ("client", &["proto"]),
-    ("directory", &["identifier", "wire"]),
-    ("wire", &["directory", "identifier", "proto"]),
-    ("store", &["directory", "identifier", "wire"]),
-    ("sample", &["directory", "identifier"]),
-    ("transport", &["access", "reload"]),
-    ("grpc", &["access", "directory", "identifier", "proto", "transport", "wire"]),
-    ("operators", &["access", "directory", "telemetry", "transport"]),
-    ("cli", &["access", "client", "config", "identifier", "proto", "sample"]),
-    ("commands", &[]),
-];
-
-/// The folders and files that may use each of these crates.
-const CRATES: [(&str, &[&str]); 6] = [
-    ("redb", &["src/store/embedded"]),
-    ("mongodb", &["src/store/mongo", "src/config"]),
-    ("hyper", &["src/cli", "src/operators", "src/transport"]),
-    ("tonic", &["src/cli", "src/client.rs", "src/grpc", "src/transport"]),
-    ("prost_types", &["src/cli", "src/grpc", "src/wire"]),
-    ("clap", &["src/cli", "src/config", "src/main.rs"]),
-];
-
-#[test]
-fn modules_import_only_the_layers_below() {
-    let faults = code().into_iter().filter_map(|line| {
-        let home = line.path.strip_prefix("src/")?.split(['/', '.']).next()?;
-        let (_, allowed) = LAYERS.iter().find(|(name, _)| *name == home)?;
-        let target = after(&line.text, "crate::")?;
-        let is_layer = LAYERS.iter().any(|(name, _)| *name == target);
-        let is_allowed = target == home || allowed.contains(&target) || !is_layer;
-        (!is_allowed).then(|| format!("{}: {home} may not import {target}", line.place()))
-    });
-    report(faults.collect());
-}
-
-#[test]
-fn each_crate_is_used_only_where_allowed() {
-    let faults = code().into_iter().flat_map(|line| {
-        let forbidden = |(name, homes): &&(&str, &[&str])| {
-            after(&line.text, &format!("{name}::")).is_some()
-                && !homes.iter().any(|home| line.path.starts_with(home))
-        };
-        let forbidden: Vec<_> = CRATES.iter().filter(forbidden).collect();
-        let fault = |(name, _): &(&str, &[&str])| format!("{}: uses {name}", line.place());
-        forbidden.into_iter().map(fault).collect::<Vec<_>>()
-    });
-    report(faults.collect());
-}
-
 #[test]
 fn files_are_short() {
     let lengths =
@@ -88,15 +31,15 @@ fn files_are_short() {
 fn folders_are_small() {
     let files = source_files();
     let large = folders::large(&files, allowed::FOLDER_FILES);
-    let names = large.keys().map(|folder| BTreeSet::from([(*folder).to_owned()]));
-    let exceptions: Vec<_> = allowed::LARGE_FOLDERS.chunks(1).collect();
-    report(unlike("large folder", &names.collect::<Vec<_>>(), &exceptions));
+    report(large.iter().map(|(folder, count)| format!("{folder}: {count} files")).collect());
 }
 
 #[test]
 fn folders_do_not_import_each_other_in_circles() {
     let circles = imports::circles(&imports::folders(&imports::graph(&programs())), 1);
-    report(unlike("circle of folders", &circles, allowed::FOLDER_CIRCLES));
+    // Files in the root of a crate are no folders: the test below bounds their circles.
+    let has_folder = |set: &&BTreeSet<String>| set.iter().any(|path| !path.ends_with(".rs"));
+    report(circles.iter().filter(has_folder).map(|circle| format!("circle: {circle:?}")).collect());
 }
 
 #[test]
@@ -224,9 +167,6 @@ fn every_test_file_is_run() {
 
 #[test]
 fn the_checks_find_faults() {
-    assert_eq!(after("use crate::{a};", "crate::"), Some(""));
-    assert_eq!(after("use crate::store::mongo;", "crate::"), Some("store"));
-    assert_eq!(after("use tonic_health::pb;", "tonic::"), None);
     assert_eq!(program("a\n#[cfg(test)]\nmod tests {"), "a\n");
     let text = format!("{}\nin \"/ho{}/joe\"", ["TO", "DO"].concat(), "me");
     assert_eq!(unfinished::faults("a.rs", &text).len(), 2);
@@ -265,39 +205,6 @@ fn report(mut faults: Vec<String>) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// One line of code.
-struct Line {
-    path: String,
-    number: usize,
-    text: String,
-}
-
-impl Line {
-    fn place(&self) -> String {
-        format!("{}:{}", self.path, self.number)
-    }
-}
-
-/// Returns the lines of the program under `src`, without comments and tests.
-fn code() -> Vec<Line> {
-    let files = rust_files().into_iter().filter(|path| path.starts_with("src/") && !is_test(path));
-    let lines: Vec<_> = files
-        .flat_map(|path| {
-            let text = read(&path);
-            let lines = program(&text).lines().enumerate();
-            let lines = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
-            let line = |(n, line): (usize, &str)| Line {
-                path: path.clone(),
-                number: n + 1,
-                text: line.to_owned(),
-            };
-            lines.map(line).collect::<Vec<_>>()
-        })
-        .collect();
-    assert!(lines.len() > 10_000, "{} lines", lines.len());
-    lines
-}
-
 /// Returns the files of the program and the libraries, without tests.
 fn source_files() -> Vec<String> {
     let in_sources = |path: &String| {
@@ -314,16 +221,6 @@ fn programs() -> BTreeMap<String, String> {
         lines.fold(String::new(), |code, line| code + line + "\n")
     };
     source_files().into_iter().map(|path| (path.clone(), text(&path))).collect()
-}
-
-/// Returns the word after `prefix`, if `prefix` starts a word.
-fn after<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    let at = line
-        .match_indices(prefix)
-        .find(|(at, _)| !line[..*at].chars().next_back().is_some_and(is_word))?
-        .0;
-    line[at + prefix.len()..].split(|c: char| !(c.is_alphanumeric() || c == '_')).next()
 }
 
 /// Returns the part of a file before its tests.
@@ -375,8 +272,10 @@ fn files(under: &str) -> Vec<String> {
 
     while let Some(path) = queue.pop() {
         let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
-        if matches!(name.as_str(), "target" | ".git" | "polynym-data" | "src/identifier/tests/data")
-        {
+        if matches!(
+            name.as_str(),
+            "target" | ".git" | "polynym-data" | "crates/identifier/src/tests/data"
+        ) {
             continue;
         }
         if path.is_dir() {

@@ -3,10 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use super::offline::{completions, id, store, token};
-use super::{
-    attribute, bench, identity, inbox, renormalize, resolve, tenant, top, transfer, usage, user,
-    watch,
-};
+use super::tenant::{self, renormalize, usage};
+use super::{attribute, bench, identity, inbox, resolve, top, transfer, user, watch};
 use crate::config::{Flags, Serve, Top};
 
 /// A user directory where one user has many names.

@@ -1,7 +1,5 @@
 //! The failures of commands.
 
-pub mod report;
-
 use std::error::Error;
 use std::io;
 use std::iter::successors;

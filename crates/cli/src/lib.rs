@@ -13,14 +13,13 @@ mod identity;
 mod inbox;
 mod offline;
 pub mod output;
-mod renormalize;
+mod report;
 mod resolve;
 pub mod sample;
 mod tenant;
 mod text;
 mod top;
 mod transfer;
-mod usage;
 mod user;
 mod watch;
 
@@ -53,13 +52,13 @@ pub fn run(
         Command::Attribute(command) => client::block_on(attribute::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
         Command::Inbox(command) => client::block_on(inbox::run(command)),
-        Command::Usage(command) => client::block_on(usage::run(command)),
+        Command::Usage(command) => client::block_on(tenant::usage::run(command)),
         Command::Import(command) => client::block_on(transfer::import::run(command)),
         Command::Export(command) => client::block_on(transfer::export::run(command)),
         Command::Backup(command) => client::block_on(transfer::backup::run(command)),
         Command::Restore(command) => store(store::Store::Restore(command)),
         Command::Sample(command) => transfer::sample::run(&command),
-        Command::Renormalize(command) => client::block_on(renormalize::run(command)),
+        Command::Renormalize(command) => client::block_on(tenant::renormalize::run(command)),
         Command::Token(command) => token::run(command),
         Command::Id(command) => id::run(command),
         Command::Bench(command) => client::block_on(bench::run(command)),

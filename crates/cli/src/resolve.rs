@@ -6,8 +6,8 @@ use tonic::Code;
 
 use super::client::Session;
 use super::failure::Failure;
-use super::failure::report::rpc_status;
 use super::output::{self, Table, printable};
+use super::report::rpc_status;
 use super::text::identifier::{self, IdentifierArg};
 use super::text::time::instant;
 use super::text::user_table;

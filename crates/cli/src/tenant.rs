@@ -2,6 +2,8 @@
 
 mod delete;
 mod history;
+pub mod renormalize;
+pub mod usage;
 
 use std::time::Duration;
 

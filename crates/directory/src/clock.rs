@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::model::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// The name and help text of the gauge of the difference between the clocks.
 pub const CLOCK_AHEAD: (&str, &str) = (

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 
-use crate::model::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// A private cause: for the server's log, never for a caller.
 type Cause = Box<dyn StdError + Send + Sync>;

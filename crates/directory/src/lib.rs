@@ -1,6 +1,6 @@
-//! Users, their identities, and the rules by which both change. The traits in [`stores`] say what
-//! a store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
-//! to this module, `store` keeps what it decides.
+//! Users, their identities, and the rules by which both change. The traits in [`stores`] are the
+//! contract of a store. This crate knows no RPC and no database: the program's `grpc` translates
+//! requests to it, and a store writes its decisions.
 
 pub mod clock;
 pub mod duplicates;
@@ -12,6 +12,7 @@ pub mod replay;
 pub mod search;
 pub mod service;
 pub mod stores;
+pub mod timestamp;
 
 #[cfg(test)]
 mod tests;
@@ -51,7 +52,6 @@ pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
-pub use model::timestamp::Timestamp;
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
@@ -79,3 +79,4 @@ pub use stores::{
     ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
     ItemResult, LookUps, Mutations, Reads, Resolved, Search, StoreFile, StoredRules, Tenants, View,
 };
+pub use timestamp::Timestamp;

@@ -17,6 +17,8 @@ pub mod shortening;
 pub mod tenant;
 pub mod tenant_event;
 pub mod tenant_record;
-pub mod timestamp;
 pub mod unknown;
 pub mod user;
+pub mod view;
+
+pub use crate::timestamp;

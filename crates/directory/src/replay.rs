@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::model::attribute::Value;
 use super::model::event::{ChangeSet, Event, EventKind, RecordedValue};
 use super::model::user::{Identity, State, User};
 use crate::model::unknown::Unknown;
-use crate::mutation::journal::recorded;
+use crate::mutation::journal::recorded_fields;
 use polynym_identifier::Rules;
 
 /// Checks a user against its events, the newest first.
@@ -87,18 +86,6 @@ impl Replay {
         }
         Ok(())
     }
-}
-
-/// The fields of a user as recorded in its events.
-pub fn recorded_fields(user: &User) -> BTreeMap<String, RecordedValue> {
-    let attributes = user.attributes.iter();
-    let mut fields: BTreeMap<_, _> =
-        attributes.map(|(name, value)| (format!("attributes.{name}"), recorded(value))).collect();
-    if !user.display_name.is_empty() {
-        let name = RecordedValue::Whole(Value::String(user.display_name.clone()));
-        fields.insert("display_name".to_owned(), name);
-    }
-    fields
 }
 
 /// Whether two records may be of the same value.

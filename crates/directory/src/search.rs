@@ -9,6 +9,7 @@ mod element;
 mod fault;
 mod field;
 mod filter;
+mod input;
 mod lead;
 mod literal;
 mod order_by;

@@ -8,9 +8,12 @@ pub mod inbox;
 pub mod lookup;
 pub mod mutate;
 mod page_token;
+mod parse;
 pub mod renormalization;
 pub mod runs;
 pub mod search;
+mod tenant_cache;
+mod tenant_queue;
 pub mod tenants;
 pub mod transfer;
 pub mod usage;
@@ -29,9 +32,11 @@ use crate::model::limits::Limits;
 use crate::model::tenant::Tenant;
 use polynym_identifier::Rules;
 use runs::Runs;
-use tenants::cache::Tenants;
-use tenants::queue::TenantQueue;
-use transfer::import::Imports;
+use tenant_cache::Tenants;
+use tenant_queue::TenantQueue;
+
+/// The maximum number of imports in this process.
+const MAX_IMPORTS: usize = 4;
 
 /// The user directory: checks and normalises requests, applies the rules, and stores the results
 /// in a [`Backend`].
@@ -48,7 +53,7 @@ pub struct Directory {
     clock: Clock,
     clock_log: ClockLog,
     renormalizations: Runs,
-    imports: Imports,
+    imports: Arc<Semaphore>,
     duplicate_searches: Arc<Semaphore>,
 }
 
@@ -67,7 +72,7 @@ impl Directory {
             clock,
             clock_log: ClockLog::default(),
             renormalizations: Runs::default(),
-            imports: Imports::default(),
+            imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
             duplicate_searches: Arc::new(Semaphore::new(duplicates::MAX_SEARCHES)),
         }
     }

@@ -4,7 +4,7 @@
 //! | kind | typed | canonical | by |
 //! |---|---|---|---|
 //! | email | `Joe.Smith@Exämple.COM` | `joe.smith@xn--exmple-cua.com` | RFC 5321, RFC 6531, UTS 46 |
-//! | handle | `@Joe` | `joe` | PRECIS (RFC 8265), UTS 39 |
+//! | handle | `@Robot-7` | `robot-7` | PRECIS (RFC 8265), UTS 39 |
 //! | phone | `(415) 555-2300` in `US` | `+14155552300` | E.164, libphonenumber |
 //! | social | `GitHub`, `583231` | `github/583231` | OpenID Connect |
 //! | url | `http://twitter.com/Joe/` | `https://x.com/joe` | WHATWG, RFC 3986 |
@@ -57,6 +57,11 @@ mod url;
 
 #[cfg(test)]
 mod tests;
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub use canonical::{Identifier, Normalization};
 pub use key::IdentityKey;

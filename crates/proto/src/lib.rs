@@ -5,6 +5,7 @@
     missing_docs,
     unused_qualifications,
     clippy::all,
+    rustdoc::all,
     clippy::allow_attributes_without_reason,
     clippy::too_many_lines,
     reason = "generated code"

@@ -104,7 +104,7 @@ impl AttributeNames {
         tenants.get(tenant).map(|(names, _)| names.clone()).unwrap_or_default()
     }
 
-    /// The names of a tenant that were read within [`RECENT_AGE`].
+    /// The names of a tenant that were read within `RECENT_AGE`.
     pub fn recent(&self, tenant: &str) -> Option<Arc<KnownNames>> {
         let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         let (names, read) = tenants.get(tenant)?;

@@ -1,5 +1,5 @@
-//! What the stores share: integrity checks, ids of attributes, hints of owners, found users, and the
-//! gauges of the stored versions.
+//! The parts that both stores share: integrity checks, ids of attributes, hints of owners, found
+//! users, and the gauges of the stored versions.
 
 pub mod attribute_names;
 pub mod integrity;

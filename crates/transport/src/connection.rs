@@ -16,17 +16,14 @@ use tokio::time::sleep;
 use super::calls::handler::CallHandler;
 use super::memory_budget::ConnectionBudget;
 use super::options::Options;
+use super::peer::Peer;
 use super::routes::Routes;
 use polynym_access::ActiveCount;
 
-pub mod peer;
-pub mod preface;
 mod task;
 pub mod tls;
-pub mod unauthenticated;
 mod unvectored_io;
 
-use peer::Peer;
 use task::{CallExecutor, ConnectionTask};
 use tls::{Accepted, Tls};
 use unvectored_io::UnvectoredIo;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time of the last line, and the number of occurrences since.
+#[derive(Default)]
 pub struct LogThrottle(Mutex<(Option<Instant>, u64)>);
 
 impl LogThrottle {

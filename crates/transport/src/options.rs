@@ -1,8 +1,10 @@
 //! The limits of a server.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::calls::count::LogCalls;
+/// One call in this many is logged, if calls are sampled.
+const SAMPLE_INTERVAL: u64 = 100;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,30 @@ impl Default for Options {
             drain: Duration::from_secs(10),
             task_per_call: true,
             log_calls: LogCalls::None,
+        }
+    }
+}
+
+/// The calls that are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogCalls {
+    /// None.
+    #[default]
+    None,
+    /// One in a hundred.
+    Sampled,
+    /// All.
+    All,
+}
+
+impl LogCalls {
+    /// Whether to log the present call.
+    pub fn should_log(self) -> bool {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        match self {
+            Self::None => false,
+            Self::Sampled => COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE_INTERVAL),
+            Self::All => true,
         }
     }
 }

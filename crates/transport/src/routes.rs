@@ -6,7 +6,7 @@ use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::calls::request_body::RequestBody;
+use super::request_body::RequestBody;
 use polynym_access::{Call, Caller};
 
 /// The services of a server.

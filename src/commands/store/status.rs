@@ -6,7 +6,7 @@ use polynym_cli::output;
 use polynym_embedded as embedded;
 use polynym_mongodb::{self as mongo, Advice, CollectionStatus};
 
-use super::{no_temporary, other};
+use super::failures::{no_temporary, other};
 
 /// Shows the state of a store.
 pub async fn run(settings: &StoreReport) -> Result<(), Failure> {

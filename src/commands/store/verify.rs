@@ -14,7 +14,7 @@ use polynym_mongodb as mongo;
 use polynym_store_common::integrity::{self, Finding, Observer, RepairState, Summary};
 use serde::Serialize;
 
-use super::{no_temporary, other};
+use super::failures::{no_temporary, other};
 
 /// Verifies a store, and repairs it with `mend`.
 pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<(), Failure> {

@@ -9,9 +9,9 @@ use prost::Message;
 use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
 
-use super::policies;
 use crate::grpc::authorization::permitted_tenant;
 use crate::grpc::convert::optional_timestamp;
+use crate::grpc::policies;
 use crate::grpc::status::{reason, status};
 use polynym_access::{Call, Metric};
 use polynym_directory::error::{Error, Invalid};

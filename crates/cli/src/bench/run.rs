@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::work::{Verdict, Work};
 use crate::failure::Failure;
-use crate::failure::report::one_line;
 use crate::output::printable;
+use crate::report::one_line;
 
 /// The delay of a caller after an error, so that an unreachable server is not flooded.
 const ERROR_DELAY: Duration = Duration::from_millis(1);

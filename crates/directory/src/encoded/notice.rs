@@ -5,8 +5,7 @@ use prost::Message;
 use crate::encoded::decode::read_value;
 use crate::encoded::encode::{time_message, value_message};
 use crate::encoded::error::WireError;
-use crate::model::notice::NoticeContent;
-use crate::stores::InboxEntry;
+use crate::model::notice::{InboxEntry, NoticeContent};
 use polynym_proto::v1;
 
 /// The stored form of the content of a notice.

@@ -37,3 +37,14 @@ impl NoticeContent {
     /// The sender of notices about rules of the tenant.
     pub const RULES: &str = "polynym";
 }
+
+/// An entry of an inbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InboxEntry {
+    /// The number of the notice among all that the inbox ever had, from 1.
+    pub position: u64,
+    /// Whether the notice was marked as read.
+    pub read: bool,
+    /// The notice; none if it was deleted. Has content only if requested.
+    pub notice: Option<Notice>,
+}

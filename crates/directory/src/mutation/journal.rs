@@ -143,8 +143,20 @@ fn fields(old: Option<&User>, new: &User) -> Vec<FieldChange> {
     names.into_iter().filter_map(attribute).chain(display_name).collect()
 }
 
+/// The fields of a user as recorded in its events.
+pub fn recorded_fields(user: &User) -> BTreeMap<String, RecordedValue> {
+    let attributes = user.attributes.iter();
+    let mut fields: BTreeMap<_, _> =
+        attributes.map(|(name, value)| (format!("attributes.{name}"), recorded(value))).collect();
+    if !user.display_name.is_empty() {
+        let name = RecordedValue::Whole(Value::String(user.display_name.clone()));
+        fields.insert("display_name".to_owned(), name);
+    }
+    fields
+}
+
 /// The value of an attribute as recorded in an event.
-pub fn recorded(value: &Value) -> RecordedValue {
+fn recorded(value: &Value) -> RecordedValue {
     let bytes = size::value(value);
     if bytes <= MAX_WHOLE_BYTES {
         return RecordedValue::Whole(value.clone());

@@ -8,8 +8,8 @@ use locality_uuid::LocalityId;
 use crate::encoded::event::encode_recorded;
 use crate::model::event::{Event, FieldChange, RecordedValue};
 use crate::model::user::User;
+use crate::mutation::journal::recorded_fields;
 use crate::mutation::read_set::Write;
-use crate::replay::recorded_fields;
 use polynym_identifier::{Identifier, IdentityKey};
 
 /// The users that a mutation purges, with the values in their histories.

@@ -6,7 +6,7 @@ use winnow::stream::Location;
 use winnow::token::{any, one_of, take_while};
 
 use super::fault::SyntaxError;
-use super::parser::{Input, Parsed, cut};
+use super::input::{Input, Parsed, cut};
 use super::scalar::Scalar;
 use crate::model::timestamp::parse_time;
 

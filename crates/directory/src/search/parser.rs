@@ -2,7 +2,7 @@
 //! are joined by AND.
 
 use winnow::combinator::{alt, not, opt, peek};
-use winnow::error::{ErrMode, ParserError};
+use winnow::error::ErrMode;
 use winnow::prelude::*;
 use winnow::stream::{Location, Stateful};
 use winnow::token::{one_of, take_while};
@@ -10,6 +10,7 @@ use winnow::{LocatingSlice, combinator};
 
 use super::fault::SyntaxError;
 use super::filter::Expression;
+use super::input::{Input, Parsed, State, cut};
 use super::literal::literal;
 use super::restriction::{Operator, Path, condition, path};
 use crate::error::{Error, Invalid};
@@ -21,36 +22,6 @@ const MAX_FILTER_BYTES: usize = 4_096;
 const MAX_DEPTH: usize = 32;
 /// The maximum number of conditions.
 const MAX_CONDITIONS: usize = 100;
-
-/// The rest of a filter.
-pub type Input<'a> = Stateful<LocatingSlice<&'a str>, State<'a>>;
-
-pub type Parsed<T> = Result<T, ErrMode<SyntaxError>>;
-
-/// The parser's rules and counts.
-#[derive(Debug, Default)]
-pub struct State<'a> {
-    rules: &'a [Rules],
-    depth: usize,
-    conditions: usize,
-}
-
-impl<'a> ParserError<Input<'a>> for SyntaxError {
-    type Inner = Self;
-
-    fn from_input(input: &Input<'a>) -> Self {
-        Self::new(input.current_token_start(), "expected something else")
-    }
-
-    fn into_inner(self) -> Result<Self, Self> {
-        Ok(self)
-    }
-}
-
-/// An error after which no alternative is tried.
-pub fn cut(at: usize, message: impl Into<String>) -> ErrMode<SyntaxError> {
-    ErrMode::Cut(SyntaxError::new(at, message))
-}
 
 /// Parses a filter.
 pub fn parse(text: &str, rules: &[Rules]) -> Result<Expression, Error> {

@@ -1,10 +1,8 @@
 //! Tenants: their policies, and their background jobs.
 
 pub mod admin;
-pub mod cache;
 pub mod deletion;
 pub mod each_tenant;
 pub mod history_changes;
 pub mod index_changes;
 pub mod jobs;
-pub mod queue;

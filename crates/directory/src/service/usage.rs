@@ -9,7 +9,7 @@ use super::context::RequestContext;
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
-use crate::service::history::user_history::check_range;
+use crate::service::parse::check_range;
 use crate::stores::{Resolution, UsageBatch, UsagePoint, UsageQuery};
 
 /// The time span of a request without a beginning.

@@ -16,7 +16,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
 use crate::search::sealed::{SealedToken, TokenPayload};
-use crate::service::lookup::read::parse_user_id;
+use crate::service::parse::parse_user_id;
 use crate::stores::{EventFeed, ResumeToken};
 
 /// The lifetime of a token.
@@ -97,7 +97,7 @@ impl Watch {
         self.token(self.position.clone(), self.directory.now().time)
     }
 
-    /// The next events; an empty page if there are none for [`HEARTBEAT`].
+    /// The next events; an empty page if there are none for `HEARTBEAT`.
     ///
     /// # Errors
     /// [`Error::ResumeExpired`], [`Error::Unavailable`].

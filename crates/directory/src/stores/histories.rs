@@ -24,7 +24,7 @@ pub struct History {
     pub next: Option<u64>,
 }
 
-/// A user that is [due](Record::expires_at).
+/// A user that is [due](crate::model::record::Record::expires_at).
 #[derive(Clone, Debug)]
 pub struct ExpiredUser {
     /// Since when it is due.
@@ -88,8 +88,9 @@ pub trait Histories: Send + Sync + 'static {
         cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error>;
 
-    /// Up to `limit` users that are [due](Record::expires_at) at `now`, by time and id, whose
-    /// [position](ExpiredUser::position) is after `after`. Empty only if there are no more.
+    /// Up to `limit` users that are [due](crate::model::record::Record::expires_at) at `now`, by
+    /// time and id, whose [position](ExpiredUser::position) is after `after`. Empty only if there
+    /// are no more.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
-use crate::model::notice::Notice;
+use crate::model::notice::{InboxEntry, Notice};
 use crate::model::policies::Policies;
 use crate::model::tenant::Tenant;
 use crate::model::timestamp::Timestamp;
@@ -46,17 +46,6 @@ pub struct Delivery {
     pub limits: InboxLimits,
     /// Whether the clock is uncertain, so that nothing expires.
     pub clock_uncertain: bool,
-}
-
-/// An entry of an inbox.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InboxEntry {
-    /// The number of the notice among all that the inbox ever had, from 1.
-    pub position: u64,
-    /// Whether the notice was marked as read.
-    pub read: bool,
-    /// The notice; none if it was deleted. Has content only if requested.
-    pub notice: Option<Notice>,
 }
 
 /// A part of an inbox.

@@ -8,6 +8,7 @@ use locality_uuid::LocalityId;
 use crate::encoded::encoded_user::{EncodedUser, Found};
 use crate::error::{Error, ItemError};
 use crate::model::tenant::Tenant;
+use crate::model::view::View;
 use polynym_identifier::IdentityKey;
 
 /// The freshness of a read.
@@ -20,16 +21,6 @@ pub enum Consistency {
     Linearizable,
     /// From the nearest member, which may lag.
     Eventual,
-}
-
-/// The part of users that a read returns (AIP-157).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum View {
-    /// All fields.
-    #[default]
-    Full,
-    /// All fields except attributes.
-    Basic,
 }
 
 /// The bytes of users in one answer.

@@ -18,12 +18,14 @@ mod usage;
 
 use std::sync::Arc;
 
+pub use crate::model::notice::InboxEntry;
+pub use crate::model::view::View;
 pub use export_snapshot::ExportSnapshot;
 pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
 pub use file::StoreFile;
 pub use histories::{ExpiredUser, Histories, History};
-pub use inboxes::{Delivery, InboxChange, InboxEntry, InboxLimits, InboxPart, Inboxes};
-pub use lookups::{ANSWER_BYTES, Consistency, ItemResult, LookUps, Resolved, View};
+pub use inboxes::{Delivery, InboxChange, InboxLimits, InboxPart, Inboxes};
+pub use lookups::{ANSWER_BYTES, Consistency, ItemResult, LookUps, Resolved};
 pub use mutations::Mutations;
 pub use reads::Reads;
 pub use search::Search;

@@ -3,12 +3,13 @@
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
-use super::lookups::{Consistency, ItemResult, View};
+use super::lookups::{Consistency, ItemResult};
 use super::stored_rules::StoredRules;
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::tenant::Tenant;
+use crate::model::view::View;
 use polynym_identifier::IdentityKey;
 
 /// Reads that are neither cached nor shared.

@@ -4,18 +4,18 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use super::export_snapshot::ExportSnapshot;
-use super::lookups::View;
 use crate::error::Error;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
+use crate::model::view::View;
 use crate::search::{AccessPath, Position, SearchedUser};
 
 /// Searches and scans of the users of a tenant.
 #[async_trait]
 pub trait Search: Send + Sync + 'static {
     /// Up to `limit` users of `tenant` that `path` finds, each once and in the order of the path,
-    /// whose [position](AccessPath::position) is after `after`; fewer only if there are no more. A user
-    /// that does not change between two calls is neither missed nor returned twice.
+    /// whose [position](AccessPath::position) is after `after`; fewer only if there are no more. A
+    /// user that does not change between two calls is neither missed nor returned twice.
     /// [`View::Basic`] omits attributes, unless [the order needs them](AccessPath::view).
     ///
     /// # Errors

@@ -282,7 +282,7 @@ proptest! {
                 user.identities.iter().filter(is_counted).count()
             };
             let has_kind = after.identities.iter().any(|own| own.identifier.kind() == kind);
-            prop_assert!(primaries(&after) <= primaries(&before).max(1), "a second primary identity");
+            prop_assert!(primaries(&after) <= primaries(&before).max(1), "a second primary");
             prop_assert!(!has_kind || primaries(&after) > 0, "no primary identity");
         }
         let changed = after != before;

@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 
-use super::CacheInstant;
+use super::instant::CacheInstant;
 use polynym_directory::encoded::encoded_user::EncodedUser;
 use polynym_directory::stores::View;
 use polynym_identifier::IdentityKey;

@@ -3,6 +3,7 @@
 //! times of this server's own writes, and `layer` answers look-ups.
 
 mod entries;
+mod instant;
 mod layer;
 mod own_writes;
 
@@ -14,6 +15,7 @@ use locality_uuid::LocalityId;
 pub use layer::{AGE, BYTES, Cached, LOOK_UPS};
 
 use entries::{Entries, Owner};
+use instant::CacheInstant;
 use own_writes::OwnWrites;
 use polynym_directory::encoded::encoded_user::Found;
 use polynym_directory::model::user::{Identity, User};
@@ -34,10 +36,6 @@ pub struct LookupCache {
     writes: OwnWrites,
     start: Instant,
 }
-
-/// A time of the monotonic clock: nanoseconds since the cache was created, plus 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CacheInstant(u64);
 
 /// An answer from the cache.
 #[derive(Debug)]

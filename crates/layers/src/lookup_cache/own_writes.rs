@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::CacheInstant;
+use super::instant::CacheInstant;
 use polynym_identifier::IdentityKey;
 
 const MIN_SLOTS: usize = 1 << 10;

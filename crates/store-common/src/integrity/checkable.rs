@@ -5,6 +5,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 
+use super::finding::IndexFault;
 use super::histories::Past;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
@@ -59,15 +60,6 @@ pub trait CheckableStore: Sync {
     async fn repair_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {
         Ok(())
     }
-}
-
-/// A fault of the index of searches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IndexFault {
-    /// The index lacks entries of this user.
-    Missing(LocalityId),
-    /// An entry whose user, if it names one, does not have the value.
-    Stray(Option<LocalityId>, Vec<u8>),
 }
 
 /// A user of a walk.

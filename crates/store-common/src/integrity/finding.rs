@@ -4,8 +4,16 @@ use std::fmt;
 
 use locality_uuid::LocalityId;
 
-use super::checkable::IndexFault;
 use polynym_identifier::IdentityKey;
+
+/// A fault of the index of searches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexFault {
+    /// The index lacks entries of this user.
+    Missing(LocalityId),
+    /// An entry whose user, if it names one, does not have the value.
+    Stray(Option<LocalityId>, Vec<u8>),
+}
 
 /// The kinds of inconsistency between users, claims, what searches read, and histories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,10 +13,9 @@ mod histories;
 mod passes;
 
 pub use checkable::{
-    Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Presence, Side, UserClaims,
-    UserRow,
+    Candidate, CandidateState, CheckableStore, ClaimRow, Presence, Side, UserClaims, UserRow,
 };
 pub use diagnosis::{diagnose, plan_repair};
-pub use finding::{Finding, Inconsistency, RepairState, Summary};
+pub use finding::{Finding, Inconsistency, IndexFault, RepairState, Summary};
 pub use histories::Past;
 pub use passes::{Observer, verify};

@@ -1,6 +1,5 @@
 //! Counts calls by method, code and caller, and measures their time.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -11,6 +10,7 @@ use tonic_types::StatusExt;
 use tracing::Span;
 
 use super::trace::CallTrace;
+use crate::options::LogCalls;
 use crate::routes::Target;
 use polynym_access::{Call, Metric};
 
@@ -28,32 +28,6 @@ pub const REJECTED: (&str, &str) = (
 );
 /// The name of unknown callers. It is not a valid name of a caller.
 const UNKNOWN_CALLER: &str = "-";
-
-/// One call in this many is logged, if calls are sampled.
-const SAMPLE_INTERVAL: u64 = 100;
-
-/// The calls that are logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogCalls {
-    /// None.
-    #[default]
-    None,
-    /// One in a hundred.
-    Sampled,
-    /// All.
-    All,
-}
-
-impl LogCalls {
-    fn should_log(self) -> bool {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        match self {
-            Self::None => false,
-            Self::Sampled => COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE_INTERVAL),
-            Self::All => true,
-        }
-    }
-}
 
 /// One call. It is counted once: as cancelled if its client leaves.
 pub struct CallCount {

@@ -12,18 +12,17 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tracing::Instrument;
 
-use super::count::{CallCount, LogCalls};
+use super::count::CallCount;
 use super::permits::CallPermits;
-use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
-use super::{request_body, request_check};
-use crate::connection::peer::Peer;
-use crate::connection::preface::PrefaceCheck;
-use crate::connection::unauthenticated::UnauthenticatedConnections;
 use crate::memory_budget::{ConnectionBudget, GlobalBudget, OpenStream, Reservation};
-use crate::options::Options;
+use crate::options::{LogCalls, Options};
+use crate::peer::Peer;
+use crate::preface::PrefaceCheck;
+use crate::request_body::RequestBody;
 use crate::routes::{PermitKind, Refusal, Routes, Target};
-use crate::{protocol, rich_status};
+use crate::unauthenticated::UnauthenticatedConnections;
+use crate::{protocol, request_body, request_check, rich_status};
 use polynym_access::{ActiveCount, Call};
 
 /// The counter of panics.

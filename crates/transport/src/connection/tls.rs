@@ -19,7 +19,7 @@ use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier}
 use tokio_rustls::rustls::{DEFAULT_VERSIONS, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-use super::peer::ClientCertificate;
+use crate::peer::ClientCertificate;
 use polynym_access::reload::{self, Content};
 
 /// The protocol over TLS (ALPN, RFC 7301).

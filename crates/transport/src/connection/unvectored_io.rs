@@ -12,7 +12,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::preface::PREFACE;
+use crate::preface::PREFACE;
 
 pub struct UnvectoredIo<S> {
     stream: TokioIo<S>,

@@ -7,7 +7,8 @@ use crate::model::tenant_event::TenantEvent;
 use crate::model::timestamp::Timestamp;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::history::user_history::{HistoryCursor, check_range};
+use crate::service::history::user_history::HistoryCursor;
+use crate::service::parse::check_range;
 use crate::service::search::page_size;
 
 /// A request for the events of a tenant.

@@ -4,15 +4,16 @@ use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::error::{Error, Invalid};
+use crate::error::Error;
 use crate::model::event::{Event, EventKind};
 use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
 use crate::search::sealed::{SealedToken, TokenPayload};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::read::{UserRef, parse, parse_user_id};
+use crate::service::lookup::read::{UserRef, parse};
 use crate::service::mutate::write::SKEW;
+use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
 use polynym_identifier::IdentityKey;
 
@@ -124,16 +125,6 @@ fn query_hash(context: &RequestContext<'_>, user: LocalityId, request: &HistoryR
     }
     hash.update(context.tenant.as_str().as_bytes());
     hash.digest()
-}
-
-/// Rejects a time span whose end is not later than its beginning.
-pub(crate) fn check_range(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<(), Error> {
-    match (from, to) {
-        (Some(from), Some(to)) if from >= to => {
-            Err(Error::invalid(Invalid::Field, "to", "must be later than `from`"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The cursor in a page token of the history of a user or of a tenant.

@@ -16,7 +16,8 @@ use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::merge_redirects::MergeChain;
-use crate::service::tenants::cache::KnownTenant;
+use crate::service::parse::parse_user_id;
+use crate::service::tenant_cache::KnownTenant;
 use crate::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
 use polynym_identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 
@@ -364,10 +365,4 @@ fn required<'a>(
 
 fn rejected(field: impl fmt::Display, rejection: &Rejection) -> Error {
     Error::invalid(Invalid::Identifier, field.to_string(), rejection.to_string())
-}
-
-/// Parses the user id in `field`.
-pub(crate) fn parse_user_id(field: &str, text: &str) -> Result<LocalityId, Error> {
-    let message = "a user's id is a UUID in its 36-character text form";
-    text.parse().map_err(|_| Error::invalid(Invalid::UserId, field, message))
 }

@@ -9,7 +9,7 @@ use crate::mutation::read_set::{MutationReport, Outcome};
 use crate::mutation::{Mutation, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
-use crate::service::lookup::read::parse_user_id;
+use crate::service::parse::parse_user_id;
 
 impl Directory {
     /// Merges the secondary user into the primary. Returns the primary, and a preview if it is a

@@ -18,9 +18,10 @@ use crate::mutation::update::Update;
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
 use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
-use crate::service::lookup::read::{parse, parse_user_id};
+use crate::service::lookup::read::parse;
 use crate::service::mutate::mutation_log::MutationLog;
-use crate::service::tenants::cache::KnownTenant;
+use crate::service::parse::parse_user_id;
+use crate::service::tenant_cache::KnownTenant;
 use polynym_identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
 /// The characters of a text field.

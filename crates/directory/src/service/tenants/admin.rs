@@ -20,7 +20,7 @@ use crate::service::lookup::read::parse;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::page_token;
 use crate::service::runs::Run;
-use crate::service::tenants::cache::KnownTenant;
+use crate::service::tenant_cache::KnownTenant;
 use crate::stores::Consistency;
 use crate::stores::StoredRules;
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};

@@ -15,8 +15,8 @@ use crate::mutation::{MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
 use crate::service::mutate::mutation_log::MutationLog;
-use crate::service::tenants::cache::KnownTenant;
-use crate::service::tenants::queue::TenantJob;
+use crate::service::tenant_cache::KnownTenant;
+use crate::service::tenant_queue::TenantJob;
 
 /// Users or keys in one step.
 const STEP_ITEMS: usize = 100;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, Mode};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Invalid};
@@ -21,8 +21,6 @@ use crate::service::Directory;
 use crate::service::context::MutationCall;
 use raw::{RawHold, RawUser};
 
-/// Concurrent imports in this process.
-const MAX_IMPORTS: usize = 4;
 /// Lines to parse before yielding to other tasks.
 const YIELD_EVERY: usize = 32;
 /// The name of the method in idempotency keys.
@@ -31,16 +29,6 @@ const METHOD: &str = "ImportUsers";
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
 /// The time for which lines are retried while the store does not answer.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The permits of imports.
-#[derive(Clone)]
-pub struct Imports(Arc<Semaphore>);
-
-impl Default for Imports {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_IMPORTS)))
-    }
-}
 
 /// The options of a whole import.
 #[derive(Clone, Debug, Default)]
@@ -125,7 +113,7 @@ impl Directory {
         caller: &str,
         options: ImportOptions,
     ) -> Result<Import, Error> {
-        let permit = self.imports.0.clone().try_acquire_owned().map_err(|_| Error::Overloaded)?;
+        let permit = self.imports.clone().try_acquire_owned().map_err(|_| Error::Overloaded)?;
         let ids = options.sequential_ids.then(|| Generator::new(Mode::Sequential));
         let (directory, caller) = (self.clone(), caller.to_owned());
         Ok(Import { directory, caller, options, ids, _permit: permit })

@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::client::Session;
-use super::failure::Failure;
-use super::output::{self, printable};
-use super::text::identifier;
+use crate::client::Session;
 use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::identifier;
 use polynym_proto::v1::renormalize_response::Problem;
 use polynym_proto::v1::{RenormalizeRequest, RenormalizeResponse};
 

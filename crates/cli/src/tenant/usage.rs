@@ -8,11 +8,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Sparkline, Widget};
 
-use super::client::Session;
-use super::failure::Failure;
-use super::output::{self, printable};
-use super::text::time::instant;
+use crate::client::Session;
 use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::time::instant;
 use polynym_proto::v1::{GetUsageRequest, GetUsageResponse, UsageResolution, UsageSeries};
 
 pub const EXAMPLES: &str = "\

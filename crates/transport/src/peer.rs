@@ -9,8 +9,8 @@ use tonic::Status;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::unauthenticated::UnauthenticatedConnection;
 use crate::protocol;
+use crate::unauthenticated::UnauthenticatedConnection;
 use polynym_access::{Caller, CallerState};
 
 /// A client's certificate, signed by a trusted authority.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tonic::{Code, Status};
 
-use crate::grpc::status::status;
+use super::status::status;
 use polynym_directory::encoded::event::event_message;
 use polynym_directory::service::watch::Watch;
 use polynym_proto::v1::watch_response::Kind;

@@ -6,7 +6,7 @@ use prost::Message;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use super::Failure;
+use crate::failure::Failure;
 use crate::output::{self, printable};
 use polynym_proto::google::rpc::Status as RpcStatus;
 
