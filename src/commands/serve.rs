@@ -193,7 +193,7 @@ impl OpenStore {
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
-    /// The backend of the directory. Coalescing and caching pay only for a store on other machines.
+    /// The backend of the directory. Coalescing and caching pay only for stores on other machines.
     fn backend(&self, coalesce: bool) -> Backend {
         let store = match self {
             Self::Embedded(store) => return measured(store.backend()),
@@ -221,8 +221,8 @@ impl OpenStore {
         }
     }
 
-    /// Waits for the operations of callers that left, and disconnects from the servers. The embedded
-    /// store closes when it is dropped.
+    /// Waits for the operations of callers that left, and disconnects from the servers. The
+    /// embedded store closes when it is dropped.
     async fn close(&self) {
         if let Self::Mongo(store) = self {
             store.close().await;
@@ -243,8 +243,8 @@ async fn serve(
     backend: Backend,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
-    // The first call must not wait for lazily built tables. Debug builds take a second for them, and
-    // tests start hundreds of such servers, few of which ever parse a phone number.
+    // The first call must not wait for lazily built tables. Debug builds take a second for them,
+    // and tests start hundreds of such servers, few of which ever parse a phone number.
     if !cfg!(debug_assertions) {
         identifier::warm_up();
     }
