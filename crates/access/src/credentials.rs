@@ -41,7 +41,7 @@ pub struct Credential {
     pub expires: Option<SystemTime>,
 }
 
-/// A fault of a credentials file: the entry and the error.
+/// An error in a credentials file, with the entry or line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CredentialsError(String);
@@ -108,11 +108,11 @@ impl Credentials {
         let shared = Arc::new(credential);
         self.all.push(shared.clone());
         if let Some(name) = &shared.certificate {
-            let same = self.certificates.entry(name.clone()).or_default();
-            if same.iter().any(|other| other.caller.name != shared.caller.name) {
+            let holders = self.certificates.entry(name.clone()).or_default();
+            if holders.iter().any(|other| other.caller.name != shared.caller.name) {
                 return Err("another caller has this certificate".to_owned());
             }
-            same.push(shared.clone());
+            holders.push(shared.clone());
         }
         if let Some(token) = &shared.token
             && self.tokens.insert(token.id().to_owned(), shared.clone()).is_some()
@@ -130,7 +130,8 @@ impl Credentials {
     }
 
     /// The caller with this token, a client certificate of these names, or both. None if the token
-    /// is unknown, a credential has expired or lacks its other half, or they name several callers.
+    /// is unknown, a credential has expired or requires both and one is missing, or they name
+    /// several callers.
     pub fn caller(
         &self,
         token: Option<Token<'_>>,

@@ -321,8 +321,8 @@ fn fields(tenant: &Message) -> Table {
         tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default(),
     );
     if let Some(time) = &tenant.delete_time {
-        let what = if tenant.delete_users { "with its users" } else { "unless it has users" };
-        row("being deleted", format!("since {time}, {what}"));
+        let users = if tenant.delete_users { "with its users" } else { "unless it has users" };
+        row("being deleted", format!("since {time}, {users}"));
     }
     row("etag", printable(&tenant.etag).into_owned());
 

@@ -36,21 +36,21 @@ pub enum Fault {
 /// Why a store rejects mutations, or all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DegradedReason {
-    /// A write has failed. Reads go on.
+    /// A write has failed. Reads continue.
     #[error("the embedded store's file cannot be written")]
     Unwritable,
-    /// The file was moved, replaced or deleted. Reads go on from what was opened.
+    /// The file was moved, replaced or deleted. Reads continue from the open file.
     #[error("the embedded store's file is no longer in its place")]
     Gone,
     /// A read has failed.
     #[error("the embedded store's file cannot be read")]
     Unreadable,
-    /// The data read is corrupt: no answer from this file can be relied upon.
+    /// The data read is corrupt: no answer from this file is reliable.
     #[error("the embedded store's file is damaged")]
     Damaged,
 }
 
-/// Why mutations are refused, while they are.
+/// Why mutations are refused. None while they are accepted.
 pub type DegradedState = ArcSwapOption<DegradedReason>;
 
 impl DegradedReason {

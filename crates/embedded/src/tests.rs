@@ -1,5 +1,5 @@
 //! A disk that fails at each step of a commit in turn: every acknowledged mutation took effect, and
-//! reads go on.
+//! reads continue.
 
 mod hanging;
 mod power;

@@ -30,8 +30,10 @@ fn is_plain_local(local: &[u8]) -> bool {
 /// begins with a digit may be a number.
 fn is_plain_domain(domain: &[u8]) -> bool {
     let mut labels = domain.rsplit(|&b| b == b'.');
-    let is_named = |last: &[u8]| is_plain_label(last) && !last[0].is_ascii_digit();
-    domain.len() <= MAX_DOMAIN && labels.next().is_some_and(is_named) && labels.all(is_plain_label)
+    let is_plain_last = |last: &[u8]| is_plain_label(last) && !last[0].is_ascii_digit();
+    domain.len() <= MAX_DOMAIN
+        && labels.next().is_some_and(is_plain_last)
+        && labels.all(is_plain_label)
 }
 
 fn is_plain_label(label: &[u8]) -> bool {
@@ -123,8 +125,8 @@ fn check_local(local: &str) -> Result<(), BrokenRule> {
     Ok(())
 }
 
-/// The rule that a character breaks, if any. Allowed is `atext` as extended by RFC 6531, section
-/// 3.3, except invisible and unassigned characters.
+/// The rule that a character breaks, if any. RFC 6531, section 3.3, adds non-ASCII characters to
+/// `atext`; control characters, white space, invisible and unassigned characters stay invalid.
 fn broken_by(c: char) -> Option<Rule> {
     let is_allowed = match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => is_atext(byte),
@@ -145,7 +147,7 @@ fn map_local(local: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> 
     trace.step("lower-case", &composed, &lower);
     let mapped = nfc(&lower);
     trace.step("nfc", &lower, &mapped);
-    // U+037E composes to a semicolon, so the result needs a check of its own.
+    // Checks the result too: U+037E composes to a semicolon.
     check_local(&mapped).map_err(|_| Rule::EmailCharacter)?;
     Ok(mapped.into_owned())
 }

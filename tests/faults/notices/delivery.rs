@@ -20,14 +20,14 @@ use crate::calls::{Client, handle, identity};
 use crate::load::Random;
 use crate::stores::print_line;
 
-/// The time limit of a repeated call.
-const LIMIT: Duration = Duration::from_secs(180);
+/// The time after which a call is no longer repeated.
+const RETRY_LIMIT: Duration = Duration::from_secs(180);
 /// Bodies of this size fill a bucket before it has 50 notices.
 const LARGE: usize = 12 << 10;
 /// Concurrent reads of users.
 const CONCURRENT_READS: usize = 8;
 
-/// The amount of users and notices.
+/// The numbers of users and notices.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub users: usize,
@@ -44,10 +44,10 @@ const LONG_RUN: Size = Size { users: 1_000, senders: 8, notices: 1_000, recipien
 /// The sender and number of a notice.
 type Sent = (usize, usize);
 
-/// The answers to callers.
+/// The successful mutations, as acknowledged to callers.
 #[derive(Default)]
-struct Told {
-    /// The recipients.
+struct Acknowledged {
+    /// The recipients of each notice.
     sent: BTreeMap<Sent, BTreeSet<usize>>,
     read: BTreeSet<(usize, Sent)>,
     deleted: BTreeSet<(usize, Sent)>,
@@ -59,15 +59,15 @@ pub struct Stage {
     size: Size,
     /// The ids of the users.
     pub users: Vec<String>,
-    told: Mutex<Told>,
+    acknowledged: Mutex<Acknowledged>,
     calls: AtomicUsize,
     repeated: AtomicUsize,
 }
 
 impl Stage {
     pub async fn new(servers: Servers, size: Size) -> Self {
-        let (told, calls, repeated) = Default::default();
-        let stage = Self { servers, size, users: Vec::new(), told, calls, repeated };
+        let (acknowledged, calls, repeated) = Default::default();
+        let stage = Self { servers, size, users: Vec::new(), acknowledged, calls, repeated };
         let create = |n: usize| {
             let identities = vec![identity(handle(&format!("reader{n}")))];
             let user = Some(v1::User { identities, ..Default::default() });
@@ -94,8 +94,8 @@ impl Stage {
             self.calls.fetch_add(1, Relaxed);
             match call(self.servers.client(random.below(16))).await {
                 Ok(answer) => return Ok(answer.into_inner()),
-                Err(status) if !has_failed(&status) => return Err(status),
-                Err(status) => assert!(since.elapsed() < LIMIT, "{status:?}"),
+                Err(status) if !is_retryable(&status) => return Err(status),
+                Err(status) => assert!(since.elapsed() < RETRY_LIMIT, "{status:?}"),
             }
             self.repeated.fetch_add(1, Relaxed);
             sleep(Duration::from_millis(50)).await;
@@ -104,12 +104,11 @@ impl Stage {
 
     /// The recipients of a notice, by their ids or by their handles.
     fn recipients(&self, users: &BTreeSet<usize>, random: &mut Random) -> Vec<v1::Recipient> {
-        let recipient = |user: &usize| match random.below(2) {
+        let mut recipient = |user: &usize| match random.below(2) {
             0 => recipient::Recipient::UserId(self.users[*user].clone()),
             _ => recipient::Recipient::Identifier(handle(&format!("reader{user}"))),
         };
-        let all = users.iter().map(recipient);
-        all.map(|recipient| v1::Recipient { recipient: Some(recipient) }).collect()
+        users.iter().map(|user| v1::Recipient { recipient: Some(recipient(user)) }).collect()
     }
 
     /// Sends a notice until each user has it or is gone. Returns the latter.
@@ -140,7 +139,7 @@ impl Stage {
             if failed.values().all(|code| *code == Code::NotFound) {
                 return failed.into_keys().collect();
             }
-            assert!(since.elapsed() < LIMIT, "{failed:?}");
+            assert!(since.elapsed() < RETRY_LIMIT, "{failed:?}");
             answer = self.send_request(&request).await;
         }
     }
@@ -163,7 +162,7 @@ impl Stage {
             }
             let gone = self.send((sender, n), &users).await;
             assert!(gone.is_empty(), "no user was removed: {gone:?}");
-            self.told.lock().unwrap().sent.insert((sender, n), users);
+            self.acknowledged.lock().unwrap().sent.insert((sender, n), users);
         }
     }
 
@@ -181,7 +180,7 @@ impl Stage {
         }
     }
 
-    /// Marks a notice as read or deletes it, until that is answered.
+    /// Marks a notice as read or deletes it. Repeats the call until it is answered.
     async fn read_or_delete(&self, user: usize, notice: &v1::Notice, read: bool) {
         let (user_id, id) = (&self.users[user], &notice.notice_id);
         if read {
@@ -195,7 +194,7 @@ impl Stage {
                 async move { client.inbox.mark_read(request).await }
             });
             marked.await.unwrap();
-            self.told.lock().unwrap().read.insert((user, number(notice)));
+            self.acknowledged.lock().unwrap().read.insert((user, number(notice)));
             return;
         }
         let request = v1::DeleteNoticeRequest {
@@ -208,12 +207,12 @@ impl Stage {
             async move { client.inbox.delete_notice(request).await }
         });
         // An earlier attempt may have deleted it.
-        let deleted = deleted.await.map(drop).or_else(|status| match status.code() {
+        let outcome = deleted.await.map(drop).or_else(|status| match status.code() {
             Code::NotFound => Ok(()),
             _ => Err(status),
         });
-        deleted.unwrap();
-        self.told.lock().unwrap().deleted.insert((user, number(notice)));
+        outcome.unwrap();
+        self.acknowledged.lock().unwrap().deleted.insert((user, number(notice)));
     }
 
     /// All notices of a user, the latest first, in pages.
@@ -247,24 +246,33 @@ impl Stage {
         counted.await.unwrap().unread as usize
     }
 
-    /// Compares the inbox of a user with the answers to callers.
+    /// Compares the inbox of a user with the acknowledged mutations. Returns the number of notices
+    /// sent to the user.
     async fn check(&self, user: usize) -> usize {
         let shown = self.list(user, false, self.size.page).await;
         let unread = self.unread(user).await;
-        let told = self.told.lock().unwrap();
+        let acknowledged = self.acknowledged.lock().unwrap();
         let numbers: Vec<_> = shown.iter().map(number).collect();
-        let own = told.sent.iter().filter(|(_, users)| users.contains(&user));
-        let own: BTreeSet<_> = own.map(|(notice, _)| *notice).collect();
-        let kept: BTreeSet<_> =
-            own.iter().copied().filter(|sent| !told.deleted.contains(&(user, *sent))).collect();
-        assert_eq!(numbers.iter().copied().collect::<BTreeSet<_>>(), kept, "user {user}");
-        assert_eq!(numbers.len(), kept.len(), "user {user} has a notice twice: {numbers:?}");
+        let received: BTreeSet<_> = acknowledged
+            .sent
+            .iter()
+            .filter(|(_, users)| users.contains(&user))
+            .map(|(notice, _)| *notice)
+            .collect();
+        let expected: BTreeSet<_> = received
+            .iter()
+            .copied()
+            .filter(|notice| !acknowledged.deleted.contains(&(user, *notice)))
+            .collect();
+        assert_eq!(numbers.iter().copied().collect::<BTreeSet<_>>(), expected, "user {user}");
+        assert_eq!(numbers.len(), expected.len(), "user {user} has a notice twice: {numbers:?}");
         assert_in_order(&numbers);
         for (notice, sent) in shown.iter().zip(&numbers) {
-            assert_eq!(notice.read, told.read.contains(&(user, *sent)), "user {user}: {sent:?}");
+            let was_read = acknowledged.read.contains(&(user, *sent));
+            assert_eq!(notice.read, was_read, "user {user}: {sent:?}");
         }
         assert_eq!(unread, shown.iter().filter(|notice| !notice.read).count(), "user {user}");
-        own.len()
+        received.len()
     }
 }
 
@@ -294,8 +302,8 @@ fn failures(answer: &v1::SendNoticeResponse, users: &BTreeSet<usize>) -> BTreeMa
     failures
 }
 
-/// Whether a call can be repeated: the server or its store was unreachable.
-fn has_failed(status: &Status) -> bool {
+/// Whether a call with this status should be repeated: the server or its store was unreachable.
+fn is_retryable(status: &Status) -> bool {
     let details = status.get_error_details();
     details.error_info().is_none_or(|info| {
         ["STORE_UNAVAILABLE", "OUTCOME_UNKNOWN", "OVERLOADED", "DEADLINE"]
@@ -304,7 +312,7 @@ fn has_failed(status: &Status) -> bool {
 }
 
 /// Sends everything during consecutive disruptions, and checks all inboxes.
-async fn deliver_under(servers: Servers, size: Size, disruptions: &[Disruption], rounds: usize) {
+async fn deliver_during(servers: Servers, size: Size, disruptions: &[Disruption], rounds: usize) {
     let stage = Arc::new(Stage::new(servers, size).await);
     let (since, is_sent) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let mut senders = JoinSet::new();
@@ -316,10 +324,10 @@ async fn deliver_under(servers: Servers, size: Size, disruptions: &[Disruption],
         let (stage, is_sent) = (stage.clone(), is_sent.clone());
         async move { stage.read_until(&is_sent).await }
     });
-    let strokes = disruptions.len() * rounds;
-    for n in 0..strokes {
-        let due = size.notices * (n + 1) / (strokes + 2);
-        while stage.told.lock().unwrap().sent.len() < due {
+    let disruption_count = disruptions.len() * rounds;
+    for n in 0..disruption_count {
+        let due = size.notices * (n + 1) / (disruption_count + 2);
+        while stage.acknowledged.lock().unwrap().sent.len() < due {
             if let Some(ended) = senders.try_join_next() {
                 ended.unwrap();
             }
@@ -338,41 +346,41 @@ async fn deliver_under(servers: Servers, size: Size, disruptions: &[Disruption],
     let delivered: usize =
         checks.buffer_unordered(CONCURRENT_READS).fold(0, async |a, b| a + b).await;
     assert_eq!(delivered, size.notices * size.recipients);
-    let told = stage.told.lock().unwrap();
+    let acknowledged = stage.acknowledged.lock().unwrap();
     print_line(&format!(
-        "inboxes: {} notices, {delivered} deliveries to {} users in {took:.0?} under {strokes} \
-         disruptions ({disruptions:?}): {} calls, {} repeated after a failure; {} marked as read, \
-         {} deleted; each recipient has each notice once, in order",
+        "inboxes: {} notices, {delivered} deliveries to {} users in {took:.0?} under \
+         {disruption_count} disruptions ({disruptions:?}): {} calls, {} repeated after a failure; \
+         {} marked as read, {} deleted; each recipient has each notice once, in order",
         size.notices,
         size.users,
         stage.calls.load(Relaxed),
         stage.repeated.load(Relaxed),
-        told.read.len(),
-        told.deleted.len(),
+        acknowledged.read.len(),
+        acknowledged.deleted.len(),
     ));
 }
 
-const ON_A_SET: [Disruption; 4] =
+const REPLICA_SET_DISRUPTIONS: [Disruption; 4] =
     [Disruption::Server(0), Disruption::StepDown, Disruption::Server(1), Disruption::Primary];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notices_arrive_once_and_in_order_during_failovers() {
-    deliver_under(Servers::on_a_set(3, 2).await, SAMPLE, &ON_A_SET, 1).await;
+    deliver_during(Servers::on_a_set(3, 2).await, SAMPLE, &REPLICA_SET_DISRUPTIONS, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notices_arrive_once_and_in_order_despite_kills() {
-    deliver_under(Servers::embedded().await, SAMPLE, &[Disruption::Server(0)], 4).await;
+    deliver_during(Servers::embedded().await, SAMPLE, &[Disruption::Server(0)], 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_inboxes() {
-    deliver_under(Servers::on_a_set(3, 2).await, LONG_RUN, &ON_A_SET, 6).await;
+    deliver_during(Servers::on_a_set(3, 2).await, LONG_RUN, &REPLICA_SET_DISRUPTIONS, 6).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_inboxes_of_the_embedded_store() {
-    deliver_under(Servers::embedded().await, LONG_RUN, &[Disruption::Server(0)], 20).await;
+    deliver_during(Servers::embedded().await, LONG_RUN, &[Disruption::Server(0)], 20).await;
 }

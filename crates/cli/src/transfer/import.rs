@@ -28,25 +28,27 @@ use v1::{ImportUsersRequest, ImportUsersResponse};
 const QUEUE_SIZE: usize = 256;
 /// The idle time after which an empty message keeps the stream open.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
-/// The time to complete sent lines after Ctrl-C.
+/// The time to wait after Ctrl-C for the answers to sent lines.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(15);
 const RESUME_ADVICE: &str = "run the same command again to continue; it imports no user twice";
 
 pub async fn run(command: Import) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let (window, rejected) = (Arc::new(Window::default()), Arc::new(AtomicI64::new(0)));
+    let window = Arc::new(Window::default());
+    // Lines that the reader rejected, without sending them.
+    let rejected_count = Arc::new(AtomicI64::new(0));
     let rejects = Arc::new(Rejects::new(rejects_path(&command), &command.file)?);
     let bar = Bar::new(&command.file);
     let (sender, receiver) = mpsc::channel(QUEUE_SIZE);
     let options = options(&session, &command);
-    let (dry_run, is_named) = (command.dry_run, command.rejects.is_some());
+    let (dry_run, names_rejects_file) = (command.dry_run, command.rejects.is_some());
     let reader = FileReader {
         window: window.clone(),
         rejects: rejects.clone(),
         requests: sender,
-        rejected: rejected.clone(),
+        rejected: rejected_count.clone(),
     };
-    let reader = spawn(reader, command)?;
+    let reader_thread = spawn(reader, command)?;
 
     let mut exchange =
         Exchange { window: &window, rejects: &rejects, bar: &bar, progress: Progress::default() };
@@ -57,16 +59,16 @@ pub async fn run(command: Import) -> Result<(), Failure> {
     let outcome = match end {
         // The reader may block on its input: do not wait for it.
         Ok(End::Interrupted) => Err(Failure::Interrupted),
-        Ok(End::Complete) => finish(reader, &rejected, &progress),
+        Ok(End::Complete) => finish(reader_thread, &rejected_count, &progress),
         Err(failure) => Err(failure),
     };
     rejects.finish()?;
-    // A file that --rejects names may not be a file of rejects: do not remove it.
-    if outcome.is_ok() && !is_named {
+    // Keeps a file that --rejects names: it may be something else.
+    if outcome.is_ok() && !names_rejects_file {
         rejects.remove_older()?;
     }
 
-    let (lines, rejected_here) = (progress.lines, rejected.load(Ordering::Relaxed));
+    let (lines, rejected_here) = (progress.lines, rejected_count.load(Ordering::Relaxed));
     let json = session.json();
     let summary = Summary { progress, rejected_here, rejects: &rejects, dry_run, json };
     match outcome {
@@ -86,31 +88,31 @@ enum End {
 }
 
 fn spawn(reader: FileReader, command: Import) -> Result<JoinHandle<Result<i64, Failure>>, Failure> {
-    let read = move || {
-        let outcome = reader.run(&command);
-        if outcome.is_err() {
-            reader.window.close();
-        }
-        outcome
-    };
     std::thread::Builder::new()
         .name("polynym-reader".to_owned())
-        .spawn(read)
+        .spawn(move || {
+            let outcome = reader.run(&command);
+            if outcome.is_err() {
+                reader.window.close();
+            }
+            outcome
+        })
         .map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))
 }
 
 /// Fails if the file could not be read to its end, or the server ended early.
 fn finish(
-    reader: JoinHandle<Result<i64, Failure>>,
-    rejected: &AtomicI64,
+    reader_thread: JoinHandle<Result<i64, Failure>>,
+    rejected_count: &AtomicI64,
     progress: &Progress,
 ) -> Result<(), Failure> {
-    let read =
-        reader.join().map_err(|_| Failure::Other("the reader of the file failed".to_owned()))??;
-    if read == 0 {
+    let lines_read = reader_thread
+        .join()
+        .map_err(|_| Failure::Other("the reader of the file failed".to_owned()))??;
+    if lines_read == 0 {
         return Err(Failure::Usage("the file is empty".to_owned()));
     }
-    if progress.lines + rejected.load(Ordering::Relaxed) < read {
+    if progress.lines + rejected_count.load(Ordering::Relaxed) < lines_read {
         return Err(Failure::Other("the server ended the import early".to_owned()));
     }
     Ok(())

@@ -69,9 +69,9 @@ impl FileReader {
                     })
                 }
                 Line::TooLong(bytes) => {
-                    let what =
+                    let message =
                         format!("a line has at most {MAX_LINE_BYTES} bytes, this has {bytes}");
-                    self.reject(number, &what, None)?;
+                    self.reject(number, &message, None)?;
                     count += 1;
                     continue;
                 }
@@ -129,8 +129,9 @@ impl FileReader {
         let request = ImportUsersRequest { line, ..request };
         let size = request.encoded_len();
         if size > MAX_MESSAGE_BYTES {
-            let what = format!("a user has at most {MAX_MESSAGE_BYTES} bytes, this one has {size}");
-            return self.reject(line, &what, Some(original));
+            let message =
+                format!("a user has at most {MAX_MESSAGE_BYTES} bytes, this one has {size}");
+            return self.reject(line, &message, Some(original));
         }
         Ok(self.window.push(line, original, bytes) && self.requests.blocking_send(request).is_ok())
     }

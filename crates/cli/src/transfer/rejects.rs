@@ -36,8 +36,8 @@ impl Rejects {
             _ => false,
         };
         if is_input {
-            let what = "--rejects: the file to import: name another one";
-            return Err(Failure::Usage(what.to_owned()));
+            let message = "--rejects: the file to import: name another one";
+            return Err(Failure::Usage(message.to_owned()));
         }
         Ok(Self { path, file: Mutex::new(None) })
     }

@@ -1,5 +1,5 @@
-//! Every mutation repeated: with and without request and etag, at once and after another mutation.
-//! The table lists the answers.
+//! Repeats every mutation: with and without a request and an etag, immediately and after another
+//! mutation. The table lists the expected answers.
 
 mod scene;
 
@@ -12,26 +12,26 @@ use super::super::fixture::factory::Failure;
 use super::super::fixture::{Fixture, request};
 use scene::{Between, Method, Scene};
 
-/// The answer to a repeat, for each [`Between`]: `=` the present state without a write; `+` success
-/// as a new mutation; `-` no such case; else the name of the error.
+/// The expected answer to a repeat, for each [`Between`]: `=` the current state, without a write;
+/// `+` success as a new mutation; `-` no such case; otherwise the name of the error.
 type Answers = [&'static str; 4];
 
 const REMEMBERED: Answers = ["=", "=", "=", "UserNotFound"];
-const ABOUT_NOBODY: Answers = ["=", "=", "=", "="];
-const AGAIN: Answers = ["=", "+", "UserMerged", "UserNotFound"];
+const WITHOUT_USER: Answers = ["=", "=", "=", "="];
+const REAPPLIED: Answers = ["=", "+", "UserMerged", "UserNotFound"];
 const STALE: Answers = ["EtagMismatch", "EtagMismatch", "UserMerged", "UserNotFound"];
-const NONE: Answers = ["-"; 4];
+const NO_CASE: Answers = ["-"; 4];
 
 /// The answers to a repeat with a request, without request and etag, and with an etag alone.
 const TABLE: [(Method, [Answers; 3]); 16] = [
-    (Method::Create, [REMEMBERED, ["IdentityTaken", "+", "IdentityTaken", "+"], NONE]),
-    (Method::Update, [REMEMBERED, AGAIN, STALE]),
-    (Method::Link, [REMEMBERED, AGAIN, STALE]),
+    (Method::Create, [REMEMBERED, ["IdentityTaken", "+", "IdentityTaken", "+"], NO_CASE]),
+    (Method::Update, [REMEMBERED, REAPPLIED, STALE]),
+    (Method::Link, [REMEMBERED, REAPPLIED, STALE]),
     (Method::Unlink, [REMEMBERED, ["NotOwned", "NotOwned", "UserMerged", "UserNotFound"], STALE]),
     (Method::Replace, [REMEMBERED, ["NotOwned", "+", "UserMerged", "UserNotFound"], STALE]),
-    (Method::Verify, [REMEMBERED, AGAIN, STALE]),
-    (Method::Disable, [REMEMBERED, AGAIN, STALE]),
-    (Method::Enable, [REMEMBERED, AGAIN, STALE]),
+    (Method::Verify, [REMEMBERED, REAPPLIED, STALE]),
+    (Method::Disable, [REMEMBERED, REAPPLIED, STALE]),
+    (Method::Enable, [REMEMBERED, REAPPLIED, STALE]),
     (
         Method::Delete,
         [
@@ -61,11 +61,11 @@ const TABLE: [(Method, [Answers; 3]); 16] = [
         Method::Unmerge,
         [REMEMBERED, ["NotMerged", "+", "NotMerged", "UserNotFound"], ["EtagMismatch"; 4]],
     ),
-    (Method::Release, [ABOUT_NOBODY, ["NotHeld", "+", "NotHeld", "NotHeld"], NONE]),
-    (Method::SetTenant, [ABOUT_NOBODY, ["=", "+", "=", "="], ["EtagMismatch"; 4]]),
+    (Method::Release, [WITHOUT_USER, ["NotHeld", "+", "NotHeld", "NotHeld"], NO_CASE]),
+    (Method::SetTenant, [WITHOUT_USER, ["=", "+", "=", "="], ["EtagMismatch"; 4]]),
     (
         Method::DeleteTenant,
-        [ABOUT_NOBODY, ["=", "+", "=", "="], ["EtagMismatch", "+", "EtagMismatch", "EtagMismatch"]],
+        [WITHOUT_USER, ["=", "+", "=", "="], ["EtagMismatch", "+", "EtagMismatch", "EtagMismatch"]],
     ),
 ];
 
@@ -73,22 +73,22 @@ const TABLE: [(Method, [Answers; 3]); 16] = [
 const CONCURRENT_CASES: usize = 16;
 
 pub async fn an_immediate_repeat_happens_once(f: Fixture) -> Result<(), Failure> {
-    all(&f, 0, Between::Nothing).await
+    run_column(&f, 0, Between::Nothing).await
 }
 
 pub async fn a_repeat_after_an_undo_happens_once(f: Fixture) -> Result<(), Failure> {
-    all(&f, 1, Between::Undo).await
+    run_column(&f, 1, Between::Undo).await
 }
 
 pub async fn a_repeat_after_a_merge_happens_once(f: Fixture) -> Result<(), Failure> {
-    all(&f, 2, Between::Merge).await
+    run_column(&f, 2, Between::Merge).await
 }
 
 pub async fn a_repeat_after_a_purge_happens_once(f: Fixture) -> Result<(), Failure> {
-    all(&f, 3, Between::Purge).await
+    run_column(&f, 3, Between::Purge).await
 }
 
-/// A row of the table, run in a tenant of its own.
+/// One cell of the table, run in a tenant of its own.
 struct Case {
     method: Method,
     with_request: bool,
@@ -97,7 +97,7 @@ struct Case {
     answer: &'static str,
 }
 
-async fn all(f: &Fixture, column: usize, between: Between) -> Result<(), Failure> {
+async fn run_column(f: &Fixture, column: usize, between: Between) -> Result<(), Failure> {
     let mut cases = Vec::new();
     for (method, [request, neither, etag]) in TABLE {
         let forms = [
@@ -122,9 +122,9 @@ async fn all(f: &Fixture, column: usize, between: Between) -> Result<(), Failure
 impl Case {
     async fn run(self, f: &Fixture, n: usize) -> Result<(), Failure> {
         let Self { method, with_request, with_etag, between, .. } = self;
-        let what =
+        let label =
             format!("{method:?}, request: {with_request}, etag: {with_etag}, between: {between:?}");
-        self.repeat(f, n).await.map_err(|failure| format!("{what}: {failure}").into())
+        self.repeat(f, n).await.map_err(|failure| format!("{label}: {failure}").into())
     }
 
     async fn repeat(self, f: &Fixture, n: usize) -> Result<(), Failure> {
@@ -145,7 +145,7 @@ impl Case {
         let again = f.apply(Mutation { kind, ..mutation }).await;
         match (self.answer, again) {
             ("=", Ok(again)) => {
-                equal(&again, &present_outcome(&scene, self.method).await?, "the second answer")?;
+                equal(&again, &current_outcome(&scene, self.method).await?, "the second answer")?;
                 let is_first = again == first || self.between != Between::Nothing;
                 ensure(is_first, format!("the answers differ: {first:?}, {again:?}"))?;
             }
@@ -166,8 +166,8 @@ impl Case {
     }
 }
 
-/// The answer in the present state.
-async fn present_outcome(scene: &Scene<'_>, method: Method) -> Result<Outcome, Failure> {
+/// The outcome that shows the current state.
+async fn current_outcome(scene: &Scene<'_>, method: Method) -> Result<Outcome, Failure> {
     let user = match method {
         Method::Release | Method::SetTenant | Method::DeleteTenant | Method::Purge => None,
         _ => scene.subject(method).await?,

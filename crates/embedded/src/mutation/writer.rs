@@ -22,7 +22,8 @@ use crate::mutation::transaction::Tables;
 use polynym_directory::error::Error;
 use polynym_directory::mutation::Mutation;
 
-type Answers = Vec<oneshot::Sender<Answer>>;
+/// The channels to the callers of mutations, in the order of the mutations.
+type Callers = Vec<oneshot::Sender<Answer>>;
 
 /// The state that the writer shares with the callers of the store.
 pub struct Shared {
@@ -37,7 +38,7 @@ pub struct Shared {
 pub struct Writer {
     pub(super) opener: Opener,
     pub(super) shared: Shared,
-    /// Mutations that may share one sync.
+    /// The most mutations of one commit.
     group_limit: usize,
     /// The database that serves reads, and mutations unless the store is degraded.
     pub(super) open: Option<Open>,
@@ -61,7 +62,7 @@ impl Writer {
         }
     }
 
-    /// Works until every sender of `jobs` is gone.
+    /// Processes jobs until every sender of `jobs` is dropped.
     pub fn run(mut self, jobs: &Receiver<Job>) {
         loop {
             let job = match &self.degraded {
@@ -82,10 +83,10 @@ impl Writer {
         }
     }
 
-    /// Does a job, and the jobs that wait already.
+    /// Processes a job and those that already wait, up to the limit of mutations.
     fn process(&mut self, first: Job, jobs: &Receiver<Job>) {
         let mut mutations = Vec::new();
-        let mut answers: Answers = Vec::new();
+        let mut callers: Callers = Vec::new();
         // Held until the mutations are answered.
         let mut permits = Vec::new();
         let (mut checks, mut writes_time, mut side_writes) = (Vec::new(), false, Vec::new());
@@ -94,10 +95,10 @@ impl Writer {
             match job {
                 Job::Mutate(waiting) => {
                     // Drops mutations whose callers have left.
-                    for one in waiting.into_iter().filter(|one| !one.answer.is_closed()) {
-                        mutations.push(one.mutation);
-                        answers.push(one.answer);
-                        permits.push(one.permit);
+                    for queued in waiting.into_iter().filter(|queued| !queued.answer.is_closed()) {
+                        mutations.push(queued.mutation);
+                        callers.push(queued.answer);
+                        permits.push(queued.permit);
                     }
                 }
                 Job::Check(answer) => checks.push(answer),
@@ -120,10 +121,10 @@ impl Writer {
             self.write_time();
         }
         if !mutations.is_empty() {
-            self.mutate(&mutations, answers);
+            self.mutate(&mutations, callers);
         }
         if !side_writes.is_empty() {
-            self.write_beside(side_writes);
+            self.write_side(side_writes);
         }
     }
 
@@ -136,30 +137,31 @@ impl Writer {
     fn write_time(&mut self) {
         let Some(open) = self.writable() else { return };
         let Some(time) = self.shared.last_seen.to_write(Instant::now()) else { return };
-        let written = write(open, |transaction| last_seen::write(transaction, time));
-        if let Err(fault) = written {
+        let outcome = write(open, |transaction| last_seen::write(transaction, time));
+        if let Err(fault) = outcome {
             self.enter_degraded(fault.degraded_by_commit(), &chain(&fault));
         }
     }
 
-    /// Applies writes beside the mutations in one transaction.
-    fn write_beside(&mut self, side_writes: Vec<(SideWrite, oneshot::Sender<Result<(), Error>>)>) {
+    /// Commits side writes in one transaction, and answers their callers.
+    fn write_side(&mut self, side_writes: Vec<(SideWrite, oneshot::Sender<Result<(), Error>>)>) {
         let (writes, answers): (Vec<_>, Vec<_>) = side_writes.into_iter().unzip();
-        let written = self.commit_beside(writes);
+        let outcome = self.commit_side(writes);
         for answer in answers {
-            let _ = answer.send(written.as_ref().copied().map_err(|error| error()));
+            let _ = answer.send(outcome.as_ref().copied().map_err(|make_error| make_error()));
         }
     }
 
-    fn commit_beside(&mut self, writes: Vec<SideWrite>) -> Result<(), Box<dyn Fn() -> Error>> {
+    /// Commits side writes. On failure returns a function that makes the error of each caller.
+    fn commit_side(&mut self, writes: Vec<SideWrite>) -> Result<(), Box<dyn Fn() -> Error>> {
         let Some(open) = self.writable() else {
             let reason = self.degraded_reason();
             return Err(Box::new(move || reason.map_or(Fault::Closed, Fault::Degraded).into()));
         };
-        let all = |transaction: &WriteTransaction| {
-            writes.into_iter().try_for_each(|write| write(transaction))
-        };
-        match write(open, all) {
+        let outcome = write(open, |transaction| {
+            writes.into_iter().try_for_each(|side_write| side_write(transaction))
+        });
+        match outcome {
             Ok(()) => {
                 self.publish();
                 Ok(())
@@ -193,28 +195,30 @@ impl Writer {
         self.shared.degraded.load().as_deref().copied()
     }
 
-    fn mutate(&mut self, mutations: &[Mutation], answers: Answers) {
-        let Some(open) = self.writable() else { return self.reject(answers) };
+    fn mutate(&mut self, mutations: &[Mutation], callers: Callers) {
+        let Some(open) = self.writable() else { return self.reject(callers) };
         group_size(mutations.len());
         let gate = open.gate.clone();
         let before = gate.primary_slot().ok();
         let mut outcomes = Vec::with_capacity(mutations.len());
         let Err(fault) = self.commit(open, mutations, &mut outcomes) else {
             self.publish();
-            return answer(answers, outcomes);
+            return answer(callers, outcomes);
         };
 
         let reason = fault.degraded_by_commit();
         self.enter_degraded(reason, &chain(&fault));
         let after = gate.primary_slot().ok();
-        match before.zip(after).map(|(before, after)| before != after) {
-            Some(false) => self.reject(answers),
+        // Each commit switches the slot.
+        let is_written = before.zip(after).map(|(before, after)| before != after);
+        match is_written {
+            Some(false) => self.reject(callers),
             // The commit is in the file, but perhaps not durable: reopening rewrites the header and
             // syncs.
             Some(true) if reason == DegradedReason::Unwritable && self.reopen().is_ok() => {
-                answer(answers, outcomes)
+                answer(callers, outcomes)
             }
-            _ => answer_all(answers, || Error::OutcomeUnknown(Fault::Degraded(reason).into())),
+            _ => fail_all(callers, || Error::OutcomeUnknown(Fault::Degraded(reason).into())),
         }
     }
 
@@ -234,24 +238,24 @@ impl Writer {
         }
     }
 
-    fn reject(&mut self, answers: Answers) {
+    fn reject(&mut self, callers: Callers) {
         if let Some(degraded) = &mut self.degraded {
-            degraded.count_rejected(answers.len());
+            degraded.count_rejected(callers.len());
         }
         let reason = self.degraded_reason();
-        answer_all(answers, || reason.map_or(Fault::Closed, Fault::Degraded).into());
+        fail_all(callers, || reason.map_or(Fault::Closed, Fault::Degraded).into());
     }
 }
 
 /// Commits a write other than a mutation.
 fn write(
     open: &Open,
-    write: impl FnOnce(&WriteTransaction) -> Result<(), Fault>,
+    apply: impl FnOnce(&WriteTransaction) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let attempt = AssertUnwindSafe(|| {
         let mut transaction = open.database.begin_write()?;
         transaction.set_quick_repair(true);
-        write(&transaction)?;
+        apply(&transaction)?;
         open.commit(transaction)
     });
     catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))
@@ -268,7 +272,7 @@ fn commit(
     let mut tables = Tables::open(&transaction, caches)?;
     for mutation in mutations {
         outcomes.push(match tables.mutate(mutation) {
-            // The damage was read before any write of this mutation: the rest of the group goes on.
+            // Reads precede writes: this mutation wrote nothing, the rest of the group continues.
             Err(fault @ Fault::Damaged(_)) => Err(fault.into()),
             outcome => outcome?,
         });
@@ -278,7 +282,7 @@ fn commit(
         Err(fault @ Fault::Damaged(_)) => {
             tracing::error!(cause = chain(&fault), "expired records cannot be removed")
         }
-        swept => swept?,
+        outcome => outcome?,
     }
     let names = tables.finish()?;
     open.commit(transaction)?;
@@ -286,14 +290,14 @@ fn commit(
     Ok(())
 }
 
-/// Answers the callers. The mutations of callers who have left have happened too.
-fn answer(answers: Answers, outcomes: Vec<Answer>) {
-    for (answer, outcome) in answers.into_iter().zip(outcomes) {
-        let _ = answer.send(outcome);
+/// Answers the callers. Mutations whose callers have left are committed too.
+fn answer(callers: Callers, outcomes: Vec<Answer>) {
+    for (caller, outcome) in callers.into_iter().zip(outcomes) {
+        let _ = caller.send(outcome);
     }
 }
 
-fn answer_all(answers: Answers, error: impl Fn() -> Error) {
-    let outcomes = answers.iter().map(|_| Err(error())).collect();
-    answer(answers, outcomes);
+fn fail_all(callers: Callers, make_error: impl Fn() -> Error) {
+    let outcomes = callers.iter().map(|_| Err(make_error())).collect();
+    answer(callers, outcomes);
 }

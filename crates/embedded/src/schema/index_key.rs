@@ -64,7 +64,7 @@ pub fn write_scalar(scalar: ScalarRef<'_>, key: &mut Vec<u8>) {
     }
 }
 
-/// A number as the greatest double that is not above it, and what is left.
+/// A number as the greatest double not above it, and the remainder.
 fn write_number((double, rest): (f64, u16), key: &mut Vec<u8>) {
     // Adding zero turns -0.0 into 0.0.
     let bits = (double + 0.0).to_bits();

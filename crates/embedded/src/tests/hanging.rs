@@ -1,4 +1,4 @@
-//! A disk that hangs: a bounded number of mutations waits, and look-ups go on.
+//! A disk that hangs: a bounded number of mutations wait, and look-ups continue.
 
 use std::fs;
 use std::pin::Pin;

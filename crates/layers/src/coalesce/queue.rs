@@ -18,7 +18,7 @@ use polynym_directory::stores::LookUps;
 /// The most stalled calls of one group that others need not wait for. Each of them uses resources
 /// of the store below.
 const MAX_STALLED_CALLS: usize = 8;
-/// Flush at 16 waiting look-ups, even if more are in flight.
+/// This many waiting look-ups open another call, even if more are in flight.
 const FLUSH_THRESHOLD: usize = 16;
 /// The most times that the look-ups of a failed call are halved to find the one that fails. If all
 /// fail, halving does not help.
@@ -28,7 +28,7 @@ const GIVEN_UP: &str = "a look-up was given up";
 pub struct Queue<G: Group> {
     inner: Arc<dyn LookUps>,
     retry: Option<StalledRetry>,
-    usual: UsualLatency,
+    usual_latency: UsualLatency,
     options: Options,
     /// The queues of groups with calls in flight.
     queues: Mutex<HashMap<G, GroupQueue<G>>>,
@@ -38,8 +38,14 @@ pub struct Queue<G: Group> {
 
 impl<G: Group> Queue<G> {
     pub fn new(inner: Arc<dyn LookUps>, options: Options) -> Self {
-        let (retry, usual, queues) = Default::default();
-        Self { inner, retry, usual, options, queues, is_shared: AtomicBool::new(true) }
+        Self {
+            inner,
+            retry: None,
+            usual_latency: UsualLatency::default(),
+            options,
+            queues: Mutex::default(),
+            is_shared: AtomicBool::new(true),
+        }
     }
 
     /// Sets the retry of stalled calls.
@@ -90,7 +96,7 @@ impl<G: Group> Queue<G> {
         }
         queues.get_mut(group).is_some_and(|queue| {
             queue.push(look_up);
-            queue.opens(self.options.calls)
+            queue.try_open(self.options.calls)
         })
     }
 
@@ -100,22 +106,23 @@ impl<G: Group> Queue<G> {
         let mut queues = self.queues();
         let queue = queues.get_mut(group).filter(|queue| queue.stalled < MAX_STALLED_CALLS);
         let Some(queue) = queue else { return state };
-        queue.leave(state);
+        queue.end_call(state);
         queue.stalled += 1;
-        let opens = queue.opens(self.options.calls);
+        let must_open = queue.try_open(self.options.calls);
         drop(queues);
-        if opens {
+        if must_open {
             InFlight::open(self.clone(), group.clone());
         }
 
         CallState::Stalled
     }
 
-    /// The retry of stalled calls. None if calls usually take so long that calls with a short
-    /// timeout would often fail.
+    /// The retry of stalled calls. None if calls are usually so slow that a short timeout would
+    /// often fail them.
     fn usable_retry(&self) -> Option<&StalledRetry> {
-        let least = self.options.stall_timeout;
-        self.retry.as_ref().filter(|_| self.usual.stall_timeout(least) <= 2 * least)
+        let min_timeout = self.options.stall_timeout;
+        let stall_timeout = self.usual_latency.stall_timeout(min_timeout);
+        self.retry.as_ref().filter(|_| stall_timeout <= 2 * min_timeout)
     }
 
     fn queues(&self) -> MutexGuard<'_, HashMap<G, GroupQueue<G>>> {
@@ -155,16 +162,16 @@ impl<G: Group> GroupQueue<G> {
         self.waiting.push_back(look_up);
     }
 
-    /// Opens one more call if it is worth its price: as many look-ups wait as are in flight, or
-    /// [`FLUSH_THRESHOLD`]. Returns whether it did.
-    fn opens(&mut self, max_calls: usize) -> bool {
+    /// Counts one more call as open if it is worth its cost: as many look-ups wait as are in
+    /// flight, or [`FLUSH_THRESHOLD`]. Returns whether the caller must send it.
+    fn try_open(&mut self, max_calls: usize) -> bool {
         let waiting = self.waiting.len();
-        let opens = waiting > 0
+        let must_open = waiting > 0
             && waiting >= self.sent.min(FLUSH_THRESHOLD)
             && !self.is_open
             && self.calls < max_calls.max(1);
-        self.is_open |= opens;
-        opens
+        self.is_open |= must_open;
+        must_open
     }
 
     /// The look-ups for the next call: the oldest ones, with at most `max_keys` keys together
@@ -187,8 +194,8 @@ impl<G: Group> GroupQueue<G> {
         taken
     }
 
-    /// Removes a call in this state.
-    const fn leave(&mut self, state: CallState) {
+    /// Ends a call in this state.
+    const fn end_call(&mut self, state: CallState) {
         match state {
             CallState::Open => self.is_open = false,
             CallState::Sent(look_ups) => {
@@ -196,14 +203,14 @@ impl<G: Group> GroupQueue<G> {
                 self.sent -= look_ups;
             }
             CallState::Stalled => self.stalled -= 1,
-            CallState::Over => {}
+            CallState::Ended => {}
         }
     }
 
     /// Adds a call with this number of look-ups. Returns its state.
     const fn begin_call(&mut self, look_ups: usize) -> CallState {
         if look_ups == 0 {
-            return CallState::Over;
+            return CallState::Ended;
         }
         self.calls += 1;
         self.sent += look_ups;
@@ -232,7 +239,7 @@ enum CallState {
     Sent(usize),
     /// In flight, and marked as stalled.
     Stalled,
-    Over,
+    Ended,
 }
 
 impl<G: Group> InFlight<G> {
@@ -265,10 +272,10 @@ impl<G: Group> InFlight<G> {
         }
     }
 
-    /// Makes the call of a batch, and further calls for callers whom it leaves over. Answers all
-    /// but the last callers, whose outcome it returns.
+    /// Makes the call of a batch, and further calls for callers that it left unanswered. Answers
+    /// all callers except those of the last call, whose outcome it returns.
     async fn call_for_batch(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
-        let (mut left, mut halvings) = (Vec::new(), 0);
+        let (mut remaining, mut halvings) = (Vec::new(), 0);
         loop {
             let outcome = self.call_or_retry(batch).await;
             if self.is_stalled
@@ -285,19 +292,19 @@ impl<G: Group> InFlight<G> {
             }
             let retries = batch.split_retries(&outcome, halvings < MAX_HALVINGS);
             halvings += usize::from(outcome.is_err() && !retries.is_empty());
-            left.extend(retries);
-            let Some(next) = left.pop() else { return outcome };
+            remaining.extend(retries);
+            let Some(next) = remaining.pop() else { return outcome };
             std::mem::replace(batch, next).answer(outcome);
         }
     }
 
     /// Makes a call. If it stalls, marks it and also retries each of its look-ups by itself.
     async fn call_or_retry(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
-        let (queue, group, keys, since) = (&self.queue, &self.group, batch.keys(), Instant::now());
+        let (queue, group, keys, start) = (&self.queue, &self.group, batch.keys(), Instant::now());
         let retry = queue.usable_retry();
         let store = retry.map_or(&*queue.inner, |retry| &*retry.store);
         let mut shared_call = pin!(call(group, store, &keys));
-        let stall_timeout = queue.usual.stall_timeout(queue.options.stall_timeout);
+        let stall_timeout = queue.usual_latency.stall_timeout(queue.options.stall_timeout);
         let mut timer = pin!(sleep(stall_timeout));
         let mut retries = FuturesUnordered::new();
         self.is_stalled = false;
@@ -305,7 +312,7 @@ impl<G: Group> InFlight<G> {
         loop {
             tokio::select! {
                 outcome = &mut shared_call => {
-                    queue.usual.learn(since.elapsed(), &outcome);
+                    queue.usual_latency.learn(start.elapsed(), &outcome);
                     return outcome;
                 }
                 () = &mut timer => {
@@ -329,32 +336,32 @@ impl<G: Group> InFlight<G> {
     }
 
     /// The batch of the next call, unless all callers have left. Opens another call for look-ups
-    /// that do not fit if that is worth its price.
+    /// that do not fit if it is worth its cost.
     fn next(&mut self) -> Option<Batch<G>> {
         let Options { calls, keys, .. } = self.queue.options;
         let mut queues = self.queue.queues();
         let queue = queues.get_mut(&self.group)?;
         let look_ups = queue.take(keys);
-        queue.leave(self.state);
+        queue.end_call(self.state);
         self.state = queue.begin_call(look_ups.len());
-        let opens = queue.opens(calls);
+        let must_open = queue.try_open(calls);
         remove_idle(&mut queues, &self.group);
         drop(queues);
-        if opens {
+        if must_open {
             Self::open(self.queue.clone(), self.group.clone());
         }
 
         (!look_ups.is_empty()).then(|| Batch::new(look_ups))
     }
 
-    /// Ends the call. Returns it, open again, if one more call is worth its price.
+    /// Ends the call. Returns it, open again, if one more call is worth its cost.
     fn reopen(mut self) -> Option<Self> {
         let mut queues = self.queue.queues();
         let queue = queues.get_mut(&self.group)?;
-        queue.leave(self.state);
+        queue.end_call(self.state);
         let was_alone = matches!(self.state, CallState::Sent(1));
-        self.state =
-            if queue.opens(self.queue.options.calls) { CallState::Open } else { CallState::Over };
+        let must_open = queue.try_open(self.queue.options.calls);
+        self.state = if must_open { CallState::Open } else { CallState::Ended };
         if was_alone && queue.is_idle() {
             self.queue.is_shared.store(false, Ordering::Relaxed);
         }
@@ -371,7 +378,7 @@ impl<G: Group> Drop for InFlight<G> {
     fn drop(&mut self) {
         let mut queues = self.queue.queues();
         if let Some(queue) = queues.get_mut(&self.group) {
-            queue.leave(self.state);
+            queue.end_call(self.state);
         }
         let abandoned = remove_idle(&mut queues, &self.group);
         drop(queues);

@@ -25,7 +25,7 @@ enum AttemptError {
     Rejected(Error),
     /// The decision rests on reads that may be older than the call.
     Stale,
-    /// It wrote nothing.
+    /// It failed, and wrote nothing.
     NotWritten(Fault),
     /// The commit was not confirmed.
     Unknown(Box<Unconfirmed>),
@@ -37,7 +37,7 @@ impl From<Fault> for AttemptError {
     }
 }
 
-/// The decision on a mutation.
+/// The decision on a mutation, with the reads that it rests on.
 struct Decided {
     write_set: Box<WriteSet>,
     read_set: ReadSet,
@@ -46,8 +46,13 @@ struct Decided {
 }
 
 impl Decided {
+    /// Whether it writes the document of this key.
     fn writes(&self, key: &Key) -> bool {
-        let writes_it = |write: &Write| match (key, write) {
+        if matches!(key, Key::Request) {
+            return self.request.is_some();
+        }
+
+        self.write_set.writes.iter().any(|write| match (key, write) {
             (Key::User(id), Write::PutUser(record)) => record.id() == *id,
             (Key::User(id), Write::RemoveUser(other) | Write::ReplaceEvents(other, _)) => {
                 other == id
@@ -55,11 +60,7 @@ impl Decided {
             (Key::Claim(key), Write::Claim(written, _)) => written == key,
             (Key::Tenant, Write::PutTenant(_) | Write::RemoveTenant) => true,
             _ => false,
-        };
-        match key {
-            Key::Request => self.request.is_some(),
-            _ => self.write_set.writes.iter().any(writes_it),
-        }
+        })
     }
 
     fn writes_nothing(&self) -> bool {
@@ -68,8 +69,8 @@ impl Decided {
 }
 
 impl Collections {
-    /// Executes a mutation, unless the gate closes before its commit. Must run to its end: a
-    /// transaction that is dropped half-way stays open on the server for its lifetime.
+    /// Executes a mutation, unless the gate closes before its commit. Must run to its end: the
+    /// server keeps an abandoned transaction open until its lifetime ends.
     pub async fn mutate(&self, mutation: &Mutation, gate: &CommitGate) -> Result<Outcome, Error> {
         let mut backoff = Backoff::for_transaction(gate.deadline());
         let mut freshness = Freshness::default();
@@ -92,6 +93,7 @@ impl Collections {
                 Err(AttemptError::Stale) => continue,
                 Err(AttemptError::NotWritten(fault)) => fault,
             };
+            // The claim exists: the next attempt reads claims first.
             if fault.is_duplicate() && std::mem::take(&mut is_optimistic) {
                 continue;
             }
@@ -105,7 +107,7 @@ impl Collections {
         }
     }
 
-    /// Whether the store has other versions now.
+    /// Whether the versions of the store have changed. Reads them again.
     async fn is_upgraded(&self, versions: Versions) -> Result<bool, Fault> {
         self.version_guard.refresh(&self.database).await?;
         Ok(self.version_guard.versions()? != versions)
@@ -120,17 +122,17 @@ impl Collections {
         freshness: &mut Freshness,
     ) -> Result<Outcome, AttemptError> {
         let mut transaction = Transaction::begin(self, freshness).await?.with_versions(versions);
-        let decided = decide(&mut transaction, mutation, is_optimistic).await;
-        let decided = match check_fresh(&transaction, decided, freshness) {
+        let decision = decide(&mut transaction, mutation, is_optimistic).await;
+        let written = match check_fresh(&transaction, decision, freshness) {
             Ok(_) if gate.is_closed() => Err(Fault::TimedOut.into()),
             Ok(decided) => {
                 self.write(&mut transaction, &decided, mutation, versions).await.map(|()| decided)
             }
-            rejected => rejected,
+            error => error,
         };
         transaction.record_into(freshness);
 
-        match decided {
+        match written {
             // A read-only transaction is committed too, so that its reads are majority-committed.
             Ok(decided) if decided.writes_nothing() => {
                 commit_reads(transaction, gate.deadline()).await?;
@@ -145,9 +147,9 @@ impl Collections {
                 Err(AttemptError::Rejected(error))
             }
             Ok(decided) if gate.pass() => commit_writes(transaction, decided.write_set, gate).await,
-            outcome => {
+            failed => {
                 transaction.abort().await;
-                Err(outcome.err().unwrap_or(AttemptError::NotWritten(Fault::TimedOut)))
+                Err(failed.err().unwrap_or(AttemptError::NotWritten(Fault::TimedOut)))
             }
         }
     }
@@ -161,16 +163,16 @@ impl Collections {
     ) -> Result<(), AttemptError> {
         let users: Vec<_> = decided.write_set.users().collect();
         let names = if versions.has_tokens() && !users.is_empty() {
-            let names = self.names_with(&mutation.tenant, mutation.tenant_since, &users).await?;
-            Some(names.map_err(AttemptError::Rejected)?)
+            let result = self.names_with(&mutation.tenant, mutation.tenant_since, &users).await?;
+            Some(result.map_err(AttemptError::Rejected)?)
         } else {
             None
         };
 
-        let tokens =
+        let indexed_attributes =
             names.as_deref().map(|names| IndexedAttributes { names, policies: &mutation.policies });
-        let sets = (&decided.read_set, &*decided.write_set);
-        transaction.write(mutation, sets, tokens).await?;
+        let read_and_write_set = (&decided.read_set, &*decided.write_set);
+        transaction.write(mutation, read_and_write_set, indexed_attributes).await?;
         transaction.confirm_epoch().await?;
         if let Some(request) = &decided.request {
             transaction.record_request(request, decided.write_set.subject, mutation.time).await?;
@@ -187,21 +189,21 @@ async fn decide(
 ) -> Result<Decided, AttemptError> {
     let prior = prior_subject(transaction, mutation).await?;
     let mut read_set = if is_optimistic { ReadSet::optimistic() } else { ReadSet::default() };
-    let mut needs =
+    let mut needed =
         if is_optimistic || prior.is_some() { ReadRequest::default() } else { mutation.needs() };
     loop {
-        transaction.read(mutation, needs, &mut read_set).await?;
+        transaction.read(mutation, needed, &mut read_set).await?;
         let decision = match prior {
             Some(subject) => mutation.decide_again(subject, &read_set),
             None => mutation.decide(&read_set),
         };
         match decision.map_err(AttemptError::Rejected)? {
             Decision::Ready(write_set) => {
-                let is_done = prior.is_none() && !write_set.is_partial();
-                let request = mutation.request.clone().filter(|_| is_done);
+                let is_complete = prior.is_none() && !write_set.is_partial();
+                let request = mutation.request.clone().filter(|_| is_complete);
                 return Ok(Decided { write_set, read_set, request });
             }
-            Decision::NeedsReads(more) => needs = more,
+            Decision::NeedsReads(more) => needed = more,
         }
     }
 }
@@ -242,7 +244,8 @@ async fn commit_writes(
     }
 }
 
-/// The subject of the mutation's request, if that was carried out before.
+/// The subject of the mutation's request, if an earlier attempt completed it: the inner option is
+/// `None` if that was about no user.
 async fn prior_subject(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,

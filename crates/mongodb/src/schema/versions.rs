@@ -159,10 +159,10 @@ impl Versions {
         let name = || database.name().to_owned();
         let document =
             read(database).await?.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
-        let versions = Self::of(&document);
-        let what =
-            || OpenError::Foreign { database: name(), what: format!("{META} without a version") };
-        let versions = versions.ok_or_else(what)?;
+        let versions = Self::of(&document).ok_or_else(|| OpenError::Foreign {
+            database: name(),
+            what: format!("{META} without a version"),
+        })?;
         if supported.contains(versions) {
             return Ok(versions);
         }

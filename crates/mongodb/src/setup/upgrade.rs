@@ -159,9 +159,9 @@ impl Upgrade<'_> {
     }
 
     async fn move_identities_of(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
-        let what = if dry_run { "can be moved" } else { "were moved" };
+        let result = if dry_run { "can be moved" } else { "were moved" };
         let report =
-            |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
+            |users, moved| (self.progress)(&format!("{users} users, {moved} identities {result}"));
         let moved = move_all(store.backend(), self.rules, dry_run, &report).await;
         let problems = moved.map_err(failed)?;
         for problem in &problems {

@@ -1,5 +1,5 @@
 //! The passes of a verification, in bounded memory: users with their claims, claims with their
-//! users, the index of searches, and histories. The store may be in use, so every suspicion is
+//! users, the search index, and histories. The store may be in use, so every suspicion is
 //! checked again in one snapshot before it is reported.
 //!
 //! Unclaimed keys are repaired last, by passes of their own: a later user may list the same key.
@@ -35,20 +35,19 @@ pub trait Observer {
     fn found(&mut self, finding: &Finding);
 }
 
-/// Walks a store and reports every fault to `observer`, after repairing it if `mend` is set.
+/// Walks a store and reports every fault to `observer`, after repairing it if `repairs` is set.
 ///
 /// # Errors
-/// The store's, such as [`Error::Unavailable`], where it cannot be read or written.
+/// Any error of the store that prevents a read or write, such as [`Error::Unavailable`].
 pub async fn verify<A: CheckableStore>(
     store: &A,
-    mend: bool,
+    repairs: bool,
     observer: &mut dyn Observer,
 ) -> Result<Summary, Error> {
-    let (hashes, unclaimed, contested, reported) = Default::default();
+    let (hashes, unclaimed, contested, reported, summary) = Default::default();
     let totals = store.counts().await?;
-    let summary = Summary::default();
     let mut run =
-        Run { store, mend, observer, totals, hashes, unclaimed, contested, reported, summary };
+        Run { store, repairs, observer, totals, hashes, unclaimed, contested, reported, summary };
     run.walk_users().await?;
     run.walk_unclaimed().await?;
     run.walk_claims().await?;
@@ -60,7 +59,7 @@ pub async fn verify<A: CheckableStore>(
 
 struct Run<'r, A> {
     store: &'r A,
-    mend: bool,
+    repairs: bool,
     observer: &'r mut dyn Observer,
     /// The approximate numbers of users and claims.
     totals: (u64, u64),
@@ -87,15 +86,15 @@ impl<A: CheckableStore> Run<'_, A> {
         let mut batches = store.users().try_chunks(BATCH_ROWS);
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             self.summary.users += batch.len() as u64;
-            let users = self.readable(batch);
-            let (differing, absent) = self.suspicions(&users).await?;
-            let (later, now): (Vec<_>, Vec<_>) =
+            let users = self.readable_users(batch);
+            let (differing, absent) = self.candidates_of(&users).await?;
+            let (unclaimed, others): (Vec<_>, Vec<_>) =
                 self.confirm(differing).await?.into_iter().partition(Case::is_unclaimed);
-            for candidate in absent.into_iter().chain(later.into_iter().map(|case| case.candidate))
-            {
+            let candidates = unclaimed.into_iter().map(|case| case.candidate);
+            for candidate in absent.into_iter().chain(candidates) {
                 self.unclaimed.add(self.hashes.of(&candidate.key));
             }
-            self.repair(now).await?;
+            self.repair(others).await?;
             self.observer.at("users", self.summary.users, self.totals.0);
         }
 
@@ -103,7 +102,7 @@ impl<A: CheckableStore> Run<'_, A> {
     }
 
     /// The users of a batch. Reports records that are not users.
-    fn readable(&mut self, batch: Vec<UserRow>) -> Vec<UserClaims> {
+    fn readable_users(&mut self, batch: Vec<UserRow>) -> Vec<UserClaims> {
         let mut users = Vec::with_capacity(batch.len());
         for row in batch {
             match row {
@@ -119,7 +118,7 @@ impl<A: CheckableStore> Run<'_, A> {
     }
 
     /// The candidates of users: those whose claim differs, and those without a claim.
-    async fn suspicions(
+    async fn candidates_of(
         &self,
         users: &[UserClaims],
     ) -> Result<(Vec<Candidate>, Vec<Candidate>), Error> {
@@ -156,7 +155,7 @@ impl<A: CheckableStore> Run<'_, A> {
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
             let users: Vec<_> = batch.into_iter().filter_map(UserRow::into_claims).collect();
-            let (differing, absent) = self.suspicions(&users).await?;
+            let (differing, absent) = self.candidates_of(&users).await?;
             let mut cases = self.confirm([differing, absent].concat()).await?;
             cases.retain(Case::is_unclaimed);
             for case in &mut cases {
@@ -231,12 +230,12 @@ impl<A: CheckableStore> Run<'_, A> {
     async fn walk_index(&mut self) -> Result<(), Error> {
         let store = self.store;
         let mut batches = store.index_faults().try_chunks(BATCH_ROWS);
-        let repair = if self.mend { RepairState::Done } else { RepairState::Pending };
+        let repair = if self.repairs { RepairState::Done } else { RepairState::Pending };
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
             let faults: Vec<_> = batch.into_iter().flatten().collect();
-            if self.mend && !faults.is_empty() {
+            if self.repairs && !faults.is_empty() {
                 store.repair_index(&faults).await?;
             }
             for fault in &faults {
@@ -258,8 +257,11 @@ impl<A: CheckableStore> Run<'_, A> {
                 UserRow::UserClaims(user) => Some(user.id),
                 UserRow::Unnamed(_) | UserRow::Unreadable(_) => None,
             });
-            let faults = stream::iter(users).map(|user| history_faults(store, user));
-            let faults: Vec<_> = faults.buffered(MAX_CONCURRENT_CHECKS).try_collect().await?;
+            let faults: Vec<_> = stream::iter(users)
+                .map(|user| history_faults(store, user))
+                .buffered(MAX_CONCURRENT_CHECKS)
+                .try_collect()
+                .await?;
             faults.iter().flatten().for_each(|finding| self.report(finding));
             self.observer.at("histories", done, self.totals.0);
         }
@@ -273,8 +275,11 @@ impl<A: CheckableStore> Run<'_, A> {
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
-            let faults = stream::iter(batch).map(|(key, ended)| ended_faults(store, key, ended));
-            let faults: Vec<_> = faults.buffered(MAX_CONCURRENT_CHECKS).try_collect().await?;
+            let faults: Vec<_> = stream::iter(batch)
+                .map(|(key, ended)| ended_faults(store, key, ended))
+                .buffered(MAX_CONCURRENT_CHECKS)
+                .try_collect()
+                .await?;
             faults.iter().flatten().for_each(|finding| self.report(finding));
             self.observer.at("ended ownerships", done, done);
         }
@@ -292,22 +297,20 @@ impl<A: CheckableStore> Run<'_, A> {
             let user = ids.binary_search(&id).ok().map(|n| &users[n]);
             matches!(user, Some(Presence::Present(user)) if user.claim(key).is_some())
         };
-        let candidate = |(key, claim): (IdentityKey, Claim)| match claim.owner {
+        let candidates = claims.into_iter().filter_map(|(key, claim)| match claim.owner {
             Some(id) if lists(id, &key) => None,
             user => Some(Candidate { side: Side::Claimed, key, user }),
-        };
-
-        Ok(claims.into_iter().filter_map(candidate).collect())
+        });
+        Ok(candidates.collect())
     }
 
     /// The faults of the candidates, each checked in one snapshot.
     async fn confirm(&self, candidates: Vec<Candidate>) -> Result<Vec<Case>, Error> {
-        let check = |candidate: Candidate| async {
-            let state = self.store.state(&candidate).await?;
-            Ok::<_, Error>(Case::of(candidate, &state))
-        };
         let cases: Vec<Option<Case>> = stream::iter(candidates)
-            .map(check)
+            .map(|candidate| async {
+                let state = self.store.state(&candidate).await?;
+                Ok::<_, Error>(Case::of(candidate, &state))
+            })
             .buffered(MAX_CONCURRENT_CHECKS)
             .try_collect()
             .await?;
@@ -319,24 +322,24 @@ impl<A: CheckableStore> Run<'_, A> {
         let (repairable, others): (Vec<_>, Vec<_>) =
             cases.into_iter().partition(|case| case.fault.is_repairable());
         others.into_iter().for_each(|case| self.record(case, RepairState::Impossible));
-        if !self.mend {
+        if !self.repairs {
             repairable.into_iter().for_each(|case| self.record(case, RepairState::Pending));
             return Ok(());
         }
 
         let candidates: Vec<_> = repairable.iter().map(|case| case.candidate.clone()).collect();
         let repaired = self.store.repair(&candidates).await?;
-        let mut again = Vec::new();
+        let mut unrepaired = Vec::new();
         for (case, repaired) in repairable.into_iter().zip(repaired) {
             if repaired {
                 self.record(case, RepairState::Done);
             } else {
-                again.push(case.candidate);
+                unrepaired.push(case.candidate);
             }
         }
 
-        // A fault that the repair did not find is gone, or has become another one.
-        for case in self.confirm(again).await? {
+        // A fault that the repair did not find has gone, or has become another one.
+        for case in self.confirm(unrepaired).await? {
             self.record(case, RepairState::Impossible);
         }
         Ok(())

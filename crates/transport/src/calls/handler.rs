@@ -66,7 +66,8 @@ impl<R: Routes> CallHandler<R> {
         }
     }
 
-    /// Assigns a connection to the caller of its client's certificate, within the caller's share.
+    /// Assigns a connection to the caller of its client's certificate. If the caller already has
+    /// its share of connections, the first call is refused.
     pub fn count_certified(&self, peer: &Peer) {
         if !peer.names().is_empty()
             && let Some(caller) = self.routes.certified_caller(peer.names())
@@ -75,7 +76,8 @@ impl<R: Routes> CallHandler<R> {
         }
     }
 
-    /// Answers a call. Refusing one is cheap.
+    /// Answers a call. Refuses an invalid or unauthorized one by its headers, before it reads the
+    /// message.
     pub async fn call(
         self: &Arc<Self>,
         budget: &Arc<ConnectionBudget>,
@@ -151,8 +153,7 @@ impl<R: Routes> CallHandler<R> {
         Ok(Some(call))
     }
 
-    /// Opens a stream. It ends once its caller leaves or loses the right to it, and takes no
-    /// permit.
+    /// Opens a stream, which takes no permit. It ends once its caller leaves or loses access.
     async fn open_stream(
         self: &Arc<Self>,
         budget: &Arc<ConnectionBudget>,
@@ -179,7 +180,7 @@ impl<R: Routes> CallHandler<R> {
         ResponseBody::stream(response, stream, revocation)
     }
 
-    /// Returns the status of the refusal once the caller of a stream may no longer open it.
+    /// Waits until the caller of a stream loses access. Returns the status of the refusal.
     fn revocation(
         self: Arc<Self>,
         peer: Arc<Peer>,
@@ -198,7 +199,7 @@ impl<R: Routes> CallHandler<R> {
         }
     }
 
-    /// Returns the answer, or a status if it is late or panics.
+    /// Returns the answer, or an error status if the handler exceeds the timeout or panics.
     async fn with_deadline(
         &self,
         target: R::Target,

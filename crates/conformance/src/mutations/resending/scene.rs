@@ -126,7 +126,7 @@ impl<'f> Scene<'f> {
             first.user.as_ref().map(|user| user.id).filter(|id| *id != self.joe && *id != self.eve);
     }
 
-    /// Executes the mutation in between.
+    /// Executes the mutation between the first call and the repeat.
     pub async fn mutate_between(&self, method: Method, between: Between) -> Result<(), Failure> {
         match between {
             Between::Nothing => Ok(()),
@@ -168,7 +168,7 @@ impl<'f> Scene<'f> {
         }
     }
 
-    /// Makes a handle held for joe.
+    /// Puts a hold for joe on a handle.
     async fn hold(&self) -> Result<(), Failure> {
         self.change(self.joe, link("handle:held")?).await?;
         let mutation = self.in_tenant(MutationKind::User(self.joe, unlink("handle:held")?));
@@ -190,7 +190,7 @@ impl<'f> Scene<'f> {
         Ok(())
     }
 
-    /// The user in the answer, or joe without one.
+    /// The id of the user in the answer; joe if the answer has no user.
     fn subject_id(&self, method: Method) -> LocalityId {
         match method {
             Method::Unmerge => self.eve,

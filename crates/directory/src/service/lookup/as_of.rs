@@ -159,7 +159,7 @@ fn owner(claim: Option<Claim>, ended: &EndedOwnerships, time: Timestamp) -> Resu
     owner.ok_or(Error::IdentityNotFound)
 }
 
-/// The owner of a key. None if the present owner no longer has the key.
+/// The owner of a key. None if the current owner no longer has the key.
 fn found_owner(
     key: &IdentityKey,
     (id, identity): Owner,

@@ -15,7 +15,6 @@ use crate::model::tenant::Tenant;
 use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::merge_redirects::MergeChain;
 use crate::service::parse::parse_user_id;
 use crate::service::tenant_cache::KnownTenant;
 use crate::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
@@ -126,17 +125,21 @@ impl Directory {
     ) -> Result<Vec<Result<UserById, Error>>, Error> {
         self.check_batch(user_ids.len())?;
         self.policies(&context.tenant).await?;
-        let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
-        let ids: Vec<_> = user_ids.iter().enumerate().map(parse).collect();
+        let ids: Vec<_> = user_ids
+            .iter()
+            .enumerate()
+            .map(|(n, id)| parse_user_id(&format!("user_ids[{n}]"), id))
+            .collect();
         let valid: Vec<_> = ids.iter().flatten().copied().collect();
         let mut users = self.get_present(context, &valid, view).await?.into_iter();
-        let outcome = |id: Result<LocalityId, Error>| {
-            id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound))
-        };
-        Ok(ids.into_iter().map(outcome).collect())
+        Ok(ids
+            .into_iter()
+            .map(|id| id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound)))
+            .collect())
     }
 
-    /// The users that exist and whose purge time is not over. Follows merges.
+    /// The users with these ids, in order. None for an id whose user does not exist or is past its
+    /// purge time. Follows merges.
     pub(crate) async fn get_present(
         &self,
         context: &RequestContext<'_>,
@@ -147,14 +150,17 @@ impl Directory {
             State::Deleted { purge_time, .. } => !context.now.is_past(purge_time),
             _ => true,
         };
-        let user_by_id = |(chain, id): (MergeChain, &LocalityId)| {
-            Ok(chain.user?.filter(is_present).map(|user| {
-                let merged_from = Some(*id).filter(|id| !user.has_id(*id));
-                UserById { user, merged_from }
-            }))
-        };
         let chains = self.follow_merges(&context.tenant, ids, view).await?;
-        Ok(chains.into_iter().zip(ids).map(user_by_id).collect())
+        Ok(chains
+            .into_iter()
+            .zip(ids)
+            .map(|(chain, id)| {
+                Ok(chain.user?.filter(is_present).map(|user| {
+                    let merged_from = Some(*id).filter(|id| !user.has_id(*id));
+                    UserById { user, merged_from }
+                }))
+            })
+            .collect())
     }
 
     /// The identifier normalised by the store's rules, the version of the rules, and the key of the
@@ -175,7 +181,7 @@ impl Directory {
         Ok((normalization, rules.version(), key))
     }
 
-    /// The identifier in canonical form, and the error that linking it to a user would cause now.
+    /// The identifier in canonical form, and the error that linking it to a user would return now.
     /// An empty `user_id` stands for a new user.
     ///
     /// # Errors
@@ -187,14 +193,16 @@ impl Directory {
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<(Identifier, Option<Error>), Error> {
         let user = if user_id.is_empty() { None } else { Some(parse_user_id("user_id", user_id)?) };
-        let (rules, next) = self.stored_rules(Consistency::Latest).await?;
+        let (rules, next_rules) = self.stored_rules(Consistency::Latest).await?;
         let identifier = parse(rules, "identifier", raw)?;
-        if next.is_some() {
+        if next_rules.is_some() {
             return Ok((identifier, Some(Error::RulesChanging)));
         }
 
         let policies = self.policies(&context.tenant).await?;
-        let (tenant, field) = (context.tenant.as_str(), || "identifier".to_owned());
+        let tenant = context.tenant.as_str();
+        let field = || "identifier".to_owned();
+        // The key of the identifier first, then those of its guards.
         let mut keys = vec![IdentityKey::new(tenant, &identifier)];
         if !policies.allow_lookalikes {
             keys.extend(identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)));
@@ -226,44 +234,44 @@ impl Directory {
     ) -> Result<LookedUp, Error> {
         let consistency = options.consistency;
         loop {
-            let stored = self.stored_rules(consistency).await?;
-            let mut names = Vec::with_capacity(raw.len());
+            let rules = self.stored_rules(consistency).await?;
+            let mut identifiers = Vec::with_capacity(raw.len());
             for (n, raw) in raw.iter().enumerate() {
                 if n > 0 && n % YIELD_EVERY == 0 {
                     yield_now().await;
                 }
-                names.push(StoredNames::new(stored, || field(n), *raw));
+                identifiers.push(IdentifierForms::new(rules, || field(n), *raw));
             }
-            let is_any = names.iter().any(Result::is_ok);
-            let policies = if is_any { self.policies(tenant).await? } else { Arc::default() };
-            let (found, reads) = self.owners(tenant, names, options).await?;
-            // The identity may have moved before this read to rules that began after the read of
-            // the rules.
-            let is_missed = found.iter().any(|found| matches!(found, Ok(None)));
-            if !is_missed || self.stored_rules(consistency).await? == stored {
+            let has_valid = identifiers.iter().any(Result::is_ok);
+            let policies = if has_valid { self.policies(tenant).await? } else { Arc::default() };
+            let (found, reads) = self.owners(tenant, identifiers, options).await?;
+            // A miss is certain only if the rules are still the same: otherwise the identity may
+            // have moved to its form by other rules.
+            let has_miss = found.iter().any(|found| matches!(found, Ok(None)));
+            if !has_miss || self.stored_rules(consistency).await? == rules {
                 return Ok(LookedUp { policies, found, reads });
             }
         }
     }
 
-    /// The owners of names, and the number of reads. While identities move to other rules, a name
-    /// without an owner is looked up by the next rules, linearizably: shards may show the move at
-    /// different times.
+    /// The owners of identifiers, and the number of reads. While identities move to other rules, an
+    /// identifier without an owner is looked up again by the next rules, linearizably: shards may
+    /// show the move at different times.
     async fn owners(
         &self,
         tenant: &Tenant,
-        names: Vec<Result<StoredNames, Error>>,
+        identifiers: Vec<Result<IdentifierForms, Error>>,
         options: ResolveOptions,
     ) -> Result<(Vec<Result<Option<Found>, Error>>, u32), Error> {
         let key = |identifier: &Identifier| IdentityKey::new(tenant.as_str(), identifier);
-        let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.current)).collect();
+        let keys: Vec<_> = identifiers.iter().flatten().map(|forms| key(&forms.current)).collect();
         let ResolveOptions { consistency, max_staleness, view, .. } = options;
         let lookups = &self.backend.lookups;
         let resolved = lookups.resolve(&keys, consistency, view, max_staleness).await?;
         let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
-        let mut outcomes = Vec::with_capacity(names.len());
-        for name in names {
-            let outcome = name.and_then(|name| Ok((found.next().ok_or(FULL)??, name.next)));
+        let mut outcomes = Vec::with_capacity(identifiers.len());
+        for forms in identifiers {
+            let outcome = forms.and_then(|forms| Ok((found.next().ok_or(FULL)??, forms.next)));
             outcomes.push(match outcome {
                 Ok((None, Some(next))) => {
                     let (keys, consistency) = ([key(&next)], Consistency::Linearizable);
@@ -305,15 +313,15 @@ struct LookedUp {
     reads: u32,
 }
 
-/// The names of one identifier in the store.
-struct StoredNames {
+/// The canonical forms of one identifier.
+struct IdentifierForms {
     /// By the current rules.
     current: Identifier,
-    /// By the rules to which identities are moving, if the name differs.
+    /// By the rules to which identities are moving, if that form differs.
     next: Option<Identifier>,
 }
 
-impl StoredNames {
+impl IdentifierForms {
     fn new(
         (current, next): (Rules, Option<Rules>),
         field: impl Fn() -> String,
