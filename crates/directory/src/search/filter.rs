@@ -50,7 +50,8 @@ impl Filter {
             let range = ranges
                 .iter()
                 .filter_map(|condition| condition.single_range())
-                .filter_map(|(ranged, range)| (*ranged == field).then(|| range.clone()))
+                .filter(|(ranged, _)| **ranged == field)
+                .map(|(_, range)| range.clone())
                 .reduce(|a, b| a.intersection(&b))?;
             Some(AccessPath::of_range(field, range))
         }));
