@@ -69,38 +69,38 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
 
     // Handle signals from here on: from here on, there is something to clean up.
     let stop = Stop::new()?;
-    let place = StoreLocation::new(&settings.store)?;
-    stop.remove_at_once(place.temporary());
+    let location = StoreLocation::new(&settings.store)?;
+    stop.remove_at_once(location.temporary());
     let opened = runtime.block_on(async {
         tokio::select! {
-            kept = OpenStore::open(&place, &settings) => kept.map(Some),
+            store = OpenStore::open(&location, &settings) => store.map(Some),
             () = stop.signalled() => Ok(None),
         }
     });
-    let Some(kept) = opened? else {
+    let Some(store) = opened? else {
         // Opening may take long on a slow disk. It changes nothing, so it can be aborted.
         runtime.shutdown_background();
         tracing::info!("stopped before the store was open");
         return Ok(());
     };
 
-    let backend = kept.backend(settings.coalesce);
+    let backend = store.backend(settings.coalesce);
     let outcome = runtime.block_on(async {
         let stops = (stop, &readiness);
         let serving = serve(&settings, stops, listener, access, backend);
         tokio::select! {
             outcome = serving => outcome,
-            () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
+            () = store.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
         }
     });
-    runtime.block_on(kept.close());
+    runtime.block_on(store.close());
     if let Some(traces) = traces {
         // The traces that the collector does not accept in time are lost.
         let _ = traces.shutdown_with_timeout(TRACE_FLUSH_TIMEOUT);
     }
     // The runtime must end before the store is closed: closing waits for the writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    close(kept)?;
+    close(store)?;
     tracing::info!("stopped");
 
     outcome
@@ -116,10 +116,10 @@ fn traces(settings: &Serve) -> Result<Option<SdkTracerProvider>, Failure> {
 }
 
 /// Waits until the store is closed, but not for a disk that hangs.
-fn close(kept: OpenStore) -> Result<(), Failure> {
+fn close(store: OpenStore) -> Result<(), Failure> {
     let (closing, closed) = mpsc::channel::<()>();
     std::thread::spawn(move || {
-        drop(kept);
+        drop(store);
         drop(closing);
     });
     match closed.recv_timeout(STORE_CLOSE_TIMEOUT) {
@@ -165,8 +165,8 @@ enum OpenStore {
 }
 
 impl OpenStore {
-    async fn open(place: &StoreLocation<'_>, settings: &Serve) -> Result<Self, Failure> {
-        let folder = match place {
+    async fn open(location: &StoreLocation<'_>, settings: &Serve) -> Result<Self, Failure> {
+        let folder = match location {
             StoreLocation::Folder(folder) => folder,
             StoreLocation::Temporary(folder) => folder.path(),
             StoreLocation::Mongo(uri) => {
@@ -193,8 +193,7 @@ impl OpenStore {
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
-    /// The backend of the directory. Sharing and caching look-ups pay only if they go to another
-    /// machine.
+    /// The backend of the directory. Coalescing and caching pay only for stores on other machines.
     fn backend(&self, coalesce: bool) -> Backend {
         let store = match self {
             Self::Embedded(store) => return measured(store.backend()),
@@ -202,10 +201,10 @@ impl OpenStore {
         };
         let mut backend = measured(store.backend());
         if coalesce {
-            let hasty = store.with_short_timeout().map(|hasty| Arc::new(Measured(hasty)) as _);
+            let retries = store.with_short_timeout().map(|store| Arc::new(Measured(store)) as _);
             let options = coalesce::Options::default();
             backend =
-                backend.layered(|inner| Coalesced::new(inner, options).with_short_timeout(hasty));
+                backend.layered(|inner| Coalesced::new(inner, options).with_short_timeout(retries));
         }
         if let Some(cache) = store.cache() {
             let reads = backend.reads.clone();
@@ -214,7 +213,7 @@ impl OpenStore {
         backend
     }
 
-    /// Returns where the store can take no mutations any more.
+    /// Returns once the store cannot accept mutations any more.
     async fn writer_ended(&self) {
         match self {
             Self::Embedded(store) => store.writer_ended().await,
@@ -222,8 +221,8 @@ impl OpenStore {
         }
     }
 
-    /// Waits for what is under way though its callers have left, and parts from the servers. The
-    /// embedded store does what there is to do when it is dropped.
+    /// Waits for the operations of callers that left, and disconnects from the servers. The
+    /// embedded store closes when it is dropped.
     async fn close(&self) {
         if let Self::Mongo(store) = self {
             store.close().await;
@@ -244,9 +243,8 @@ async fn serve(
     backend: Backend,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
-    // The first call must not wait for tables that are built on first use. A build without
-    // optimization takes a second for them: tests start such servers by the hundred, and few of
-    // these ever see a phone number.
+    // The first call must not wait for lazily built tables. Debug builds take a second for them,
+    // and tests start hundreds of such servers, few of which ever parse a phone number.
     if !cfg!(debug_assertions) {
         identifier::warm_up();
     }
