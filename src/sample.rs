@@ -11,10 +11,10 @@ use polynym_directory::model::attribute::Value;
 use polynym_directory::model::new_user::{NewIdentity, NewUser};
 use polynym_directory::model::policies::PolicyUpdate;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::model::user::Verification;
 use polynym_directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
 use polynym_directory::stores::{Backend, Consistency, View};
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{Kind, RawIdentifier, Rules};
 
 /// The time of the first registration: 2026-01-05T09:00:00Z. The others follow, one per hour.

@@ -15,9 +15,9 @@ use polynym_access::{Call, Metric, Role};
 use polynym_directory::encoded::encode::identifier_message;
 use polynym_directory::encoded::event::event_message;
 use polynym_directory::error::Error;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::service::lookup::read::ResolveOptions;
 use polynym_directory::service::search::SearchRequest;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
 use polynym_proto::v1;
 

@@ -20,5 +20,3 @@ pub mod tenant_record;
 pub mod unknown;
 pub mod user;
 pub mod view;
-
-pub use crate::timestamp;

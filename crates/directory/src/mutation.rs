@@ -36,9 +36,9 @@ use crate::model::policies::{Policies, PolicyUpdate};
 use crate::model::record::{Hold, Record};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{DeletionStep, ImportedTenant};
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{State, Verification};
 use crate::mutation::read_set::{DecideError, ReadSet};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
 use update::Update;
 

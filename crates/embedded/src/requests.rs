@@ -7,8 +7,8 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use crate::error::Fault;
 use crate::schema::tables::{REQUEST_TIMES, REQUESTS};
 use polynym_directory::error::Error;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::timestamp::Timestamp;
 
 /// A row of [`REQUESTS`].
 #[derive(Clone, PartialEq, Message)]

@@ -24,7 +24,6 @@ use polynym_directory::model::shortening::{Shortened, Shortening};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
@@ -32,6 +31,7 @@ use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
     Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
 };
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::owner_hints::OwnerHints;
 

@@ -19,10 +19,10 @@ use crate::store::Embedded;
 use polynym_directory::error::Error;
 use polynym_directory::model::new_user::{NewIdentity, NewUser};
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::mutation::{Mutation, UserChange};
 use polynym_directory::stores::{Consistency, LookUps, Mutations, Reads, View};
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
 /// Users created before the disk fails.

@@ -11,10 +11,10 @@ use crate::lookup::snapshot::{Snapshot, optional};
 use crate::schema::tables::{USAGE, USAGE_BATCH, USAGE_SERIES};
 use crate::store::Embedded;
 use polynym_directory::error::Error;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::stores::{
     Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
+use polynym_directory::timestamp::Timestamp;
 
 /// The series whose expired counters are removed with each batch.
 const SWEPT_SERIES: u64 = 100;

@@ -16,7 +16,6 @@ use polynym_directory::model::shortening::{Shortened, Shortening};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
@@ -24,6 +23,7 @@ use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
     Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
 };
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// The counter of operations: its name, and what it counts.

@@ -22,7 +22,6 @@ use polynym_directory::model::shortening::{Shortened, Shortening};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
@@ -30,6 +29,7 @@ use polynym_directory::stores::{
     Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps, Mutations,
     Reads, Resolved, Search, StoredRules, Tenants, View,
 };
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 #[async_trait]

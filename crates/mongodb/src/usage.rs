@@ -24,10 +24,10 @@ use crate::schema::fields::{
     CALLER, COUNTS, EXPIRES_AT, FLUSHES, ID, METRIC, PERIOD, RESOLUTION, TENANT, USAGE,
 };
 use polynym_directory::error::Error;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::stores::{
     Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
+use polynym_directory::timestamp::Timestamp;
 
 /// The limit of updates in a command.
 const UPDATES_PER_COMMAND: usize = 500;

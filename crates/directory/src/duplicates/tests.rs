@@ -14,9 +14,9 @@ use crate::clock::Now;
 use crate::model::attribute::Value;
 use crate::model::record::{Hold, Record};
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::model::unknown::Unknown;
 use crate::model::user::{Identity, State, User};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rules};
 
 const READER: ProfileReader = ProfileReader { rules: Rules::PRESENT, seed: 7 };

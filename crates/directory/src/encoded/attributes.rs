@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
     use crate::encoded::decode::read_value;
-    use crate::model::timestamp::Timestamp;
+    use crate::timestamp::Timestamp;
     use polynym_proto::v1;
 
     fn decode_value(bytes: &[u8]) -> Value {

@@ -7,9 +7,9 @@ use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::encoded::v1_tag;
 use crate::model::attribute::Value;
-use crate::model::timestamp::Timestamp;
 use crate::model::unknown::write_message;
 use crate::model::user::{Identity, State, User, Verification};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind};
 use polynym_proto::v1;
 use polynym_proto::v1::{attribute_value, identifier};

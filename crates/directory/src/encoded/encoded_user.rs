@@ -6,9 +6,9 @@ use prost::Message;
 
 use crate::encoded::error::WireError;
 use crate::encoded::{attributes, decode, encode, v1_tag};
-use crate::model::timestamp::Timestamp;
 use crate::model::unknown::{self, Field, Unknown};
 use crate::model::user::{State, User};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, Kind};
 use polynym_proto::v1;
 

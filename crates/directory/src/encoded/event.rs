@@ -13,8 +13,8 @@ use crate::model::event::{
 };
 use crate::model::ownership::{EndedOwnerships, Ownership};
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey};
 use polynym_proto::v1;
 use polynym_proto::v1::EventType;

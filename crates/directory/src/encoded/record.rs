@@ -13,9 +13,9 @@ use crate::encoded::error::WireError;
 use crate::model::attribute::Value;
 use crate::model::merge_report::NotRestored;
 use crate::model::record::{Guarded, Hold, MergeSnapshot, Record, UserInternals};
-use crate::model::timestamp::Timestamp;
 use crate::model::unknown::{self, Unknown};
 use crate::model::user::Identity;
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
 use polynym_proto::v1;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use unicode_normalization::is_nfc;
 
-use super::timestamp::Timestamp;
 use crate::error::{Error, Invalid};
+use crate::timestamp::Timestamp;
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]

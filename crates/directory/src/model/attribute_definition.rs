@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::attribute::{NAME_RULE, Value, is_name};
 use super::policies::Policies;
-use super::timestamp::Timestamp;
 use crate::error::{Error, Invalid};
+use crate::timestamp::Timestamp;
 
 /// The maximum number of a tenant's definitions.
 const MAX_DEFINITIONS: usize = 200;

@@ -2,9 +2,9 @@
 
 use locality_uuid::LocalityId;
 
-use super::timestamp::Timestamp;
 use crate::clock::Now;
 use crate::error::Error;
+use crate::timestamp::Timestamp;
 
 /// The record under an identity key.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use locality_uuid::LocalityId;
 
 use super::attribute::Value;
 use super::tenant::Tenant;
-use super::timestamp::Timestamp;
 use super::user::{Identity, State};
+use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// The change of one user by one mutation.

@@ -8,10 +8,10 @@ use super::attribute::Value;
 use super::new_user::NewIdentity;
 use super::record::{Record, UserInternals};
 use super::tenant::Tenant;
-use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
 use crate::error::Error;
 use crate::model::unknown::Unknown;
+use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// A user as one line of an import describes it. Times may be absent.

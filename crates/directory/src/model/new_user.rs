@@ -6,10 +6,10 @@ use locality_uuid::LocalityId;
 
 use super::attribute::Value;
 use super::tenant::Tenant;
-use super::timestamp::Timestamp;
 use super::user::{Identity, State, User, Verification};
 use crate::error::{Error, Invalid};
 use crate::model::unknown::Unknown;
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 
 /// A user to create.

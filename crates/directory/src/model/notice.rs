@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::attribute::Value;
-use super::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// A message to users.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 
 use locality_uuid::LocalityId;
 
-use super::timestamp::Timestamp;
 use super::user::Identity;
+use crate::timestamp::Timestamp;
 
 /// A period in which a user owned an identifier.
 #[derive(Clone, Debug, PartialEq)]

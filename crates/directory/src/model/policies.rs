@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::attribute_definition::{AttributeDefinition, DefinitionUpdate};
-use super::timestamp::Timestamp;
 use crate::error::{Error, Invalid};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Guard, IdentityKey, Kind};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

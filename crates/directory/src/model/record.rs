@@ -8,9 +8,9 @@ use super::attribute::Value;
 use super::claim::Claim;
 use super::merge_report::NotRestored;
 use super::policies::Policies;
-use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
 use crate::model::unknown::Unknown;
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Rules};
 
 /// A user as stores keep it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
-use super::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// A retention of history that is shorter than that of some existing events.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use locality_uuid::LocalityId;
 use super::event::Origin;
 use super::policies::Policies;
 use super::tenant::Tenant;
-use super::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// An event of a tenant.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 
 use super::policies::{Policies, PolicyUpdate};
 use super::tenant::Tenant;
-use super::timestamp::Timestamp;
 use crate::model::unknown::Unknown;
+use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// A tenant as stores keep it.

@@ -7,8 +7,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::attribute::Value;
 use super::tenant::Tenant;
-use super::timestamp::Timestamp;
 use crate::model::unknown::Unknown;
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 
 /// A user: one id and many identities.

@@ -9,11 +9,11 @@ use super::{journal, rule_notices};
 use crate::error::Error;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::record::{Hold, Record};
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{Identity, User};
 use crate::mutation::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
 use crate::mutation::size::{searched_elements, size};
 use crate::mutation::{Mutation, UserChange};
+use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// One user before and after a mutation.

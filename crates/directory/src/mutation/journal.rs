@@ -13,11 +13,11 @@ use crate::model::ownership::Ownership;
 use crate::model::policies::Policies;
 use crate::model::record::{Hold, Record};
 use crate::model::tenant_event::{TenantEvent, TenantEventKind};
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{Identity, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::mutation::read_set::Write;
 use crate::mutation::{Mutation, UserChange, size};
+use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// The maximum size of a value that is recorded whole. Larger ones are recorded by their hash.

@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::model::policies::{Policies, PolicyUpdate};
 use crate::model::tenant_event::TenantEventKind;
 use crate::model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
-use crate::model::timestamp::Timestamp;
 use crate::mutation::claim_diff::{ClaimDiff, plan_writes};
 use crate::mutation::journal::tenant_event;
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
+use crate::timestamp::Timestamp;
 
 /// Changes a tenant's policies, or creates the tenant with them.
 pub fn set(

@@ -3,8 +3,8 @@
 use super::field::Field;
 use super::scalar::Scalar;
 use crate::model::attribute::Value;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{State, User};
+use crate::timestamp::Timestamp;
 
 /// The maximum size of a searchable text. A longer one is no element: neither conditions nor
 /// indexes include it.

@@ -8,7 +8,7 @@ use winnow::token::{any, one_of, take_while};
 use super::fault::SyntaxError;
 use super::input::{Input, Parsed, cut};
 use super::scalar::Scalar;
-use crate::model::timestamp::parse_time;
+use crate::timestamp::parse_time;
 
 /// A value as written.
 #[derive(Debug)]

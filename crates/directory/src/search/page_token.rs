@@ -13,7 +13,7 @@ use super::scalar::Scalar;
 use super::sealed::{SealedToken, TokenPayload, foreign_page_token};
 use crate::error::Error;
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind};
 
 /// The seed of the checksum. Each form of the token has its own.

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::field::quoted;
-use crate::model::timestamp::Timestamp;
-use crate::model::timestamp::time_text;
+use crate::timestamp::Timestamp;
+use crate::timestamp::time_text;
 
 /// A single value.
 #[derive(Clone, Debug)]

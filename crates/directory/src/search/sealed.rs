@@ -9,7 +9,7 @@ use prost::Message;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{Error, Invalid};
-use crate::model::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// The lifetime of a page token.
 const PAGE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);

@@ -5,12 +5,12 @@ use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::policies::Policies;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{State, User};
 use crate::search::{
     AccessPath, Field, Filter, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
 use crate::stores::{ANSWER_BYTES, Consistency, View};
+use crate::timestamp::Timestamp;
 
 /// Users in a page by default, and at most (AIP-158).
 const DEFAULT_PAGE: usize = 50;

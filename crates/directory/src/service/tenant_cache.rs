@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::model::policies::Policies;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
-use crate::model::timestamp::Timestamp;
 use crate::stores::Tenants as TenantStore;
+use crate::timestamp::Timestamp;
 
 /// The lifetime of policies, from the beginning of their read. A change on another server takes
 /// effect after it, and up to [`RETRY`] later if the caller that refreshes the policies leaves.

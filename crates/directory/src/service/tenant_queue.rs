@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::clock::Clock;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
-use crate::model::timestamp::Timestamp;
 use crate::service::tenant_cache::{FRESH, RETRY};
+use crate::timestamp::Timestamp;
 
 /// The time between the mark of a job and its first step. A server may rely on cached policies of
 /// the tenant for the first part of it, and may then take the time of a call to finish a mutation.

@@ -8,9 +8,9 @@ use super::Directory;
 use super::context::RequestContext;
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::service::parse::check_range;
 use crate::stores::{Resolution, UsageBatch, UsagePoint, UsageQuery};
+use crate::timestamp::Timestamp;
 
 /// The time span of a request without a beginning.
 const DEFAULT_SPAN: Duration = Duration::from_secs(24 * 60 * 60);

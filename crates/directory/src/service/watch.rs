@@ -14,10 +14,10 @@ use super::context::RequestContext;
 use crate::error::{Error, Invalid};
 use crate::model::event::{Event, EventKind};
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::search::sealed::{SealedToken, TokenPayload};
 use crate::service::parse::parse_user_id;
 use crate::stores::{EventFeed, ResumeToken};
+use crate::timestamp::Timestamp;
 
 /// The lifetime of a token.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);

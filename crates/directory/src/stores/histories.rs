@@ -10,7 +10,7 @@ use crate::model::ownership::EndedOwnerships;
 use crate::model::shortening::{Shortened, Shortening};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_event::TenantEvent;
-use crate::model::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// A part of a user's history.

@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::model::notice::{InboxEntry, Notice};
 use crate::model::policies::Policies;
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::mutation::IdempotencyKey;
+use crate::timestamp::Timestamp;
 
 /// The limits of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

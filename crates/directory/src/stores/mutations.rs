@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 
 use crate::error::Error;
-use crate::model::timestamp::Timestamp;
 use crate::mutation::Mutation;
 use crate::mutation::read_set::Outcome;
+use crate::timestamp::Timestamp;
 
 /// Mutations, each of which is one transaction.
 #[async_trait]

@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 
 use crate::error::Error;
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
+use crate::timestamp::Timestamp;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

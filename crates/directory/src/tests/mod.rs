@@ -14,10 +14,10 @@ use crate::model::limits::Limits;
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::model::unknown::Unknown;
 use crate::model::user::{Identity, State, User, Verification};
 use crate::mutation::read_set::{Decision, ReadRequest, ReadSet, Write};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, RULES_VERSION, RawIdentifier};
 
 mod checks;

@@ -20,9 +20,9 @@ use polynym_directory::model::event::{Event, of_sequence};
 use polynym_directory::model::ownership::{EndedOwnerships, Ownership};
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::journal::beginning;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// The most expired events of tenants that are removed when one is added.

@@ -9,8 +9,8 @@ use crate::error::Fault;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
 use polynym_directory::encoded::notice::{decode_content, encode_content};
 use polynym_directory::model::notice::Notice;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::stores::{InboxChange, InboxEntry, InboxLimits};
+use polynym_directory::timestamp::Timestamp;
 
 /// A row of [`INBOX`].
 #[derive(Clone, PartialEq, Message)]

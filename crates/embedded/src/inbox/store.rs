@@ -18,9 +18,9 @@ use crate::store::Embedded;
 use crate::version::INBOXED;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::stores::{self, Delivery, InboxChange, InboxPart};
+use polynym_directory::timestamp::Timestamp;
 
 /// The most expired notices that are removed with each delivery.
 const MAX_SWEPT: usize = 4;

@@ -11,8 +11,8 @@ use crate::schema::user::StoredUser;
 use polynym_directory::model::record::Hold;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::stores::ExpiredUser;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// A page of a scan.

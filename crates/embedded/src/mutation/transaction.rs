@@ -26,12 +26,12 @@ use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
 use polynym_directory::mutation::{IdempotencyKey, Mutation};
 use polynym_directory::stores::InboxLimits;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::KnownNames;
 use polynym_store_common::owner_hints::OwnerHints;

@@ -85,7 +85,7 @@ fn floor(number: i64) -> (f64, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polynym_directory::model::timestamp::Timestamp;
+    use polynym_directory::timestamp::Timestamp;
 
     fn encoded(scalar: ScalarRef<'_>) -> Vec<u8> {
         let mut key = Vec::new();

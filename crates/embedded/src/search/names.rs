@@ -10,7 +10,7 @@ use crate::lookup::snapshot::read_names;
 use polynym_directory::error::Error;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames, MAX_NAMES};
 
 /// The table of names inside a write transaction.

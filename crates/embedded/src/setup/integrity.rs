@@ -20,7 +20,7 @@ use crate::setup::index_check::IndexCheck;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RULES_VERSION};
 use polynym_store_common::integrity::{
     Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence, UserClaims,

@@ -24,9 +24,9 @@ use crate::version::{INBOXED, INDEXED, JOURNALED, LISTED, VERSION};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::service::renormalization::move_all::move_all;
 use polynym_directory::stores::StoredRules;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::Rules;
 use polynym_store_common::attribute_names::{AttributeNames, KnownNames};
 

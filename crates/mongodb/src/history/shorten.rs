@@ -18,7 +18,7 @@ use crate::schema::tail::{Bucket, Tail, buckets_up_to};
 use polynym_directory::encoded::event::time_of;
 use polynym_directory::model::shortening::{Shortened, Shortening};
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 
 /// The users or ended ownerships of one page.
 const PAGE_SIZE: usize = 500;

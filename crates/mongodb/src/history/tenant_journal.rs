@@ -17,7 +17,7 @@ use crate::schema::tail::{Bucket, bucket_id, encode_bucket};
 use polynym_directory::encoded::tenant_event::{decode_tenant_event, encode_tenant_event};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 
 /// The random low bits of an event's number. The others are its time in milliseconds.
 const RANDOM_BITS: u32 = 20;

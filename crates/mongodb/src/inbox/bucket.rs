@@ -11,8 +11,8 @@ use crate::schema::fields::{EXPIRES_AT, ID};
 use crate::schema::tail::bucket_id;
 use polynym_directory::encoded::notice::{decode_content, encode_content};
 use polynym_directory::model::notice::{Notice, NoticeContent};
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::stores::{InboxChange, InboxEntry, InboxLimits};
+use polynym_directory::timestamp::Timestamp;
 
 /// Of a bucket: its notices, in order of arrival.
 pub const NOTICES: &str = "m";

@@ -30,9 +30,9 @@ use crate::schema::user::StoredUser;
 use polynym_directory::error::Error;
 use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, InboxPart};
+use polynym_directory::timestamp::Timestamp;
 
 /// The limit of inboxes in a command.
 const INBOXES_PER_COMMAND: usize = 100;

@@ -8,9 +8,9 @@ use locality_uuid::LocalityId;
 use crate::database::operations::Mongo;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::stores::{Delivery, InboxChange, InboxPart, Inboxes};
+use polynym_directory::timestamp::Timestamp;
 
 #[async_trait]
 impl Inboxes for Mongo {

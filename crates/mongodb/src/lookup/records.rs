@@ -17,8 +17,8 @@ use polynym_directory::model::claim::Claim;
 use polynym_directory::model::record::{Hold, Record};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::stores::ExpiredUser;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 impl Collections {

@@ -15,9 +15,9 @@ use crate::schema::tail::Tail;
 use crate::schema::user::{StoredUser, user_document};
 use polynym_directory::model::event::Event;
 use polynym_directory::model::record::Record;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::read_set::{ReadRequest, ReadSet};
+use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::searched::IndexedAttributes;
 
 impl Transaction<'_> {

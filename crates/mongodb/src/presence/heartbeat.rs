@@ -20,7 +20,7 @@ use crate::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument}
 use crate::presence::sessions::Sessions;
 use crate::schema::versions::VersionGuard;
 use polynym_directory::clock::Now;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 
 /// The time limit for deleting the document of a server that stops.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);

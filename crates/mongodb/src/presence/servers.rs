@@ -14,7 +14,7 @@ use crate::client::documents::collect;
 use crate::client::error::Fault;
 use crate::schema::bson::number;
 use crate::schema::fields::{AHEAD, ID, SERVERS, SESSIONS, TIME};
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 
 /// The time from one beat to the next.
 pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);

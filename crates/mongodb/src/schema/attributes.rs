@@ -11,9 +11,9 @@ use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 use crate::client::error::Fault;
 use crate::schema::bson::{read_fields, required};
 use polynym_directory::model::attribute::Value;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::model::user::User;
 use polynym_directory::search::ScalarRef;
+use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::{IndexedAttributes, field_elements};
 

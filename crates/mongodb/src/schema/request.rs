@@ -7,8 +7,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::client::error::Fault;
 use crate::schema::bson::{as_id, date, id_value, read_fields, required};
 use crate::schema::fields::{ID, REQUEST_HASH, TIME, USER};
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::timestamp::Timestamp;
 
 /// The id of a request's document: a hash of its key, which is short and spreads over all shards.
 pub fn request_id(request: &IdempotencyKey) -> Bson {

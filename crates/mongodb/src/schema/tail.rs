@@ -12,9 +12,9 @@ use crate::schema::fields::{EVENTS, EXPIRES_AT, ID};
 use polynym_directory::encoded::event::{encode_event, time_of};
 use polynym_directory::model::event::Event;
 use polynym_directory::model::record::Record;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::journal::beginning;
+use polynym_directory::timestamp::Timestamp;
 
 /// The limits of a tail. The newest event may exceed the bytes.
 const MAX_EVENTS: usize = 8;

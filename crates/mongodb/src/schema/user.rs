@@ -16,8 +16,8 @@ use polynym_directory::error::ItemError;
 use polynym_directory::model::attribute::Value;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::stores::ExpiredUser;
+use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 use polynym_store_common::searched::IndexedAttributes;
 

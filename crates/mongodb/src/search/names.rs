@@ -19,7 +19,7 @@ use polynym_directory::encoded::encoded_user::EncodedUser;
 use polynym_directory::error::Error;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::attribute_names::{AttributeId, KnownNames, MAX_NAMES};
 
 /// Of a document of names: when its tenant was created; absent if the tenant was deleted.

@@ -31,7 +31,7 @@ use crate::setup::status::count;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
     Candidate, CandidateState, CheckableStore, ClaimRow, Past, Presence, UserClaims, UserRow,

@@ -20,7 +20,7 @@ use polynym_directory::model::policies::Policies;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::searched::IndexedAttributes;
 
 /// The users of one step.

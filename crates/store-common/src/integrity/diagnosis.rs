@@ -4,7 +4,7 @@
 use super::checkable::{Candidate, CandidateState, Presence, Side};
 use super::finding::Inconsistency;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 
 /// The fault of a candidate, if it has one.
 pub fn diagnose(

@@ -18,7 +18,7 @@ use super::finding::{Finding, Inconsistency, RepairState, Summary};
 use super::histories::{ended_faults, history_faults};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
-use polynym_directory::model::timestamp::Timestamp;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// The rows of a walk that are checked together.

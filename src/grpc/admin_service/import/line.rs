@@ -7,12 +7,12 @@ use prost_types::Timestamp as ProtoTimestamp;
 use crate::grpc::convert;
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::attribute::Value;
-use polynym_directory::model::timestamp::Timestamp;
 use polynym_directory::model::user::Verification;
 use polynym_directory::service::mutate::write::RawIdentity;
 use polynym_directory::service::transfer::import::raw::{
     RawHold, RawImportedIdentity, RawInternals, RawNotRestored, RawState, RawUndo, RawUser,
 };
+use polynym_directory::timestamp::Timestamp;
 use polynym_proto::v1;
 use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::AttributeChange;

@@ -2,8 +2,8 @@
 
 use super::{filter, list, message_of, text, user};
 use crate::model::attribute::Value;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
+use crate::timestamp::Timestamp;
 
 /// Asserts that each filter matches the user, or that none does.
 #[track_caller]

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::user;
-use crate::model::timestamp::Timestamp;
 use crate::search::{Filter, PageToken, parse_order_by};
+use crate::timestamp::Timestamp;
 use polynym_identifier::Rules;
 
 const TIME: Duration = Duration::from_millis(500);

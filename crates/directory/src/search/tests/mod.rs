@@ -15,8 +15,8 @@ use crate::Unknown;
 use crate::error::{Error, Invalid};
 use crate::model::attribute::Value;
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{Identity, State, User};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, RawIdentifier, Rules};
 
 /// A user with these attributes and identities.

@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 
-use crate::model::timestamp::Timestamp;
 use crate::search::{Class, Range, Scalar};
+use crate::timestamp::Timestamp;
 
 const BIG: i64 = 1 << 53;
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::filter;
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::search::{AccessPath, PageToken, Position, Scalar, query_hash};
+use crate::timestamp::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const DAY: i64 = 24 * 60 * 60 * 1_000;

@@ -4,12 +4,12 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::Error;
 use crate::model::tenant_event::TenantEvent;
-use crate::model::timestamp::Timestamp;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::history::user_history::HistoryCursor;
 use crate::service::parse::check_range;
 use crate::service::search::page_size;
+use crate::timestamp::Timestamp;
 
 /// A request for the events of a tenant.
 #[derive(Clone, Debug)]

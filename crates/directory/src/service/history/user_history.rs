@@ -6,7 +6,6 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::Error;
 use crate::model::event::{Event, EventKind};
-use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
 use crate::search::sealed::{SealedToken, TokenPayload};
 use crate::service::Directory;
@@ -15,6 +14,7 @@ use crate::service::lookup::read::{UserRef, parse};
 use crate::service::mutate::write::SKEW;
 use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
+use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// Reads for one page, which ends early after them.

@@ -8,7 +8,6 @@ use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Invalid};
-use crate::model::timestamp::Timestamp;
 use crate::search::sealed::{SealedToken, TokenPayload, foreign_page_token};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
@@ -16,6 +15,7 @@ use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::search::page_size;
 use crate::stores::{ANSWER_BYTES, View};
 use crate::stores::{InboxChange, InboxEntry, InboxLimits, Inboxes};
+use crate::timestamp::Timestamp;
 
 /// Entries in one read.
 pub(crate) const READ_BATCH: usize = 100;

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
-use crate::model::timestamp::Timestamp;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::inbox::list::{InboxCursor, NoticesRequest, READ_BATCH};
 use crate::stores::InboxEntry;
+use crate::timestamp::Timestamp;
 
 /// The position of a notice in one of the inboxes.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,6 @@ use crate::encoded::encoded_user::Found;
 use crate::error::{Error, Invalid};
 use crate::model::attribute::{self, Value};
 use crate::model::notice::{Notice, NoticeContent};
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{FieldHasher, State};
 use crate::mutation::IdempotencyKey;
 use crate::mutation::size;
@@ -23,6 +22,7 @@ use crate::service::mutate::write::{check_text, idempotency_key, is_displayable}
 use crate::service::parse::parse_user_id;
 use crate::stores::View;
 use crate::stores::{Delivery, InboxLimits};
+use crate::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
 
 /// The recipients of a notice.

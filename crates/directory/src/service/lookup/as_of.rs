@@ -14,12 +14,12 @@ use crate::error::{Error, Invalid};
 use crate::model::claim::Claim;
 use crate::model::ownership::{EndedOwnerships, OwnerAt};
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::read::{FULL, parse};
 use crate::stores::{Backend, ItemResult, View};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RawIdentifier};
 
 /// Attempts of a look-up: it is repeated if an owner changes between its reads.

@@ -10,13 +10,13 @@ use tokio::time::sleep;
 use crate::error::Error;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
-use crate::model::timestamp::Timestamp;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::{Mutation, MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
 use crate::service::tenant_cache::KnownTenant;
 use crate::service::tenant_queue::{RETRY_DELAY, TenantJob};
 use crate::service::tenants::each_tenant::each_tenant;
+use crate::timestamp::Timestamp;
 
 /// The pause between two searches for tenants that other servers have marked.
 const SEARCH_PERIOD: Duration = Duration::from_secs(30);

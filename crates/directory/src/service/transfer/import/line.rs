@@ -10,13 +10,13 @@ use crate::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
 use crate::model::new_user::{NewIdentity, field};
 use crate::model::policies::Policies;
 use crate::model::tenant::Tenant;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::State;
 use crate::service::lookup::read::parse;
 use crate::service::mutate::write::{SKEW, check_text, is_displayable};
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::LineReject;
 use crate::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 
 /// The bytes of the display form of an identity.

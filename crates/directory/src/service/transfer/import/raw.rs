@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::model::attribute::Value;
-use crate::model::timestamp::Timestamp;
 use crate::service::mutate::write::RawIdentity;
+use crate::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
 
 /// A user in a line.
