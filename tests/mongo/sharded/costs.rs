@@ -550,7 +550,7 @@ async fn merges(counted: &mut Counted) {
         assert_eq!(got.merged_from, Some(id(1, 231)));
     });
     let cost = cost.await;
-    counted.add("get the secondary, which paths to the primary", &cost, "of reads alone");
+    counted.add("get the secondary, which leads to the primary", &cost, "of reads alone");
     counted.mutate("unmerge of the same", unmerge).await;
 }
 
