@@ -202,7 +202,7 @@ fn every_reason_is_documented() {
         "src/grpc/authorization.rs",
         "src/grpc/status.rs",
         "src/grpc/directory_service/batch.rs",
-        "src/grpc/directory_service/watch.rs",
+        "src/grpc/watch.rs",
         "crates/transport/src/protocol.rs",
     ];
     let sources = files.map(read);
