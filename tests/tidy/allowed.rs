@@ -14,7 +14,7 @@ pub const FILE_CIRCLE: usize = 2;
 /// parts call each other.
 pub const FOLDERS_WITH_FILE_CIRCLES: &[&str] = &["crates/testkit/src/mongo/front"];
 
-/// What texts name in backticks and the project does not define, with its origin.
+/// Foreign names in backticks, which the project does not define, by origin.
 pub const FOREIGN: &[(&str, &[&str])] = &[
     (
         "MongoDB: commands, options, errors",

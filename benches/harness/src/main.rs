@@ -34,7 +34,7 @@ struct Arguments {
 enum Command {
     /// Measure, write benches/results, and render the documents
     Run {
-        /// What to measure
+        /// The suite to measure
         suite: Suite,
         #[command(flatten)]
         options: Options,

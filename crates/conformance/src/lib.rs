@@ -17,7 +17,6 @@ mod transfers;
 mod usage;
 
 pub use fixture::case::Case;
-#[allow(unused_imports, reason = "the power-loss tests include this crate as a module")]
 pub use fixture::factory::{Failure, StoreFactory};
 
 use fixture::case::case;

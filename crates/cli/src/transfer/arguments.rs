@@ -42,7 +42,7 @@ pub struct Import {
     /// The region of national phone numbers in a CSV file, such as US.
     #[arg(long, value_name = "REGION", default_value = "")]
     pub region: String,
-    /// What to do with a line with an invalid identity, or one that another user owns.
+    /// The action for a line with an invalid identity, or with one that another user owns.
     #[arg(long, value_enum, default_value = "reject")]
     pub on_conflict: OnConflict,
     /// Check all lines without importing them.
@@ -71,7 +71,7 @@ pub enum Format {
     Csv,
 }
 
-/// What to do with a line with an identity that cannot be linked.
+/// The action for a line with an identity that cannot be linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnConflict {
     /// Reject the line.

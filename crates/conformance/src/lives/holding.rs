@@ -4,11 +4,9 @@ use polynym_directory::{
     Claim, Error, Limits, Mutation, MutationKind, Outcome, Timestamp, User, UserChange,
 };
 
-use super::super::fixture::assertions::{ensure, equal, refused, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{
-    DAY, Fixture, holding, identifier, link, replace, request, tenant, unlink,
-};
+use crate::fixture::assertions::{ensure, equal, refused, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, holding, identifier, link, replace, request, tenant, unlink};
 
 fn held(until: Timestamp, field: &str) -> Error {
     Error::IdentityHeld { until, field: field.to_owned() }

@@ -3,9 +3,9 @@
 use polynym_directory::{Error, Mutation, Policies, User};
 use polynym_identifier::{Guard, IdentityKey};
 
-use super::super::fixture::assertions::{ensure, equal, refused};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{
+use crate::fixture::assertions::{ensure, equal, refused};
+use crate::fixture::factory::Failure;
+use crate::fixture::{
     DAY, Fixture, holding, identifier, key, link, no_holds, replace, tenant, unlink,
 };
 

@@ -4,9 +4,9 @@ use polynym_directory::{
     Event, Limits, Mutation, MutationReport, Tenant, User, UserChange, check_history,
 };
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, identifier, key, request};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, identifier, key, request};
 
 /// The number of moves of an identity to another user and back.
 const ROUND_TRIPS: usize = 15;

@@ -7,9 +7,9 @@ use polynym_directory::{
     Mutation, Policies, Shortening, Tenant, Timestamp, Update, UserChange, check_history,
 };
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{DAY, Fixture, create, draft, key, no_holds, unlink};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, create, draft, key, no_holds, unlink};
 
 /// The maximum time until a store has removed old events.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(120);

@@ -10,10 +10,10 @@ use polynym_directory::{
 };
 use polynym_identifier::RULES_VERSION;
 
-use super::super::fixture::assertions::{ensure, equal, refused, taken};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};
+use crate::fixture::assertions::{ensure, equal, refused, taken};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};
 
 const NAMES: [&str; 2] = ["email:joe@example.com", "handle:joe"];
 

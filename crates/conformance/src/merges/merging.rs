@@ -6,9 +6,9 @@ use polynym_directory::{
     State, User, UserChange, Value,
 };
 
-use super::super::fixture::assertions::{ensure, equal, refused, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{
+use crate::fixture::assertions::{ensure, equal, refused, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{
     DAY, Fixture, draft, holding, identifier, link, names, request, tenant, unlink,
 };
 

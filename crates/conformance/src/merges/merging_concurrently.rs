@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use polynym_directory::{Error, Mutation, State, User, UserChange};
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, link, no_holds, unlink};
 use super::merging::{is_merged, merge};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, link, no_holds, unlink};
 
 pub async fn one_of_two_opposite_merges_succeeds(f: Fixture) -> Result<(), Failure> {
     for n in 0..20 {

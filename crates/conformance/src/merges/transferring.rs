@@ -4,10 +4,10 @@ use polynym_directory::{
     Error, Identity, Invalid, Mutation, Policies, User, UserChange, Verification,
 };
 
-use super::super::fixture::assertions::{ensure, equal, refused};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, draft, holding, identifier, no_holds, request, unlink};
 use super::merging::{conflicting_users, merge};
+use crate::fixture::assertions::{ensure, equal, refused};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, draft, holding, identifier, no_holds, request, unlink};
 
 fn take(from: &User, text: &str) -> Result<UserChange, Failure> {
     Ok(UserChange::Move(from.id, identifier(text)?))

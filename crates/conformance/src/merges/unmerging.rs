@@ -7,13 +7,13 @@ use polynym_directory::{
     Update, User, UserChange, Verification,
 };
 
-use super::super::fixture::assertions::{ensure, equal, refused};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{
+use super::merging::{chain, conflicting_users, is_merged, merge, merge_by, text};
+use crate::fixture::assertions::{ensure, equal, refused};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{
     DAY, Fixture, draft, holding, identifier, link, lists, names, no_holds, request, unlink,
 };
-use super::merging::{chain, conflicting_users, is_merged, merge, merge_by, text};
 
 /// Undoes a merge. Returns the secondary and the fields that were not restored.
 async fn unmerge(

@@ -3,8 +3,8 @@
 use polynym_directory::{Error, Identity, Mutation, NewIdentity, State, Timestamp, UserChange};
 use polynym_identifier::Identifier;
 
-use super::super::step::{ATTRIBUTES, Action, all, set};
 use super::state::Person;
+use crate::step::{ATTRIBUTES, Action, all, set};
 
 /// The next millisecond.
 pub fn just_after(time: Timestamp) -> Timestamp {

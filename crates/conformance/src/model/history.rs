@@ -8,11 +8,11 @@ use polynym_directory::{
 };
 use polynym_identifier::IdentityKey;
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{identifier, tenant};
-use super::super::step::{NAMES, TENANTS};
 use super::state::ReferenceModel;
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{identifier, tenant};
+use crate::step::{NAMES, TENANTS};
 
 /// Events in a page: few, so that histories have several pages.
 const PAGE_SIZE: usize = 3;

@@ -10,10 +10,10 @@ use polynym_directory::{
 };
 use polynym_identifier::{Guard, Identifier, IdentityKey, Kind};
 
-use super::super::step::Action;
 use super::edits::{change_user, just_after};
 use super::state::{Held, Person, ReferenceModel};
 use super::{merges, transfers};
+use crate::step::Action;
 
 /// The user and the report in the answer to a mutation.
 #[derive(Default)]

@@ -6,9 +6,9 @@ use futures_util::FutureExt;
 use locality_uuid::LocalityId;
 use polynym_directory::{Error, Mutation, Update, User, UserChange};
 
-use super::super::fixture::assertions::{ensure, equal, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, link, replace, request, unlink};
+use crate::fixture::assertions::{ensure, equal, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, link, replace, request, unlink};
 
 /// The number of concurrent callers.
 const CALLERS: usize = 64;

@@ -2,9 +2,9 @@
 
 use polynym_directory::Mutation;
 
-use super::super::fixture::assertions::{equal, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, link};
+use crate::fixture::assertions::{equal, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, link};
 
 /// A counter counts successful mutations only.
 pub async fn a_counter_is_written_along_with_a_user(f: Fixture) -> Result<(), Failure> {

@@ -2,11 +2,9 @@
 
 use polynym_directory::{Error, MutationKind, Update, User, UserChange, Verification};
 
-use super::super::fixture::assertions::{ensure, equal, refused, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{
-    Fixture, draft, identifier, link, lists, names, replace, unlink, user_id,
-};
+use crate::fixture::assertions::{ensure, equal, refused, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, draft, identifier, link, lists, names, replace, unlink, user_id};
 
 /// The text forms of the primary identities, in order.
 fn primaries(user: &User) -> Vec<String> {

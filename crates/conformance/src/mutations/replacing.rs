@@ -8,10 +8,10 @@ use polynym_directory::{
     Backend, Consistency, Error, Identity, Tenant, Timestamp, User, UserChange, Verification,
 };
 
-use super::super::fixture::assertions::{ensure, equal, refused, taken};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, identifier, key, link, lists, replace, unlink};
+use crate::fixture::assertions::{ensure, equal, refused, taken};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, identifier, key, link, lists, replace, unlink};
 
 pub async fn replace_takes_the_position_of_the_old_identity(f: Fixture) -> Result<(), Failure> {
     let before = f.create(&["handle:old", "handle:other", "email:joe@example.com"]).await?;

@@ -2,9 +2,9 @@
 
 use polynym_directory::{Error, IdempotencyKey, Mutation, Timestamp};
 
-use super::super::fixture::assertions::{equal, refused, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, link, request, unlink, user_id};
+use crate::fixture::assertions::{equal, refused, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, link, request, unlink, user_id};
 
 pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure> {
     let names = ["handle:joe", "email:joe@example.com"];

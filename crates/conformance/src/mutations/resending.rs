@@ -7,9 +7,9 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use polynym_directory::{Mutation, MutationKind, MutationReport, Outcome};
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, request};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, request};
 use scene::{Between, Method, Scene};
 
 /// The expected answer to a repeat, for each [`Between`]: `=` the current state, without a write;

@@ -6,9 +6,9 @@ use polynym_directory::{
     Error, Mutation, NewUser, Timestamp, Update, User, UserChange, Value, Verification,
 };
 
-use super::super::fixture::assertions::{ensure, equal, refused};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, identifier, link, replace, unlink};
+use crate::fixture::assertions::{ensure, equal, refused};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, identifier, link, replace, unlink};
 
 fn texts(attributes: &[(&str, &str)]) -> BTreeMap<String, Value> {
     attributes

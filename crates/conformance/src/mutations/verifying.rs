@@ -7,11 +7,9 @@ use polynym_directory::{
     Verification,
 };
 
-use super::super::fixture::assertions::{equal, refused, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{
-    Fixture, draft, identifier, link, lists, names, no_holds, replace, unlink,
-};
+use crate::fixture::assertions::{equal, refused, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, draft, identifier, link, lists, names, no_holds, replace, unlink};
 
 fn verification() -> Option<Verification> {
     Some(Verification { time: Timestamp::from_millis(5), by: "a letter".to_owned() })

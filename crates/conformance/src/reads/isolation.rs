@@ -5,10 +5,10 @@ use polynym_directory::{
     User, UserChange,
 };
 
-use super::super::fixture::assertions::{equal, refused, taken};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, create, draft, holding, key, link, replace, tenant, unlink};
+use crate::fixture::assertions::{equal, refused, taken};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, create, draft, holding, key, link, replace, tenant, unlink};
 
 async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failure> {
     Ok(f.mutate(Mutation { tenant: tenant(name)?, ..f.creation(names)? }).await?)

@@ -7,10 +7,10 @@ use polynym_directory::{
     Timestamp, Update, UserChange, Value, View,
 };
 
-use super::super::fixture::Fixture;
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
+use crate::fixture::Fixture;
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
 
 /// The maximum names of a tenant.
 const NAMES_PER_TENANT: usize = 10_000;

@@ -7,10 +7,10 @@ use polynym_directory::{
 };
 use polynym_identifier::IdentityKey;
 
-use super::super::fixture::assertions::{equal, refused};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, draft, key, link, replace, unlink};
+use crate::fixture::assertions::{equal, refused};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, draft, key, link, replace, unlink};
 
 fn numbered(count: usize) -> BTreeMap<String, Value> {
     (0..count).map(|n| (format!("a{n:03}"), Value::Int(n as i64))).collect()

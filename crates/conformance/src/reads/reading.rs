@@ -8,10 +8,10 @@ use polynym_directory::{
 };
 use polynym_identifier::Kind;
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, draft, key, user_id};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, draft, key, user_id};
 
 const NAMES: [&str; 5] = [
     "email:joe@example.com",

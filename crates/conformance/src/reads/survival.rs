@@ -2,9 +2,9 @@
 
 use polynym_directory::{Error, Mutation};
 
-use super::super::fixture::assertions::{equal, refused, taken};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, link, replace, request, unlink};
+use crate::fixture::assertions::{equal, refused, taken};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, link, replace, request, unlink};
 
 pub async fn everything_survives_closing(f: Fixture) -> Result<(), Failure> {
     let joe = f.create(&["email:joe@example.com", "handle:joe"]).await?;

@@ -8,9 +8,9 @@ use polynym_directory::{
 };
 use polynym_identifier::Rules;
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, no_holds};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, no_holds};
 
 const UNINDEXED: AttributeDefinition =
     AttributeDefinition { indexed: false, value_type: None, index_change: None };

@@ -11,9 +11,9 @@ use polynym_directory::{
 };
 use polynym_identifier::Kind;
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{DAY, Fixture, draft, identifier, tenant};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, draft, identifier, tenant};
 
 /// A memory limit that no case reaches.
 const UNLIMITED_KEYS: usize = 1_000;

@@ -6,11 +6,11 @@ use locality_uuid::{Generator, Mode};
 use polynym_directory::search::parse_order_by;
 use polynym_directory::{Directory, Limits, Record, SearchRequest, Tenant, UserChange};
 
-use super::super::fixture::Fixture;
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::random::Random;
 use super::searching::{all_users, filter};
+use crate::fixture::Fixture;
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::random::Random;
 
 pub async fn pages_list_each_match_once(f: Fixture) -> Result<(), Failure> {
     let mut random = Random(0x1234_5678_9abc_def0);

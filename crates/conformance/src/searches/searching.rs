@@ -10,10 +10,10 @@ use polynym_directory::{
 };
 use polynym_identifier::Rules;
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::random::Random;
-use super::super::fixture::{Fixture, create, draft, tenant};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::random::Random;
+use crate::fixture::{Fixture, create, draft, tenant};
 
 /// 2^53: larger integers have no exact double.
 const EXACT_DOUBLE_LIMIT: i64 = 1 << 53;

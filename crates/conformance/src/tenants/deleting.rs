@@ -8,9 +8,9 @@ use polynym_directory::{
 };
 use polynym_identifier::{IdentityKey, Kind};
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{DAY, Fixture, create, identifier, tenant};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, create, identifier, tenant};
 
 const NAME: &str = "acme";
 

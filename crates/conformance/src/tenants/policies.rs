@@ -9,9 +9,9 @@ use polynym_directory::{
 };
 use polynym_identifier::Kind;
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{DAY, Fixture, request, tenant};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, request, tenant};
 
 fn set(f: &Fixture, name: &str, update: PolicyUpdate) -> Result<Mutation, Failure> {
     Ok(Mutation {

@@ -5,10 +5,10 @@ use polynym_directory::{
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
-use super::super::fixture::assertions::{ensure, equal, refused, taken};
-use super::super::fixture::decoded;
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{Fixture, identifier, link, lists, no_holds, tenant, user_id};
+use crate::fixture::assertions::{ensure, equal, refused, taken};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, identifier, link, lists, no_holds, tenant, user_id};
 
 /// Later rules. The older ones kept the case of emails and handles and allowed handles of digits.
 const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);

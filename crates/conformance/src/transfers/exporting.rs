@@ -8,9 +8,9 @@ use polynym_directory::{
 };
 use polynym_identifier::Kind;
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{DAY, Fixture, identifier};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, identifier};
 
 /// Users in a page.
 const PAGE_SIZE: usize = 2;

@@ -7,9 +7,9 @@ use polynym_directory::{
 };
 use polynym_identifier::{IdentityKey, Kind};
 
-use super::super::fixture::assertions::{ensure, equal};
-use super::super::fixture::factory::Failure;
-use super::super::fixture::{DAY, Fixture, draft, identifier, request};
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+use crate::fixture::{DAY, Fixture, draft, identifier, request};
 
 /// A line with these identities.
 fn line(names: &[&str]) -> Result<ImportedUser, Failure> {

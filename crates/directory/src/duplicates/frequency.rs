@@ -17,7 +17,7 @@ impl Frequencies {
         self.0.shrink_to_fit();
     }
 
-    /// How often a hash was added.
+    /// The number of times that a hash was added.
     pub fn count(&self, hash: u64) -> usize {
         let from = self.0.partition_point(|other| *other < hash);
         self.0[from..].partition_point(|other| *other == hash)

@@ -63,7 +63,8 @@ impl Page {
         self.id.rsplit_once(',').and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
     }
 
-    /// What remains of the last document of a deleted tenant, so that its tokens are not reused.
+    /// The document that replaces the last one of a deleted tenant. It keeps its attribute ids from
+    /// being reused.
     fn tombstone(&self) -> Document {
         doc! { ID: &self.id, FIRST: self.next() as i32, NAMES_FIELD: [] }
     }
@@ -238,8 +239,8 @@ impl Collections {
         found.iter().map(Page::read).collect()
     }
 
-    /// What deletes the names of a tenant: the ids of documents to delete, and the document that
-    /// replaces the last one.
+    /// The writes that delete the names of a tenant: the ids of documents to delete, and the
+    /// document that replaces the last one.
     pub async fn names_to_delete(
         &self,
         tenant: &str,

@@ -9,11 +9,9 @@ use polynym_directory::{
 };
 use polynym_identifier::IdentityKey;
 
-use super::super::super::fixture::decoded;
-use super::super::super::fixture::factory::Failure;
-use super::super::super::fixture::{
-    Fixture, create, holding, identifier, key, link, replace, tenant, unlink,
-};
+use crate::fixture::decoded;
+use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, create, holding, identifier, key, link, replace, tenant, unlink};
 
 /// The repeated method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
