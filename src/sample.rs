@@ -28,7 +28,7 @@ const HOUR_MILLIS: i64 = 3_600_000;
 /// Those of [`LookUps::get`](polynym_directory::LookUps::get) and
 /// [`Mutations::mutate`](polynym_directory::Mutations::mutate).
 pub async fn load(store: &Backend) -> Result<(usize, usize), Error> {
-    let stored = store.reads.rules(Consistency::Latest).await?;
+    let stored = store.rules.rules(Consistency::Latest).await?;
     let all = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;
     let ids: Vec<_> = all.iter().filter_map(Mutation::user_id).collect();
     let present = store.lookups.get(&Tenant::DEFAULT, &ids, View::Basic).await?;

@@ -207,8 +207,8 @@ impl OpenStore {
                 backend.layered(|inner| Coalesced::new(inner, options).with_short_timeout(retries));
         }
         if let Some(cache) = store.cache() {
-            let reads = backend.reads.clone();
-            backend = backend.layered(|inner| Cached::new(inner, reads, cache.clone()));
+            let rules = backend.rules.clone();
+            backend = backend.layered(|inner| Cached::new(inner, rules, cache.clone()));
         }
         backend
     }

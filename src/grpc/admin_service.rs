@@ -15,8 +15,8 @@ use polynym_directory::encoded::encode::identifier_message;
 use polynym_directory::encoded::tenant::tenant_message;
 use polynym_directory::encoded::tenant_event::tenant_event_message;
 use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::service::tenants::admin::{Problem, Progress, Renormalization};
+use polynym_directory::stores::{LIST_BYTES, PageLimit};
 use polynym_proto::v1;
 use v1::renormalize_response::Problem as ProblemMessage;
 
@@ -29,6 +29,8 @@ mod usage;
 /// The number of tenants in a page by default, and at most (AIP-158).
 const DEFAULT_PAGE_SIZE: usize = 50;
 const MAX_PAGE_SIZE: usize = 1_000;
+/// The tenants in one read of the store.
+const TENANT_BATCH: usize = 50;
 
 #[tonic::async_trait]
 impl AdminService for Api {
@@ -166,17 +168,8 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ListTenantsResponse>, Status> {
         let (call, request) = authorized(request)?;
         let size = page_size(request.page_size).map_err(status)?;
-        // One more than requested shows whether another page follows.
-        let listed = self.permitted_tenants(&call, &request.tenant, &request.page_token, size + 1);
-        let mut page = listed.await.map_err(status)?;
-        let has_more = page.len() > size;
-        page.truncate(size);
-        let last = page.last().filter(|_| has_more);
-
-        Ok(Response::new(v1::ListTenantsResponse {
-            next_page_token: last.map(|tenant| tenant.name.to_string()).unwrap_or_default(),
-            tenants: page.iter().map(tenant_message).collect(),
-        }))
+        let page = self.permitted_tenants(&call, &request.tenant, request.page_token, size);
+        Ok(Response::new(page.await.map_err(status)?))
     }
 
     async fn list_tenant_history(
@@ -223,26 +216,33 @@ impl AdminService for Api {
 }
 
 impl Api {
-    /// At most `count` tenants after `token` that the caller may work in. Tokens name no other
-    /// tenants.
+    /// A page of at most `size` tenants after `token` that the caller may work in. Tokens name no
+    /// other tenants.
     async fn permitted_tenants(
         &self,
         call: &Call,
         prefix: &str,
-        token: &str,
-        count: usize,
-    ) -> Result<Vec<TenantRecord>, Error> {
-        let (mut permitted, mut after) = (Vec::new(), token.to_owned());
+        token: String,
+        size: usize,
+    ) -> Result<v1::ListTenantsResponse, Error> {
+        let (mut page, mut limit) =
+            (v1::ListTenantsResponse::default(), PageLimit::new(size, LIST_BYTES));
+        let mut after = token;
         loop {
-            let page = self.directory.tenants(prefix, &after, count).await?;
-            let is_last = page.len() < count;
-            after = page.last().map(|tenant| tenant.name.to_string()).unwrap_or_default();
-            permitted.extend(
-                page.into_iter().filter(|tenant| call.tenants.contains(tenant.name.as_str())),
-            );
-            if is_last || permitted.len() >= count {
-                permitted.truncate(count);
-                return Ok(permitted);
+            let part = self.directory.tenants(prefix, &after, TENANT_BATCH).await?;
+            let is_last = part.len() < TENANT_BATCH;
+            after = part.last().map(|tenant| tenant.name.to_string()).unwrap_or_default();
+            for tenant in part.iter().filter(|tenant| call.tenants.contains(tenant.name.as_str())) {
+                let message = tenant_message(tenant);
+                if !limit.take_message(&message) {
+                    page.next_page_token =
+                        page.tenants.last().map(|last| last.tenant.clone()).unwrap_or_default();
+                    return Ok(page);
+                }
+                page.tenants.push(message);
+            }
+            if is_last {
+                return Ok(page);
             }
         }
     }

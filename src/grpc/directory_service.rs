@@ -192,6 +192,7 @@ impl DirectoryService for Api {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, "")?;
         let history = convert::history(&request).map_err(status)?;
+        let _permit = self.batch_permit().await?;
         let page = self.directory.history(&context, history).await.map_err(status)?;
         Ok(Response::new(v1::ListHistoryResponse {
             events: page.events.iter().map(event_message).collect(),

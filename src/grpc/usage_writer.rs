@@ -59,7 +59,7 @@ impl UsageWriter {
         loop {
             let interval = WRITE_INTERVAL.as_millis() as u64;
             let elapsed = self.directory.now().time.as_millis().unsigned_abs() % interval;
-            sleep(Duration::from_millis(interval - elapsed)).await;
+            self.directory.clock().sleep(Duration::from_millis(interval - elapsed)).await;
             self.write().await;
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conformance::StoreFactory;
-use polynym_directory::{Mutations, Timestamp};
+use polynym_directory::{StoreClock, Timestamp};
 use polynym_embedded::{Embedded, Options};
 use redb::{ReadableDatabase, TableDefinition};
 

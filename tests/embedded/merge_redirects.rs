@@ -11,7 +11,7 @@ use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
     Backend, Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
-    LookUps, NewUser, Reads, Resolved, StoredRules, Tenant, UserChange, View,
+    LookUps, NewUser, Reads, Resolved, Tenant, UserChange, View,
 };
 use polynym_embedded::Options;
 use polynym_identifier::IdentityKey;
@@ -64,10 +64,6 @@ impl LookUps for InterleavedStore {
 
 #[async_trait]
 impl Reads for InterleavedStore {
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        self.inner.reads.rules(consistency).await
-    }
-
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         self.inner.reads.claims(keys).await
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use polynym_directory::{
-    LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, Reads, TenantChange, UserChange,
-    View,
+    CurrentRules, LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, TenantChange,
+    UserChange, View,
 };
 use polynym_embedded::{Embedded, OpenError, Options, status, upgrade_to};
 use polynym_identifier::{Identifier, Kind, RawIdentifier};

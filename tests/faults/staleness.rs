@@ -61,8 +61,8 @@ async fn callers(uri: &str, strict: Consistency) -> Vec<Arc<dyn Caller>> {
     let store = Arc::new(Mongo::open(uri, options).await.unwrap());
     let cache = store.cache().unwrap().clone();
     let backend = store.backend();
-    let reads = backend.reads.clone();
-    let cached = backend.layered(|inner| Cached::new(inner, reads, cache));
+    let rules = backend.rules.clone();
+    let cached = backend.layered(|inner| Cached::new(inner, rules, cache));
     let accepting = |age, consistency| Direct {
         store: cached.clone().layered(|inner| Accepting { inner, age }),
         consistency,

@@ -12,6 +12,7 @@ mod attribute_definitions;
 mod duplicates;
 mod history;
 mod inbox;
+mod large_answers;
 mod lifecycle;
 mod merge;
 mod repeated_requests;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use polynym_directory::{Mutations, Timestamp};
+use polynym_directory::{Mutations, StoreClock, Timestamp};
 use tokio::time::{sleep, timeout};
 
 use super::servers::{self, Databases, InDatabase};

@@ -9,7 +9,7 @@ use polynym::grpc;
 use polynym_access::Access;
 use polynym_directory::{
     Backend, Claim, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps,
-    Mutation, Mutations, Outcome, Reads, Resolved, StoredRules, Tenant, Timestamp, View,
+    Mutation, Mutations, Outcome, Reads, Resolved, Tenant, View,
 };
 use polynym_embedded::Embedded;
 use polynym_identifier::IdentityKey;
@@ -68,10 +68,6 @@ impl LookUps for Faulty {
 
 #[async_trait]
 impl Reads for Faulty {
-    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
-        Ok(StoredRules::new(1))
-    }
-
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
@@ -100,10 +96,6 @@ impl Mutations for Faulty {
 
     async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
         mutations.into_iter().map(|_| Err(Error::Unavailable("cut off".into()))).collect()
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        Some(wall)
     }
 
     async fn counter(&self, _: &str) -> Result<u64, Error> {

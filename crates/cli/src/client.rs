@@ -61,8 +61,7 @@ impl Session {
     }
 
     pub fn directory(&self) -> DirectoryServiceClient<Connection> {
-        // The server bounds the size of its answers.
-        DirectoryServiceClient::new(self.connection.clone()).max_decoding_message_size(usize::MAX)
+        DirectoryServiceClient::new(self.connection.clone())
     }
 
     pub fn registry(&self) -> RegistryServiceClient<Connection> {
@@ -70,7 +69,7 @@ impl Session {
     }
 
     pub fn inbox(&self) -> InboxServiceClient<Connection> {
-        InboxServiceClient::new(self.connection.clone()).max_decoding_message_size(usize::MAX)
+        InboxServiceClient::new(self.connection.clone())
     }
 
     pub fn admin(&self) -> AdminServiceClient<Connection> {

@@ -2,8 +2,11 @@
 //! time, so that irreversible changes never depend on one clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::timestamp::Timestamp;
 
@@ -18,8 +21,8 @@ pub const CLOCK_AHEAD: (&str, &str) = (
 pub struct Clock {
     /// Milliseconds by which the wall clock is ahead of the machine's.
     ahead: Arc<AtomicI64>,
-    /// Milliseconds by which the monotonic clock is ahead of the machine's.
-    skipped: Arc<AtomicU64>,
+    /// The time by which the monotonic clock is ahead of the machine's.
+    skipped: watch::Sender<Duration>,
 }
 
 impl Clock {
@@ -35,12 +38,25 @@ impl Clock {
 
     /// The present time of the monotonic clock.
     pub fn instant(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.skipped.load(Relaxed))
+        Instant::now() + *self.skipped.borrow()
     }
 
     /// Advances the monotonic clock. Tests use it instead of waiting.
-    pub fn skip(&self, millis: u64) {
-        self.skipped.fetch_add(millis, Relaxed);
+    pub fn skip(&self, time: Duration) {
+        self.skipped.send_modify(|skipped| *skipped += time);
+    }
+
+    /// Waits by the monotonic clock.
+    pub async fn sleep(&self, duration: Duration) {
+        let mut skips = self.skipped.subscribe();
+        let end = self.instant() + duration;
+        loop {
+            let left = end.saturating_duration_since(self.instant());
+            if left.is_zero() {
+                return;
+            }
+            let _ = timeout(left, skips.changed()).await;
+        }
     }
 }
 

@@ -76,7 +76,8 @@ pub use service::search::{Page, Plan, SearchRequest};
 pub use service::tenants::admin::{Problem, Progress, Renormalization};
 pub use service::usage::{UsageReport, UsageRequest};
 pub use stores::{
-    ANSWER_BYTES, Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History,
-    ItemResult, LookUps, Mutations, Reads, Resolved, Search, StoreFile, StoredRules, Tenants, View,
+    ANSWER_BYTES, Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories,
+    History, ItemResult, LIST_BYTES, LookUps, Mutations, PageLimit, Reads, Resolved, Search,
+    StoreClock, StoreFile, StoredRules, Tenants, View,
 };
 pub use timestamp::Timestamp;

@@ -9,6 +9,7 @@ pub mod lookup;
 pub mod mutate;
 mod page_token;
 mod parse;
+mod read_size;
 pub mod renormalization;
 pub mod runs;
 pub mod search;
@@ -95,6 +96,11 @@ impl Directory {
         Self { jobs: TenantQueue::new(clock.clone()), clock, ..self }
     }
 
+    /// The clock.
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The limits of requests and users.
     pub const fn limits(&self) -> Limits {
         self.limits
@@ -111,7 +117,7 @@ impl Directory {
         &self,
         consistency: Consistency,
     ) -> Result<(Rules, Option<Rules>), Error> {
-        let StoredRules { version, next } = self.backend.reads.rules(consistency).await?;
+        let StoredRules { version, next } = self.backend.rules.rules(consistency).await?;
         Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
     }
 
@@ -142,7 +148,7 @@ impl Directory {
     /// The present time. Logs when the clocks begin to differ, and when they agree again.
     pub fn now(&self) -> Now {
         let wall = self.clock.now();
-        let now = Now::compare(wall, self.backend.mutations.time(wall));
+        let now = Now::compare(wall, self.backend.clock.time(wall));
         self.clock_log.note(&now);
         now
     }

@@ -28,8 +28,9 @@ use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
-    Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
-    Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
+    Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History,
+    ItemResult, LookUps, Mutations, PageLimit, Reads, Resolved, Search, StoreClock, StoredRules,
+    Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -120,10 +121,6 @@ impl LookUps for Embedded {
 
 #[async_trait]
 impl Reads for Embedded {
-    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.rules)
-    }
-
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
@@ -150,15 +147,13 @@ impl Reads for Embedded {
 }
 
 #[async_trait]
-impl Mutations for Embedded {
-    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.queue(mutation).await
+impl CurrentRules for Embedded {
+    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.rules)
     }
+}
 
-    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        self.queue_all(mutations).await
-    }
-
+impl StoreClock for Embedded {
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {
         let (time, is_to_be_kept) = self.last_seen.look(wall, Instant::now());
         if is_to_be_kept {
@@ -166,6 +161,17 @@ impl Mutations for Embedded {
             let _ = self.send(Job::KeepTime);
         }
         Some(time)
+    }
+}
+
+#[async_trait]
+impl Mutations for Embedded {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.queue(mutation).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.queue_all(mutations).await
     }
 
     #[cfg(feature = "test-entity")]
@@ -268,10 +274,10 @@ impl Histories for Embedded {
         &self,
         tenant: &Tenant,
         user: LocalityId,
-        place: Option<u64>,
-        limit: usize,
+        cursor: Option<u64>,
+        limit: PageLimit,
     ) -> Result<Option<History>, Error> {
-        self.on_snapshot(|snapshot| snapshot.history(tenant, user, place, limit))
+        self.on_snapshot(|snapshot| snapshot.history(tenant, user, cursor, limit))
     }
 
     async fn tenant_history(
@@ -291,9 +297,9 @@ impl Histories for Embedded {
         &self,
         tenant: &Tenant,
         by: Shortening,
-        place: Option<Vec<u8>>,
+        cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error> {
-        self.shorten(tenant, by, place).await
+        self.shorten(tenant, by, cursor).await
     }
 
     async fn expired_users(

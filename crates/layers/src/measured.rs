@@ -21,7 +21,7 @@ use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
-    Mutations, Reads, Resolved, Search, StoredRules, Tenants, View,
+    Mutations, PageLimit, Reads, Resolved, Search, Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -38,7 +38,7 @@ pub const SECONDS: (&str, &str) =
 /// A capability of a store whose operations are counted and timed.
 pub struct Measured<T: ?Sized>(pub Arc<T>);
 
-/// Measures the operations of a store.
+/// Measures the operations of a store. Its rules and its clock are answered from memory.
 pub fn measured(backend: Backend) -> Backend {
     Backend {
         lookups: Arc::new(Measured(backend.lookups)),
@@ -124,11 +124,6 @@ impl LookUps for Measured<dyn LookUps> {
 
 #[async_trait]
 impl Reads for Measured<dyn Reads> {
-    /// Not measured: answered from memory nearly always.
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        self.0.rules(consistency).await
-    }
-
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
@@ -160,13 +155,9 @@ impl Mutations for Measured<dyn Mutations> {
         outcomes
     }
 
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.0.time(wall)
-    }
-
     #[cfg(feature = "test-entity")]
     async fn counter(&self, name: &str) -> Result<u64, Error> {
-        self.0.counter(name).await
+        GET.measure(self.0.counter(name)).await
     }
 }
 
@@ -240,7 +231,7 @@ impl Search for Measured<dyn Search> {
     }
 
     async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
-        self.0.snapshot().await
+        SCAN.measure(self.0.snapshot()).await
     }
 }
 
@@ -250,10 +241,10 @@ impl Histories for Measured<dyn Histories> {
         &self,
         tenant: &Tenant,
         user: LocalityId,
-        place: Option<u64>,
-        limit: usize,
+        cursor: Option<u64>,
+        limit: PageLimit,
     ) -> Result<Option<History>, Error> {
-        SCAN.measure(self.0.history(tenant, user, place, limit)).await
+        SCAN.measure(self.0.history(tenant, user, cursor, limit)).await
     }
 
     async fn tenant_history(
@@ -273,9 +264,9 @@ impl Histories for Measured<dyn Histories> {
         &self,
         tenant: &Tenant,
         by: Shortening,
-        place: Option<Vec<u8>>,
+        cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error> {
-        SCAN.measure(self.0.shorten_history(tenant, by, place)).await
+        SCAN.measure(self.0.shorten_history(tenant, by, cursor)).await
     }
 
     async fn expired_users(

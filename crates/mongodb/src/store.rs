@@ -26,8 +26,8 @@ use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
-    Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps, Mutations,
-    Reads, Resolved, Search, StoredRules, Tenants, View,
+    Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History, ItemResult,
+    LookUps, Mutations, PageLimit, Reads, Resolved, Search, StoreClock, StoredRules, Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -61,10 +61,6 @@ impl LookUps for Mongo {
 
 #[async_trait]
 impl Reads for Mongo {
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.collections.version_guard.rules(&self.collections.database, consistency).await?)
-    }
-
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
@@ -84,6 +80,19 @@ impl Reads for Mongo {
     async fn check(&self) -> Result<(), Error> {
         let check = self.run(|collections| async move { collections.check().await });
         timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::TimedOut.into()))
+    }
+}
+
+#[async_trait]
+impl CurrentRules for Mongo {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.collections.version_guard.rules(&self.collections.database, consistency).await?)
+    }
+}
+
+impl StoreClock for Mongo {
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.heartbeat.time(wall)
     }
 }
 
@@ -109,10 +118,6 @@ impl Mutations for Mongo {
 
     async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
         self.all(mutations).await
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.heartbeat.time(wall)
     }
 
     #[cfg(feature = "test-entity")]
@@ -223,11 +228,11 @@ impl Histories for Mongo {
         &self,
         tenant: &Tenant,
         user: LocalityId,
-        place: Option<u64>,
-        limit: usize,
+        cursor: Option<u64>,
+        limit: PageLimit,
     ) -> Result<Option<History>, Error> {
         let tenant = tenant.clone();
-        self.run(|own| async move { own.history(&tenant, user, place, limit).await }).await
+        self.run(|own| async move { own.history(&tenant, user, cursor, limit).await }).await
     }
 
     async fn tenant_history(
@@ -249,12 +254,12 @@ impl Histories for Mongo {
         &self,
         tenant: &Tenant,
         by: Shortening,
-        place: Option<Vec<u8>>,
+        cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error> {
         let turn = self.walks.clone().acquire_owned().await;
         let (collections, tenant) = (self.collections.clone(), tenant.clone());
         let walk = self.spawn(SCAN_TIMEOUT, async move {
-            let part = collections.shorten_history(&tenant, by, place).await;
+            let part = collections.shorten_history(&tenant, by, cursor).await;
             drop(turn);
             part
         })?;

@@ -59,8 +59,7 @@ impl Client {
     }
 
     pub fn over(channel: Channel) -> Self {
-        let directory =
-            DirectoryServiceClient::new(channel.clone()).max_decoding_message_size(8 << 20);
+        let directory = DirectoryServiceClient::new(channel.clone());
         let inbox = InboxServiceClient::new(channel.clone());
         let (registry, admin) =
             (RegistryServiceClient::new(channel.clone()), AdminServiceClient::new(channel));

@@ -122,7 +122,7 @@ impl Scene {
         }
         let cache = LookupCache::new(1 << 20);
         let store =
-            Arc::new(Cached::new(layer(below.clone()), backend.reads.clone(), cache.clone()));
+            Arc::new(Cached::new(layer(below.clone()), backend.rules.clone(), cache.clone()));
         Self { backend, below, cache, store, _folder: folder }
     }
 

@@ -31,8 +31,8 @@ async fn clock_jumps_change_no_answers_age() {
     let store = polynym_mongodb::Mongo::open(&factory.uri().await, options).await.unwrap();
     let cache = store.cache().unwrap().clone();
     let backend = Arc::new(store).backend();
-    let below = backend.reads.clone();
-    let cached = backend.layered(|inner| Cached::new(inner, below, cache));
+    let rules = backend.rules.clone();
+    let cached = backend.layered(|inner| Cached::new(inner, rules, cache));
     let mut scene = clocks::Scene::new(cached).await;
     let joe = v1::User { identities: vec![identity(handle("joe"))], ..Default::default() };
     scene.client.create(joe).await.unwrap();

@@ -60,8 +60,8 @@ impl StoreFactory for CachedFactory {
         let store = Arc::new(Mongo::open(&self.0.uri().await, options).await?);
         let cache = store.cache().ok_or("the store has no cache")?.clone();
         let backend = store.backend();
-        let reads = backend.reads.clone();
-        Ok(backend.layered(|inner| Accepting(Cached::new(inner, reads, cache))))
+        let rules = backend.rules.clone();
+        Ok(backend.layered(|inner| Accepting(Cached::new(inner, rules, cache))))
     }
 }
 

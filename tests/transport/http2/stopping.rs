@@ -11,11 +11,16 @@ use crate::calls::{handle, identity};
 
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
-/// Stops a server after `prepare` has set up a connection. Returns the duration of the stop, and
-/// the log.
-fn stop(store: &TestStore, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
+/// Stops a server after `prepare` has set up a connection whose streams have this window. Returns
+/// the duration of the stop, and the log.
+fn stop(
+    store: &TestStore,
+    drain: &str,
+    window: u32,
+    prepare: impl FnOnce(&mut Raw),
+) -> (Duration, String) {
     let (server, log) = store.serve_logged(&["--drain", drain]);
-    let mut raw = Raw::with_window(&server, 0);
+    let mut raw = Raw::with_window(&server, window);
     prepare(&mut raw);
     let start = Instant::now();
     server.signal("TERM");
@@ -53,13 +58,13 @@ fn a_second_signal_stops_the_server_at_once(store: &TestStore) {
 }
 
 fn an_idle_peer_does_not_delay_a_stop(store: &TestStore) {
-    let (took, log) = stop(store, "120s", |raw| drop(raw.until(SETTINGS).unwrap()));
+    let (took, log) = stop(store, "120s", 0, |raw| drop(raw.until(SETTINGS).unwrap()));
     assert!(took < TIMEOUT, "{took:?}");
     assert!(!log.contains("in time"), "{log}");
 }
 
 fn a_health_watch_does_not_delay_a_stop(store: &TestStore) {
-    let (took, log) = stop(store, "120s", |raw| {
+    let (took, log) = stop(store, "120s", 65_535, |raw| {
         raw.ask(
             1,
             "/grpc.health.v1.Health/Watch",
@@ -72,7 +77,7 @@ fn a_health_watch_does_not_delay_a_stop(store: &TestStore) {
 }
 
 fn an_unread_answer_delays_a_stop_until_the_drain_limit(store: &TestStore) {
-    let (took, log) = stop(store, "2s", |raw| {
+    let (took, log) = stop(store, "2s", 0, |raw| {
         ask(raw);
     });
     assert!((Duration::from_secs(2)..TIMEOUT).contains(&took), "{took:?}");

@@ -28,7 +28,7 @@ pub struct Caller {
 
 impl Caller {
     pub fn new(connection: Connection, tenant: Arc<str>, number: u64) -> Self {
-        let grpc = Grpc::new(connection).max_decoding_message_size(usize::MAX);
+        let grpc = Grpc::new(connection);
         let random = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self { grpc, tenant, random, scratch: String::new() }
     }

@@ -1,7 +1,7 @@
 //! Purges of users who share many events with others.
 
 use polynym_directory::{
-    Event, Limits, Mutation, MutationReport, Tenant, User, UserChange, check_history,
+    Event, Limits, Mutation, MutationReport, PageLimit, Tenant, User, UserChange, check_history,
 };
 
 use crate::fixture::assertions::{ensure, equal};
@@ -32,7 +32,8 @@ fn purge(f: &Fixture, user: &User) -> Mutation {
 
 /// All events of a user, the newest first.
 async fn events(f: &Fixture, user: &User) -> Result<Vec<Event>, Failure> {
-    let history = f.store.histories.history(&Tenant::DEFAULT, user.id, None, 1_000).await?;
+    let history =
+        f.store.histories.history(&Tenant::DEFAULT, user.id, None, PageLimit::unlimited()).await?;
     Ok(history.ok_or("the user is gone")?.events)
 }
 

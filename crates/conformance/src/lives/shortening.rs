@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polynym_directory::{
-    Mutation, Policies, Shortening, Tenant, Timestamp, Update, UserChange, check_history,
+    Mutation, PageLimit, Policies, Shortening, Tenant, Timestamp, Update, UserChange, check_history,
 };
 
 use crate::fixture::assertions::{ensure, equal};
@@ -57,7 +57,8 @@ pub async fn a_shorter_retention_removes_old_events(f: Fixture) -> Result<(), Fa
     }
     let since = std::time::Instant::now();
     loop {
-        let history = f.store.histories.history(&Tenant::DEFAULT, id, None, 1_000).await?;
+        let history =
+            f.store.histories.history(&Tenant::DEFAULT, id, None, PageLimit::unlimited()).await?;
         let events = history.ok_or("the user is gone")?.events;
         check_history(&f.get(id).await?.ok_or("the user is gone")?, &events)?;
         let left = events.iter().filter(|event| event.time < now).count();

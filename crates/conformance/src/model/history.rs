@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    Backend, Error, Now, State, Tenant, Timestamp, View, check_history, owners_at,
+    Backend, Error, LIST_BYTES, Now, PageLimit, State, Tenant, Timestamp, View, check_history,
+    owners_at,
 };
 use polynym_identifier::IdentityKey;
 
@@ -151,7 +152,10 @@ pub async fn compare_events(
     for id in known {
         let Some(person) = state.people.get(id) else {
             for name in TENANTS {
-                let history = store.histories.history(&tenant(name)?, *id, None, 1).await?;
+                let history = store
+                    .histories
+                    .history(&tenant(name)?, *id, None, PageLimit::new(1, LIST_BYTES))
+                    .await?;
                 ensure(history.is_none(), "a history of an unknown user")?;
             }
             continue;
@@ -168,8 +172,9 @@ async fn check_user(
     user: &polynym_directory::User,
 ) -> Result<(), Failure> {
     let (mut events, mut cursor) = (Vec::new(), None);
+    let limit = PageLimit::new(PAGE_SIZE, LIST_BYTES);
     loop {
-        let history = store.histories.history(tenant, id, cursor, PAGE_SIZE).await?;
+        let history = store.histories.history(tenant, id, cursor, limit).await?;
         let history = history.ok_or("a user without a history")?;
         ensure(history.events.len() <= PAGE_SIZE, "a page exceeds its limit")?;
         events.extend(history.events);

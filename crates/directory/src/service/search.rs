@@ -6,10 +6,12 @@ use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::policies::Policies;
 use crate::model::user::{State, User};
+use crate::mutation::size::size;
 use crate::search::{
     AccessPath, Field, Filter, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
-use crate::stores::{ANSWER_BYTES, Consistency, View};
+use crate::service::read_size::ReadSize;
+use crate::stores::{ANSWER_BYTES, Consistency, PageLimit, View};
 use crate::timestamp::Timestamp;
 
 /// Users in a page by default, and at most (AIP-158).
@@ -19,8 +21,9 @@ const MAX_PAGE: usize = 1_000;
 const PROBE_LIMIT: usize = 101;
 /// Access paths that are probed. A filter may have more.
 const MAX_PROBES: usize = 16;
-/// Users in one read of the store.
-const READ_BATCH: usize = 200;
+/// Users in the first read of the store, and in any later one.
+const FIRST_READ: usize = 64;
+const MAX_READ: usize = 200;
 /// Users that are read for one page.
 const READ_LIMIT: usize = 100_000;
 
@@ -66,8 +69,8 @@ pub struct Plan {
 }
 
 impl Directory {
-    /// A page of the users that match a filter. It ends early once it has [`ANSWER_BYTES`], or
-    /// 100,000 users were read.
+    /// A page of the users that match a filter. It ends early before it exceeds [`ANSWER_BYTES`],
+    /// or once 100,000 users were read.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -112,9 +115,8 @@ impl Directory {
         };
 
         let (view, filter) = view_to_read(filter, &path, request.view);
-        let users = Vec::new();
-        let mut page =
-            PageBuilder { size, read_limit, path, view, after, users, read: 0, bytes: 0 };
+        let (users, limit) = (Vec::new(), PageLimit::new(size, ANSWER_BYTES));
+        let mut page = PageBuilder { limit, read_limit, path, view, after, users, read: 0 };
         let has_more = self.fill_page(context, &filter, &mut page).await?;
         Ok(page.build(probes, has_more.then_some((query, now))))
     }
@@ -152,32 +154,30 @@ impl Directory {
         page: &mut PageBuilder,
     ) -> Result<bool, Error> {
         let (tenant, search) = (&context.tenant, &self.backend.search);
-        let mut limit = page.size.saturating_add(1).min(READ_BATCH);
+        let mut read_size = ReadSize::new(page.limit.items().min(FIRST_READ - 1) + 1, MAX_READ);
         loop {
-            limit = limit.min(page.read_limit - page.read).max(1);
+            let limit = read_size.users().min(page.read_limit - page.read).max(1);
             let after = page.after.as_ref();
             let batch = search.search(tenant, &page.path, after, limit, page.view).await?;
             let is_last = batch.len() < limit;
+            read_size.adapt(batch.len(), batch.iter().map(|found| size(&found.user)).sum());
             for found in batch {
-                if page.is_full() {
+                let is_match = !is_purge_due(context, &found.user) && filter.matches(&found.user);
+                if page.is_full() || (is_match && !page.push(&found)) {
                     return Ok(true);
                 }
                 page.count_read(&found.user);
-                if !is_purge_due(context, &found.user) && filter.matches(&found.user) {
-                    page.push(&found);
-                }
             }
             if is_last || page.is_full() {
                 return Ok(!is_last);
             }
-            limit = READ_BATCH;
         }
     }
 }
 
 /// Collects a page.
 struct PageBuilder {
-    size: usize,
+    limit: PageLimit,
     read_limit: usize,
     path: AccessPath,
     /// The part of users to read.
@@ -186,12 +186,11 @@ struct PageBuilder {
     after: Option<Position>,
     users: Vec<EncodedUser>,
     read: usize,
-    bytes: usize,
 }
 
 impl PageBuilder {
     fn is_full(&self) -> bool {
-        self.users.len() >= self.size || self.bytes >= ANSWER_BYTES || self.read >= self.read_limit
+        self.limit.items() == 0 || self.read >= self.read_limit
     }
 
     /// Counts a user that was read, and moves behind it.
@@ -203,10 +202,12 @@ impl PageBuilder {
         self.read += 1;
     }
 
-    fn push(&mut self, found: &SearchedUser) {
+    /// Adds a user that matches. Returns false if it does not fit.
+    fn push(&mut self, found: &SearchedUser) -> bool {
         let user = found.encoded();
-        self.bytes += user.as_bytes().len();
-        self.users.push(user);
+        let fits = self.limit.take(user.as_bytes().len());
+        self.users.extend(Some(user).filter(|_| fits));
+        fits
     }
 
     fn build(self, probes: Vec<(AccessPath, usize)>, next: Option<(u64, Timestamp)>) -> Page {

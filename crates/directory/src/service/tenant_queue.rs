@@ -112,7 +112,7 @@ mod tests {
         assert!(!queue.add(job, &tenant, Timestamp::from_millis(1)));
         assert_eq!(next(), first);
         assert!(first > Instant::now() && queue.due(job).is_empty());
-        queue.clock.skip(START_DELAY.as_millis() as u64);
+        queue.clock.skip(START_DELAY);
         assert_eq!(queue.due(job), std::slice::from_ref(&tenant));
         assert!(queue.due(TenantJob::Deletion).is_empty());
         assert!(queue.add(job, &tenant, Timestamp::from_millis(2)));

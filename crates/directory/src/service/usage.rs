@@ -9,7 +9,7 @@ use super::context::RequestContext;
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
 use crate::service::parse::check_range;
-use crate::stores::{Resolution, UsageBatch, UsagePoint, UsageQuery};
+use crate::stores::{ANSWER_BYTES, Resolution, UsageBatch, UsagePoint, UsageQuery};
 use crate::timestamp::Timestamp;
 
 /// The time span of a request without a beginning.
@@ -19,6 +19,8 @@ const MAX_BY_MINUTE: Duration = Duration::from_secs(6 * 60 * 60);
 const MAX_BY_HOUR: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// The counters in an answer.
 const MAX_POINTS: usize = 20_000;
+/// The bytes of a counter in an answer, besides its names.
+const POINT_BYTES: usize = 48;
 /// The callers, and the metrics, in a request.
 const MAX_NAMES: usize = 100;
 
@@ -67,6 +69,13 @@ impl Directory {
         if points.len() > MAX_POINTS {
             let (what, count) = ("counters in an answer", points.len());
             return Err(Error::TooMany { what, limit: MAX_POINTS, count });
+        }
+        let bytes =
+            points.iter().map(|point| point.metric.len() + point.caller.len() + POINT_BYTES);
+        let bytes: usize = bytes.sum();
+        if bytes > ANSWER_BYTES {
+            let what = "bytes of counters in an answer";
+            return Err(Error::TooMany { what, limit: ANSWER_BYTES, count: bytes });
         }
         points.sort_unstable();
         let UsageQuery { from, to, resolution, .. } = query;

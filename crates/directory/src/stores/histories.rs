@@ -10,6 +10,7 @@ use crate::model::ownership::EndedOwnerships;
 use crate::model::shortening::{Shortened, Shortening};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_event::TenantEvent;
+use crate::stores::PageLimit;
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
@@ -45,8 +46,8 @@ impl ExpiredUser {
 /// The history of users, tenants and identifiers, and the expiry of users.
 #[async_trait]
 pub trait Histories: Send + Sync + 'static {
-    /// Up to `limit` events of a user, the newest first, from the [cursor](History::next) of an
-    /// earlier read on. None if the user does not exist.
+    /// The events of a user that fit `limit`, the newest first, from the [cursor](History::next) of
+    /// an earlier read on. None if the user does not exist.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
@@ -55,7 +56,7 @@ pub trait Histories: Send + Sync + 'static {
         tenant: &Tenant,
         user: LocalityId,
         cursor: Option<u64>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Option<History>, Error>;
 
     /// Up to `limit` events of a tenant itself, the newest first, whose sequence numbers are below

@@ -23,8 +23,11 @@ pub enum Consistency {
     Eventual,
 }
 
-/// The bytes of users in one answer.
-pub const ANSWER_BYTES: usize = 4 << 20;
+/// The bytes of users in one answer: what a stock gRPC client accepts, 4 MiB, less room for other
+/// fields.
+pub const ANSWER_BYTES: usize = (4 << 20) - (64 << 10);
+/// The bytes of other items in one page. They are larger in memory than in a message.
+pub const LIST_BYTES: usize = 1 << 20;
 
 /// The result for one of several keys or ids. An error concerns only this item: its record cannot
 /// be read, or its part of the store does not answer.

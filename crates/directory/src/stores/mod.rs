@@ -3,6 +3,7 @@
 //! future is dropped either finishes or leaves nothing behind. The conformance suite tests this
 //! contract.
 
+mod clock;
 mod export_snapshot;
 mod feed;
 mod file;
@@ -10,7 +11,9 @@ mod histories;
 mod inboxes;
 mod lookups;
 mod mutations;
+mod page_limit;
 mod reads;
+mod rules;
 mod search;
 mod stored_rules;
 mod tenants;
@@ -20,14 +23,17 @@ use std::sync::Arc;
 
 pub use crate::model::notice::InboxEntry;
 pub use crate::model::view::View;
+pub use clock::StoreClock;
 pub use export_snapshot::ExportSnapshot;
 pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
 pub use file::StoreFile;
 pub use histories::{ExpiredUser, Histories, History};
 pub use inboxes::{Delivery, InboxChange, InboxLimits, InboxPart, Inboxes};
-pub use lookups::{ANSWER_BYTES, Consistency, ItemResult, LookUps, Resolved};
+pub use lookups::{ANSWER_BYTES, Consistency, ItemResult, LIST_BYTES, LookUps, Resolved};
 pub use mutations::Mutations;
+pub use page_limit::PageLimit;
 pub use reads::Reads;
+pub use rules::CurrentRules;
 pub use search::Search;
 pub use stored_rules::StoredRules;
 pub use tenants::Tenants;
@@ -40,6 +46,10 @@ pub struct Backend {
     pub lookups: Arc<dyn LookUps>,
     /// Reads that are neither shared nor cached.
     pub reads: Arc<dyn Reads>,
+    /// The rules of normalisation.
+    pub rules: Arc<dyn CurrentRules>,
+    /// The clock.
+    pub clock: Arc<dyn StoreClock>,
     /// Mutations.
     pub mutations: Arc<dyn Mutations>,
     /// Tenants.
@@ -62,11 +72,22 @@ impl Backend {
     /// The capabilities of `store`, with `feed` and without a file.
     pub fn new<S>(store: Arc<S>, feed: Arc<dyn EventFeed>) -> Self
     where
-        S: LookUps + Reads + Mutations + Tenants + Search + Histories + Inboxes + Usage,
+        S: LookUps
+            + Reads
+            + CurrentRules
+            + StoreClock
+            + Mutations
+            + Tenants
+            + Search
+            + Histories
+            + Inboxes
+            + Usage,
     {
         Self {
             lookups: store.clone(),
             reads: store.clone(),
+            rules: store.clone(),
+            clock: store.clone(),
             mutations: store.clone(),
             tenants: store.clone(),
             search: store.clone(),

@@ -1,11 +1,10 @@
-//! Mutations, and the clock of a store.
+//! Mutations.
 
 use async_trait::async_trait;
 
 use crate::error::Error;
 use crate::mutation::Mutation;
 use crate::mutation::read_set::Outcome;
-use crate::timestamp::Timestamp;
 
 /// Mutations, each of which is one transaction.
 #[async_trait]
@@ -22,11 +21,6 @@ pub trait Mutations: Send + Sync + 'static {
     /// Executes mutations as [`Mutations::mutate`] does. Returns their outcomes in order. Many may
     /// share a transaction.
     async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>>;
-
-    /// The present time by the store's clock; none while it is not known. A store without a clock
-    /// starts from `wall`, the time of this machine's wall clock, and continues by the monotonic
-    /// clock.
-    fn time(&self, wall: Timestamp) -> Option<Timestamp>;
 
     /// The value of a counter.
     #[cfg(feature = "test-entity")]

@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
-use super::lookups::{Consistency, ItemResult};
-use super::stored_rules::StoredRules;
+use super::lookups::ItemResult;
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::Error;
 use crate::model::claim::Claim;
@@ -15,13 +14,6 @@ use polynym_identifier::IdentityKey;
 /// Reads that are neither cached nor shared.
 #[async_trait]
 pub trait Reads: Send + Sync + 'static {
-    /// The store's rules of normalisation, at most a few seconds old: every server learns that
-    /// identities will move before they move. [`Consistency::Eventual`] answers may be older.
-    ///
-    /// # Errors
-    /// [`Error::Outdated`] if this program does not support them; [`Error::Unavailable`].
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error>;
-
     /// Users in one snapshot. If an earlier [`get`](super::lookups::LookUps::get) showed a part of
     /// a mutation, the snapshot shows all of it, even if the users are on several servers. May stop
     /// early, as [`resolve`](super::lookups::LookUps::resolve) may.

@@ -7,12 +7,12 @@ use crate::error::Fault;
 use crate::lookup::snapshot::Snapshot;
 use crate::schema::event::StoredEvent;
 use crate::schema::user::StoredUser;
-use polynym_directory::encoded::event::decode_ended;
+use polynym_directory::encoded::event::{decode_ended, event_message};
 use polynym_directory::encoded::tenant_event::decode_tenant_event;
 use polynym_directory::model::ownership::EndedOwnerships;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::stores::History;
+use polynym_directory::stores::{History, PageLimit};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::Past;
 
@@ -20,14 +20,14 @@ use polynym_store_common::integrity::Past;
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
 
 impl Snapshot {
-    /// See [`Histories::history`](polynym_directory::stores::Histories::history). `place` is the
+    /// See [`Histories::history`](polynym_directory::stores::Histories::history). `cursor` is the
     /// number of an event.
     pub fn history(
         &self,
         tenant: &Tenant,
         id: LocalityId,
-        place: Option<u64>,
-        limit: usize,
+        cursor: Option<u64>,
+        mut limit: PageLimit,
     ) -> Result<Option<History>, Fault> {
         let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let stored = StoredUser::read(record.value())?;
@@ -36,18 +36,19 @@ impl Snapshot {
         }
         let mut history = History { user: stored.basic(), events: Vec::new(), next: None };
         let Some(journal) = &self.journal else { return Ok(Some(history)) };
-        let mut number = place.unwrap_or_else(|| stored.head().last);
+        let mut number = cursor.unwrap_or_else(|| stored.head().last);
         while let Some(row) = journal.events.get(number)? {
-            if history.events.len() == limit {
+            let stored = StoredEvent::read(row.value())?;
+            if stored.user != id {
+                return Err(Fault::damaged("an event of another user in a history"));
+            }
+            let event = stored.decode()?;
+            if !limit.take_message(&event_message(&event)) {
                 history.next = Some(number);
                 break;
             }
-            let event = StoredEvent::read(row.value())?;
-            if event.user != id {
-                return Err(Fault::damaged("an event of another user in a history"));
-            }
-            history.events.push(event.decode()?);
-            number = event.previous;
+            history.events.push(event);
+            number = stored.previous;
         }
         Ok(Some(history))
     }
@@ -104,7 +105,7 @@ impl Snapshot {
             return Ok(None);
         };
         let user = self.decode(&StoredUser::read(record.value())?)?.user;
-        let history = self.history(&user.tenant, id, None, usize::MAX)?;
+        let history = self.history(&user.tenant, id, None, PageLimit::unlimited())?;
         let tenant = self.tenant(&user.tenant)?;
         Ok(history.map(|history| Past::new(user, history.events, tenant)))
     }

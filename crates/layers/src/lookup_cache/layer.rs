@@ -11,7 +11,7 @@ use super::{Hit, LookupCache, Terms};
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{Consistency, ItemResult, LookUps, Reads, Resolved, View};
+use polynym_directory::stores::{Consistency, CurrentRules, ItemResult, LookUps, Resolved, View};
 use polynym_identifier::IdentityKey;
 
 /// The counter of look-ups that may be answered from the cache.
@@ -29,15 +29,19 @@ pub const BYTES: (&str, &str) = ("polynym_lookup_cache_bytes", "Bytes in the loo
 /// coalesces look-ups: this layer adds no sharing of its own.
 pub struct Cached {
     inner: Arc<dyn LookUps>,
-    reads: Arc<dyn Reads>,
+    rules: Arc<dyn CurrentRules>,
     cache: Arc<LookupCache>,
 }
 
 impl Cached {
-    /// Answers look-ups of `inner` from `cache`, by the rules that `reads` has. The store below
+    /// Answers look-ups of `inner` from `cache`, by the current `rules`. The store below
     /// must report its own writes to the cache by [`LookupCache::pending_write`].
-    pub fn new(inner: Arc<dyn LookUps>, reads: Arc<dyn Reads>, cache: Arc<LookupCache>) -> Self {
-        Self { inner, reads, cache }
+    pub fn new(
+        inner: Arc<dyn LookUps>,
+        rules: Arc<dyn CurrentRules>,
+        cache: Arc<LookupCache>,
+    ) -> Self {
+        Self { inner, rules, cache }
     }
 
     /// The terms of a look-up that the cache may answer. None for others.
@@ -50,7 +54,7 @@ impl Cached {
         if max_staleness.is_zero() || consistency == Consistency::Linearizable {
             return Ok(None);
         }
-        let rules = self.reads.rules(consistency).await?;
+        let rules = self.rules.rules(consistency).await?;
         // While identities are moved to other rules, an identifier has two keys.
         Ok(rules.next.is_none().then_some(Terms { view, rules: rules.version }))
     }

@@ -10,14 +10,14 @@ use crate::schema::fields::{ID, JOURNAL, TAIL, WIRE};
 use crate::schema::tail::{Bucket, Tail, buckets_up_to};
 use crate::schema::user::StoredUser;
 use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::encoded::event::decode_event;
+use polynym_directory::encoded::event::{decode_event, event_message};
 use polynym_directory::model::event::Event;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::History;
+use polynym_directory::stores::{History, PageLimit};
 use polynym_store_common::integrity::Past;
 
-/// The limit of a page with all events.
-const ALL: usize = u32::MAX as usize;
+/// The buckets in one read. Each has a few KiB.
+const READ_BATCH: usize = 64;
 
 impl Collections {
     /// See [`Histories::history`](polynym_directory::stores::Histories::history). `next` is the
@@ -27,7 +27,7 @@ impl Collections {
         tenant: &Tenant,
         id: LocalityId,
         next: Option<u64>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Option<History>, Fault> {
         let Some((user, tail)) = self.read_tail(tenant, id).await? else { return Ok(None) };
         let next = next.unwrap_or(tail.count).min(tail.count);
@@ -49,7 +49,7 @@ impl Collections {
         let [tail] = read_fields(&document, [TAIL])?;
         let tail = Tail::of(tail)?;
 
-        let page = EventPage::new(&user.tenant, id, tail.count, ALL);
+        let page = EventPage::new(&user.tenant, id, tail.count, PageLimit::unlimited());
         let events = self.fill(page, &tail).await?.events;
         let tenant = self.tenant(&user.tenant).await?;
         Ok(Some(Past::new(user, events, tenant)))
@@ -58,15 +58,16 @@ impl Collections {
     /// Fills a page from the tail, then from the buckets.
     async fn fill<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
         page.add(&tail.events)?;
-        while page.next > 0 && page.remaining() > 0 {
-            let options = self.find_options(doc! { ID: -1 }, page.remaining().div_ceil(4));
+        while page.next > 0 && !page.is_full {
+            let buckets = page.limit.items().div_ceil(4).min(READ_BATCH);
+            let options = self.find_options(doc! { ID: -1 }, buckets);
             let journal = self.collection(JOURNAL);
             let filter = buckets_up_to(page.id, page.next);
             let before = page.next;
             for bucket in self.find_documents(&journal, filter, options).await? {
                 page.add(&Bucket::events(&bucket)?)?;
             }
-            if page.next == before {
+            if page.next == before && !page.is_full {
                 // Older events were removed.
                 page.next = 0;
             }
@@ -99,27 +100,29 @@ struct EventPage<'p> {
     events: Vec<Event>,
     /// The number of the next event; 0 if there are no more.
     next: u64,
-    limit: usize,
+    limit: PageLimit,
+    is_full: bool,
 }
 
 impl<'p> EventPage<'p> {
     /// An empty page that begins with event `next`.
-    const fn new(tenant: &'p Tenant, id: LocalityId, next: u64, limit: usize) -> Self {
-        Self { tenant, id, events: Vec::new(), next, limit }
-    }
-
-    const fn remaining(&self) -> usize {
-        self.limit - self.events.len()
+    const fn new(tenant: &'p Tenant, id: LocalityId, next: u64, limit: PageLimit) -> Self {
+        Self { tenant, id, events: Vec::new(), next, limit, is_full: false }
     }
 
     /// Adds the next events from `events`, which ascend by number.
     fn add(&mut self, events: &[Vec<u8>]) -> Result<(), Fault> {
         for event in events.iter().rev() {
             let event = decode_event(self.tenant, self.id, event).map_err(Fault::damaged)?;
-            if event.sequence <= self.next && self.remaining() > 0 {
-                self.next = event.sequence - 1;
-                self.events.push(event);
+            if event.sequence > self.next {
+                continue;
             }
+            if !self.limit.take_message(&event_message(&event)) {
+                self.is_full = true;
+                break;
+            }
+            self.next = event.sequence - 1;
+            self.events.push(event);
         }
         Ok(())
     }

@@ -119,7 +119,7 @@ impl Scene {
 
 /// Skips the time between the mark of a tenant and the first step of its job.
 pub fn skip_quiet_time(clock: &Clock) {
-    clock.skip(20_000);
+    clock.skip(Duration::from_secs(20));
 }
 
 fn ids() -> Generator {
@@ -328,6 +328,8 @@ async fn until_counted(s: &mut Scene, calls: i64) {
         if counted == calls {
             return;
         }
+        // The counts are written every ten seconds.
+        s.clock.skip(Duration::from_secs(10));
         sleep(Duration::from_millis(100)).await;
     }
     panic!("{calls} calls are not counted");

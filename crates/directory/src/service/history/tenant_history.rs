@@ -2,14 +2,19 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::encoded::tenant_event::tenant_event_message;
 use crate::error::Error;
 use crate::model::tenant_event::TenantEvent;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::history::user_history::HistoryCursor;
+use crate::service::history::user_history::{HistoryCursor, MAX_READS};
 use crate::service::parse::check_range;
 use crate::service::search::page_size;
+use crate::stores::{LIST_BYTES, PageLimit};
 use crate::timestamp::Timestamp;
+
+/// Events in one read.
+const READ_BATCH: usize = 50;
 
 /// A request for the events of a tenant.
 #[derive(Clone, Debug)]
@@ -47,20 +52,34 @@ impl Directory {
         check_range(request.from, request.to)?;
         let tenant = self.tenant(&context.tenant).await?;
         let (query, now) = (query_hash(context, &request), context.now.time);
-        let before = HistoryCursor::open(request.page_token, query, now)?;
+        let mut before = HistoryCursor::open(request.page_token, query, now)?;
         let oldest = context.now.earliest().minus(tenant.policies.history_retention);
         let from = request.from.map_or(oldest, |from| from.max(oldest));
+        let is_wanted =
+            |event: &TenantEvent| event.time >= from && request.to.is_none_or(|to| event.time < to);
 
-        let mut events =
-            self.backend.histories.tenant_history(&context.tenant, before, size).await?;
-        let next_page_token = match events.last() {
-            Some(last) if events.len() == size && last.time >= from => {
-                HistoryCursor::seal(last.sequence, query, now)
+        let (mut events, mut limit) = (Vec::new(), PageLimit::new(size, LIST_BYTES));
+        let mut is_complete = false;
+        'page: for _ in 0..MAX_READS {
+            let histories = &self.backend.histories;
+            let part = histories.tenant_history(&context.tenant, before, READ_BATCH).await?;
+            is_complete = part.len() < READ_BATCH || part.iter().any(|event| event.time < from);
+            for event in part {
+                let is_wanted = is_wanted(&event);
+                if is_wanted && !limit.take_message(&tenant_event_message(&event)) {
+                    is_complete = false;
+                    break 'page;
+                }
+                before = Some(event.sequence);
+                events.extend(Some(event).filter(|_| is_wanted));
             }
-            _ => String::new(),
-        };
-        events.retain(|event| event.time >= from && request.to.is_none_or(|to| event.time < to));
-        Ok(TenantHistoryPage { events, next_page_token })
+            if is_complete {
+                break;
+            }
+        }
+        let next = before.filter(|_| !is_complete);
+        let next_page_token = next.map(|cursor| HistoryCursor::seal(cursor, query, now));
+        Ok(TenantHistoryPage { events, next_page_token: next_page_token.unwrap_or_default() })
     }
 }
 

@@ -4,6 +4,7 @@ use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::encoded::event::event_message;
 use crate::error::Error;
 use crate::model::event::{Event, EventKind};
 use crate::model::user::State;
@@ -14,11 +15,12 @@ use crate::service::lookup::read::{UserRef, parse};
 use crate::service::mutate::write::SKEW;
 use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
+use crate::stores::{LIST_BYTES, PageLimit};
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// Reads for one page, which ends early after them.
-const MAX_READS: usize = 20;
+pub(super) const MAX_READS: usize = 20;
 
 /// A request for events.
 #[derive(Clone, Debug)]
@@ -72,9 +74,8 @@ impl Directory {
                 && (request.kinds.is_empty() || request.kinds.contains(&event.kind))
         };
 
-        let mut events = Vec::new();
+        let (mut events, mut limit) = (Vec::new(), PageLimit::new(size, LIST_BYTES));
         for _ in 0..MAX_READS {
-            let limit = size - events.len();
             let read = self.backend.histories.history(&context.tenant, user, cursor, limit).await?;
             let part = read.ok_or(Error::UserNotFound)?;
             if matches!(part.user.state(), State::Deleted { purge_time, .. }
@@ -84,9 +85,14 @@ impl Directory {
             }
             // An event without a visible change may have an earlier time than the one before it.
             let is_past = part.events.last().is_some_and(|last| last.time < from.minus(SKEW));
-            events.extend(part.events.into_iter().filter(is_wanted));
+            let is_full = part.events.is_empty();
+            for event in part.events.into_iter().filter(is_wanted) {
+                // The store applied this limit to the events, wanted or not.
+                let _ = limit.take_message(&event_message(&event));
+                events.push(event);
+            }
             cursor = part.next.filter(|_| !is_past);
-            if cursor.is_none() || events.len() == size {
+            if cursor.is_none() || is_full {
                 break;
             }
         }

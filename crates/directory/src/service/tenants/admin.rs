@@ -185,7 +185,7 @@ impl Directory {
     /// Checks that the store has, or is getting, the rules of this directory. A dry run needs
     /// neither.
     async fn check_rules(&self, dry_run: bool) -> Result<(), Error> {
-        let StoredRules { version, next } = self.backend.reads.rules(Consistency::Latest).await?;
+        let StoredRules { version, next } = self.backend.rules.rules(Consistency::Latest).await?;
         if dry_run || next.unwrap_or(version) == self.rules.version() {
             Ok(())
         } else {

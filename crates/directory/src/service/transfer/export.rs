@@ -11,11 +11,13 @@ use crate::model::record::Hold;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
 use crate::service::Directory;
+use crate::service::read_size::ReadSize;
 use crate::stores::ExportSnapshot;
 use polynym_identifier::IdentityKey;
 
-/// Users in one page.
-const PAGE: usize = 256;
+/// Users in the first page, users in any later one, and holds in a page.
+const FIRST_PAGE: usize = 32;
+const MAX_PAGE: usize = 256;
 
 /// An export in progress.
 pub struct Export {
@@ -24,6 +26,7 @@ pub struct Export {
     /// The snapshot, until the store drops it.
     snapshot: Option<Box<dyn ExportSnapshot>>,
     after: Option<LocalityId>,
+    read_size: ReadSize,
     /// The key of the last hold without an owner.
     after_hold: Option<IdentityKey>,
 }
@@ -59,8 +62,10 @@ impl Directory {
         if record.is_none() && tenant != Tenant::DEFAULT {
             return Err(Error::TenantNotFound);
         }
-        let directory = self.clone();
-        Ok((Export { directory, tenant, snapshot, after: None, after_hold: None }, record))
+        let (directory, read_size) = (self.clone(), ReadSize::new(FIRST_PAGE, MAX_PAGE));
+        let export =
+            Export { directory, tenant, snapshot, after: None, read_size, after_hold: None };
+        Ok((export, record))
     }
 }
 
@@ -80,8 +85,9 @@ impl Export {
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
     pub async fn page(&mut self) -> Result<Vec<ExportedUser>, Error> {
+        let limit = self.read_size.users();
         let in_snapshot = match &self.snapshot {
-            Some(snapshot) => snapshot.scan(&self.tenant, self.after, PAGE).await?,
+            Some(snapshot) => snapshot.scan(&self.tenant, self.after, limit).await?,
             None => None,
         };
         let users = match in_snapshot {
@@ -89,10 +95,12 @@ impl Export {
             None => {
                 self.snapshot = None;
                 let search = &self.directory.backend.search;
-                let records = search.scan(&self.tenant, self.after, PAGE).await?;
+                let records = search.scan(&self.tenant, self.after, limit).await?;
                 records.iter().map(ExportedUser::of).collect()
             }
         };
+        let size = |user: &ExportedUser| user.user.as_bytes().len() + user.internals.len();
+        self.read_size.adapt(users.len(), users.iter().map(size).sum());
         self.after = users.last().map(|user| user.id).or(self.after);
         Ok(users)
     }
@@ -105,14 +113,18 @@ impl Export {
     pub async fn holds(&mut self) -> Result<Vec<Hold>, Error> {
         let (tenant, after) = (&self.tenant, self.after_hold.take());
         let in_snapshot = match &self.snapshot {
-            Some(snapshot) => snapshot.ownerless_holds(tenant, after.as_ref(), PAGE).await?,
+            Some(snapshot) => snapshot.ownerless_holds(tenant, after.as_ref(), MAX_PAGE).await?,
             None => None,
         };
         let holds = match in_snapshot {
             Some(holds) => holds,
             None => {
                 self.snapshot = None;
-                self.directory.backend.tenants.ownerless_holds(tenant, after.as_ref(), PAGE).await?
+                self.directory
+                    .backend
+                    .tenants
+                    .ownerless_holds(tenant, after.as_ref(), MAX_PAGE)
+                    .await?
             }
         };
         self.after_hold = holds.last().map(|hold| hold.key.clone());
