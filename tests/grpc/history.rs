@@ -156,6 +156,19 @@ async fn a_merge_is_an_event_of_both_users() {
 }
 
 #[tokio::test]
+async fn a_page_token_of_another_store_is_refused() {
+    let (_server, mut client) = fresh().await;
+    let (_other_server, mut other) = fresh().await;
+    let joe = changed_in_every_way(&mut client).await;
+    let request = v1::ListHistoryRequest { page_size: 1, ..of(&joe.user_id) };
+    let page_token = page(&mut client, &request).await.unwrap().next_page_token;
+    let next = v1::ListHistoryRequest { page_token, ..request };
+    assert_eq!(page(&mut client, &next).await.unwrap().events.len(), 1);
+    let invalid = StatusDetails::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID");
+    assert_eq!(refused(&mut other, next).await, invalid.field("page_token"));
+}
+
+#[tokio::test]
 async fn bad_requests_name_the_field() {
     let (_server, mut client) = fresh().await;
     let joe = changed_in_every_way(&mut client).await;

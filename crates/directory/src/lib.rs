@@ -13,6 +13,7 @@ pub mod search;
 pub mod service;
 pub mod stores;
 pub mod timestamp;
+pub mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -81,3 +82,4 @@ pub use stores::{
     StoreClock, StoreFile, StoredRules, Tenants, View,
 };
 pub use timestamp::Timestamp;
+pub use tokens::key::TokenKey;

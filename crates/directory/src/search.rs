@@ -18,7 +18,6 @@ mod parser;
 mod range;
 mod restriction;
 mod scalar;
-pub(crate) mod sealed;
 mod searched_user;
 
 #[cfg(test)]

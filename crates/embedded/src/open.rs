@@ -14,6 +14,7 @@ use crate::last_seen::{self, LastSeen};
 use crate::lookup::snapshot::{Caches, Published, Snapshot};
 use crate::mutation::writer::{Shared, Writer};
 use crate::options::Options;
+use crate::schema::token_key::token_key;
 use crate::schema::versions::versions;
 use crate::store::Embedded;
 use crate::version::VERSION;
@@ -52,6 +53,8 @@ impl Embedded {
         let published = Arc::new(Published::from_pointee(snapshot));
         let stored_time = last_seen::read(&open.database).map_err(damaged)?;
         let last_seen = Arc::new(LastSeen::new(stored_time, Instant::now()));
+        let token_key = token_key(&open.database)
+            .map_err(|error| OpenError::io(folder, std::io::Error::other(error)))?;
         let degraded = Arc::new(DegradedState::empty());
         let (committed, commits) = watch::channel(());
         let shared = Shared {
@@ -83,6 +86,7 @@ impl Embedded {
             alive,
             rules,
             hints,
+            token_key,
             batch_permits: Semaphore::new(
                 std::thread::available_parallelism().map_or(1, usize::from),
             ),

@@ -33,6 +33,7 @@ use polynym_directory::stores::{
     Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
+use polynym_directory::tokens::key::TokenKey;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::owner_hints::OwnerHints;
 
@@ -57,6 +58,7 @@ pub struct Embedded {
     /// The rules do not change while the store is open.
     pub(super) rules: StoredRules,
     pub(super) hints: Arc<OwnerHints>,
+    pub(super) token_key: TokenKey,
     /// Permits of large batches: too many at once would delay single look-ups.
     pub(super) batch_permits: Semaphore,
 }
@@ -64,7 +66,8 @@ pub struct Embedded {
 impl Embedded {
     /// The capabilities of the store.
     pub fn backend(self: &Arc<Self>) -> Backend {
-        Backend { file: Some(self.clone()), ..Backend::new(self.clone(), self.clone()) }
+        let backend = Backend::new(self.clone(), self.clone(), self.token_key.clone());
+        Backend { file: Some(self.clone()), ..backend }
     }
 
     /// The owner hints.

@@ -39,6 +39,7 @@ use crate::client::connect;
 use crate::database::collections::Collections;
 use crate::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
 use crate::presence::heartbeat::{Closing, Heartbeat};
+use crate::schema::token_key::token_key;
 use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::inspect::check_complete;
 use polynym_directory::error::Error;
@@ -76,6 +77,7 @@ impl Mongo {
             Ok(versions)
         })
         .await?;
+        let token_key = connect::or_disconnect(&database, token_key(&database)).await?;
         database.client().warm_connection_pool().await;
         let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
         let version_guard = VersionGuard::new(supported, versions);
@@ -94,6 +96,7 @@ impl Mongo {
             collections: Arc::new(collections),
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
             walks: Arc::new(Semaphore::new(MAX_SCANS)),
+            token_key,
         })
     }
 
@@ -111,7 +114,7 @@ impl Mongo {
 
     /// The capabilities of the store.
     pub fn backend(self: &Arc<Self>) -> Backend {
-        Backend::new(self.clone(), self.feed())
+        Backend::new(self.clone(), self.feed(), self.token_key.clone())
     }
 
     /// The hints of keys' owners.

@@ -10,14 +10,15 @@ use super::field::Field;
 use super::lead::{AccessPath, Position};
 use super::range::Range;
 use super::scalar::Scalar;
-use super::sealed::{SealedToken, TokenPayload, foreign_page_token};
 use crate::error::Error;
 use crate::model::tenant::Tenant;
 use crate::timestamp::Timestamp;
+use crate::tokens::key::TokenKey;
+use crate::tokens::sealed::{SealedToken, TokenPayload, foreign_page_token};
 use polynym_identifier::{Identifier, Kind};
 
-/// The seed of the checksum. Each form of the token has its own.
-const SEED: u64 = 0x706f_6c79_6e79_6d01;
+/// The number of this kind of token, and the seed of the hash of a search.
+pub(super) const KIND: u64 = 0x706f_6c79_6e79_6d01;
 
 /// A position in a search.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +31,7 @@ pub struct PageToken {
 
 /// The hash of a search, which binds a token to it.
 pub fn query_hash(tenant: &Tenant, filter: &str, order_by: &str) -> u64 {
-    let mut hash = Xxh3::with_seed(SEED);
+    let mut hash = Xxh3::with_seed(KIND);
     for text in [tenant.as_str(), filter, order_by] {
         hash.update(&(text.len() as u64).to_le_bytes());
         hash.update(text.as_bytes());
@@ -40,21 +41,21 @@ pub fn query_hash(tenant: &Tenant, filter: &str, order_by: &str) -> u64 {
 
 impl PageToken {
     /// Encodes a token that is issued at `now` for the search with this hash.
-    pub fn encode(&self, query: u64, now: Timestamp) -> String {
+    pub fn encode(&self, key: &TokenKey, query: u64, now: Timestamp) -> String {
         let record = TokenRecord {
             path: Some(PathRecord::from(&self.path)),
             value: self.position.value.as_ref().map(ScalarRecord::from),
             id: self.position.id.as_bytes().to_vec(),
         };
-        SealedToken { query, issued: now, payload: record }.seal()
+        SealedToken { query, issued: now, payload: record }.seal(key)
     }
 
     /// Decodes a token of the search with this hash.
     ///
     /// # Errors
     /// [`Error::Invalid`] if it is damaged, of another search, or older than a day.
-    pub fn decode(text: &str, query: u64, now: Timestamp) -> Result<Self, Error> {
-        let record: Option<TokenRecord> = SealedToken::open_page(text, query, now)?;
+    pub fn decode(key: &TokenKey, text: &str, query: u64, now: Timestamp) -> Result<Self, Error> {
+        let record: Option<TokenRecord> = SealedToken::open_page(key, text, query, now)?;
         record.and_then(|record| record.try_into().ok()).ok_or_else(foreign_page_token)
     }
 }
@@ -73,7 +74,7 @@ struct TokenRecord {
 }
 
 impl TokenPayload for TokenRecord {
-    const SEED: u64 = SEED;
+    const KIND: u64 = KIND;
     const OTHER_QUERY: &'static str = "belongs to another search: tenant, filter and order_by must \
         be those of the first page";
 }

@@ -12,7 +12,6 @@ use crate::search::{
 };
 use crate::service::read_size::ReadSize;
 use crate::stores::{ANSWER_BYTES, Consistency, PageLimit, View};
-use crate::timestamp::Timestamp;
 
 /// Users in a page by default, and at most (AIP-158).
 const DEFAULT_PAGE: usize = 50;
@@ -105,7 +104,7 @@ impl Directory {
                 (path, probes, None)
             }
             token => {
-                let token = PageToken::decode(token, query, now)?;
+                let token = PageToken::decode(&self.backend.token_key, token, query, now)?;
                 // After a change of rules, the same filter may have other paths.
                 if token.path != AccessPath::All && !paths.contains(&token.path) {
                     return Err(stale_token());
@@ -118,7 +117,9 @@ impl Directory {
         let (users, limit) = (Vec::new(), PageLimit::new(size, ANSWER_BYTES));
         let mut page = PageBuilder { limit, read_limit, path, view, after, users, read: 0 };
         let has_more = self.fill_page(context, &filter, &mut page).await?;
-        Ok(page.build(probes, has_more.then_some((query, now))))
+        let next = has_more.then(|| page.token()).flatten();
+        let next = next.map(|token| token.encode(&self.backend.token_key, query, now));
+        Ok(page.build(probes, next.unwrap_or_default()))
     }
 
     /// The path with the fewest index entries, equalities before others; all users if there is no
@@ -210,13 +211,14 @@ impl PageBuilder {
         fits
     }
 
-    fn build(self, probes: Vec<(AccessPath, usize)>, next: Option<(u64, Timestamp)>) -> Page {
-        let plan =
-            Plan { path: self.path.clone(), probes, read: self.read, matched: self.users.len() };
-        let token = next.zip(self.after).map(|((query, now), position)| {
-            PageToken { path: self.path, position }.encode(query, now)
-        });
-        Page { users: self.users, next_page_token: token.unwrap_or_default(), plan }
+    /// The token of the next page.
+    fn token(&self) -> Option<PageToken> {
+        Some(PageToken { path: self.path.clone(), position: self.after.clone()? })
+    }
+
+    fn build(self, probes: Vec<(AccessPath, usize)>, next_page_token: String) -> Page {
+        let plan = Plan { path: self.path, probes, read: self.read, matched: self.users.len() };
+        Page { users: self.users, next_page_token, plan }
     }
 }
 

@@ -14,10 +14,11 @@ use super::context::RequestContext;
 use crate::error::{Error, Invalid};
 use crate::model::event::{Event, EventKind};
 use crate::model::tenant::Tenant;
-use crate::search::sealed::{SealedToken, TokenPayload};
 use crate::service::parse::parse_user_id;
 use crate::stores::{EventFeed, ResumeToken};
 use crate::timestamp::Timestamp;
+use crate::tokens::key::TokenKey;
+use crate::tokens::sealed::{SealedToken, TokenPayload};
 
 /// The lifetime of a token.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -84,7 +85,9 @@ impl Directory {
         let query = query_hash(&tenant, &users, &request.kinds);
         let position = match request.resume_token {
             "" => feed.position().await?,
-            token => open_token(token, query, begin.max(now.minus(LIFETIME)))?,
+            token => {
+                open_token(&self.backend.token_key, token, query, begin.max(now.minus(LIFETIME)))?
+            }
         };
         let directory = self.clone();
         Ok(Watch { feed, directory, tenant, users, kinds: request.kinds, query, position })
@@ -127,7 +130,8 @@ impl Watch {
     }
 
     fn token(&self, position: ResumeToken, now: Timestamp) -> String {
-        SealedToken { query: self.query, issued: now, payload: WatchPosition { position } }.seal()
+        SealedToken { query: self.query, issued: now, payload: WatchPosition { position } }
+            .seal(&self.directory.backend.token_key)
     }
 }
 
@@ -147,16 +151,21 @@ struct WatchPosition {
 }
 
 impl TokenPayload for WatchPosition {
-    const SEED: u64 = 0x706f_6c79_6e79_6d03;
+    const KIND: u64 = 0x706f_6c79_6e79_6d03;
     const OTHER_QUERY: &'static str =
         "belongs to another watch: tenant, user_ids and types must be the same";
 }
 
 /// The position in a token that was issued at `earliest` or later.
-fn open_token(text: &str, query: u64, earliest: Timestamp) -> Result<ResumeToken, Error> {
+fn open_token(
+    key: &TokenKey,
+    text: &str,
+    query: u64,
+    earliest: Timestamp,
+) -> Result<ResumeToken, Error> {
     let error = |rule| Error::invalid(Invalid::ResumeToken, "resume_token", rule);
-    let token: SealedToken<WatchPosition> = SealedToken::open(text)
-        .ok_or_else(|| error("is not a token of Watch: begin without one"))?;
+    let token: SealedToken<WatchPosition> = SealedToken::open(key, text)
+        .ok_or_else(|| error("is not a token of Watch of this store: begin without one"))?;
     if token.query != query {
         return Err(error(WatchPosition::OTHER_QUERY));
     }

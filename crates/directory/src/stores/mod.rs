@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 pub use crate::model::notice::InboxEntry;
 pub use crate::model::view::View;
+use crate::tokens::key::TokenKey;
 pub use clock::StoreClock;
 pub use export_snapshot::ExportSnapshot;
 pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
@@ -50,6 +51,8 @@ pub struct Backend {
     pub rules: Arc<dyn CurrentRules>,
     /// The clock.
     pub clock: Arc<dyn StoreClock>,
+    /// The key of tokens.
+    pub token_key: TokenKey,
     /// Mutations.
     pub mutations: Arc<dyn Mutations>,
     /// Tenants.
@@ -70,7 +73,7 @@ pub struct Backend {
 
 impl Backend {
     /// The capabilities of `store`, with `feed` and without a file.
-    pub fn new<S>(store: Arc<S>, feed: Arc<dyn EventFeed>) -> Self
+    pub fn new<S>(store: Arc<S>, feed: Arc<dyn EventFeed>, token_key: TokenKey) -> Self
     where
         S: LookUps
             + Reads
@@ -88,6 +91,7 @@ impl Backend {
             reads: store.clone(),
             rules: store.clone(),
             clock: store.clone(),
+            token_key,
             mutations: store.clone(),
             tenants: store.clone(),
             search: store.clone(),

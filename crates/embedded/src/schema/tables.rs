@@ -18,6 +18,8 @@ pub const META_RULES: &str = "rules";
 pub const LAST_SEEN: &str = "last_seen";
 /// In [`META`]: the version of the rules to which identities are being moved, while they are.
 pub const META_MOVING: &str = "moving";
+/// In [`META`]: the four parts of the key of tokens. Stores of older programs have none.
+pub const TOKEN_KEY: [&str; 4] = ["token_key_0", "token_key_1", "token_key_2", "token_key_3"];
 /// User id to `UserRecord`.
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 /// Identity key to claim. The key is bytes, which order like text without UTF-8 checks.

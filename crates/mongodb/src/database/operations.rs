@@ -12,6 +12,7 @@ use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::presence::heartbeat::Heartbeat;
 use polynym_directory::error::Error;
+use polynym_directory::tokens::key::TokenKey;
 
 /// The limit of operations in flight: far more than connections, and few enough to get one in time.
 pub const MAX_IN_FLIGHT: usize = 4_096;
@@ -38,6 +39,7 @@ pub struct Mongo {
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) walks: Arc<Semaphore>,
     pub(crate) heartbeat: Arc<Heartbeat>,
+    pub(crate) token_key: TokenKey,
 }
 
 impl Mongo {

@@ -27,7 +27,8 @@ pub const INBOX: &str = "inbox";
 /// programs have no such collection.
 pub const SERVERS: &str = "servers";
 /// The store's versions, in the document [`SCHEMA`]: [`META_SCHEMA_VERSION`],
-/// [`META_RULES_VERSION`], [`META_NEXT_RULES_VERSION`], [`EPOCH`], [`CONFIRMED`].
+/// [`META_RULES_VERSION`], [`META_NEXT_RULES_VERSION`], [`META_TOKEN_KEY`], [`EPOCH`],
+/// [`CONFIRMED`].
 pub const META: &str = "meta";
 /// The id of the document of [`META`] that marks the database as a store.
 pub const SCHEMA: &str = "schema";
@@ -46,6 +47,8 @@ pub const META_SCHEMA_VERSION: &str = "v";
 pub const META_RULES_VERSION: &str = "n";
 /// Of the schema: the version of the rules to which identities are being moved, if any.
 pub const META_NEXT_RULES_VERSION: &str = "m";
+/// Of the schema: the key of tokens. Stores of older programs have none.
+pub const META_TOKEN_KEY: &str = "k";
 /// Of the schema: the number of transactions that confirmed the epoch here and nowhere else.
 pub const CONFIRMED: &str = "c";
 /// Of a user: the name of its tenant.

@@ -172,7 +172,8 @@ impl Versions {
     }
 }
 
-async fn read(database: &Database) -> Result<Option<Document>, DriverError> {
+/// The document of the schema, if there is one.
+pub async fn read(database: &Database) -> Result<Option<Document>, DriverError> {
     let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
     let meta = database.collection::<RawDocumentBuf>(META);
     let find = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority());

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::user;
+use crate::search::page_token::KIND;
 use crate::search::{Filter, PageToken, parse_order_by};
 use crate::timestamp::Timestamp;
+use crate::tokens::key::TokenKey;
 use polynym_identifier::Rules;
 
 const TIME: Duration = Duration::from_millis(500);
@@ -115,11 +113,12 @@ fn fuzz_order_by() {
 
 #[test]
 fn fuzz_page_token() {
-    let now = Timestamp::from_millis(0);
+    let (key, now) = (TokenKey::new([7; 32]), Timestamp::from_millis(0));
     bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
-        let _ = PageToken::decode(&text(bytes), 7, now);
-        // The message is decoded only if the checksum is right.
-        let signed = [bytes, &xxh3_64(bytes).to_le_bytes()].concat();
-        let _ = PageToken::decode(&URL_SAFE_NO_PAD.encode(signed), 7, now);
+        let _ = PageToken::decode(&key, &text(bytes), 7, now);
+        // A message is decoded only if it was sealed.
+        for kind in [0, KIND] {
+            let _ = PageToken::decode(&key, &key.seal(kind, bytes), 7, now);
+        }
     });
 }

@@ -8,9 +8,14 @@ use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
 use crate::search::{AccessPath, PageToken, Position, Scalar, query_hash};
 use crate::timestamp::Timestamp;
+use crate::tokens::key::TokenKey;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+fn key() -> TokenKey {
+    TokenKey::new([7; 32])
+}
 
 fn token(text: &str) -> PageToken {
     let path = filter(text).access_paths().into_iter().next().unwrap_or(AccessPath::All);
@@ -20,7 +25,7 @@ fn token(text: &str) -> PageToken {
 
 #[track_caller]
 fn assert_rejected(text: &str, query: u64, now: Timestamp, words: &str) {
-    match PageToken::decode(text, query, now) {
+    match PageToken::decode(&key(), text, query, now) {
         Err(Error::Invalid { what: Invalid::PageToken, field, message }) => {
             assert_eq!(field, "page_token");
             assert!(message.contains(words), "{message}");
@@ -45,9 +50,9 @@ fn a_token_round_trips() {
         "attributes.a >= true",
     ] {
         let token = token(text);
-        let encoded = token.encode(7, NOW);
+        let encoded = token.encode(&key(), 7, NOW);
         assert!(encoded.len() < 300, "{encoded}");
-        assert_eq!(PageToken::decode(&encoded, 7, NOW).unwrap(), token, "{text}");
+        assert_eq!(PageToken::decode(&key(), &encoded, 7, NOW).unwrap(), token, "{text}");
     }
 }
 
@@ -55,7 +60,7 @@ fn a_token_round_trips() {
 fn a_token_is_bound_to_its_search_and_expires_after_a_day() {
     let acme = Tenant::parse("acme").unwrap();
     let query = query_hash(&Tenant::DEFAULT, "state:*", "");
-    let text = token("attributes.a:*").encode(query, NOW);
+    let text = token("attributes.a:*").encode(&key(), query, NOW);
     for other in [
         query_hash(&acme, "state:*", ""),
         query_hash(&Tenant::DEFAULT, "", "state:*"),
@@ -64,7 +69,7 @@ fn a_token_is_bound_to_its_search_and_expires_after_a_day() {
         assert_rejected(&text, other, NOW, "another search");
     }
     let later = |millis: i64| Timestamp::from_millis(NOW.as_millis() + millis);
-    assert!(PageToken::decode(&text, query, later(DAY)).is_ok());
+    assert!(PageToken::decode(&key(), &text, query, later(DAY)).is_ok());
     assert_rejected(&text, query, later(DAY + 1), "expired");
 }
 
@@ -78,11 +83,11 @@ fn malformed_tokens_are_rejected() {
 proptest! {
     #[test]
     fn a_changed_token_is_rejected(at: prop::sample::Index, to in "[A-Za-z0-9_-]") {
-        let text = token("attributes.a > 1").encode(7, NOW);
+        let text = token("attributes.a > 1").encode(&key(), 7, NOW);
         let at = at.index(text.len());
         let changed = format!("{}{to}{}", &text[..at], &text[at + 1..]);
         prop_assume!(changed != text);
-        prop_assert!(PageToken::decode(&changed, 7, NOW).is_err());
-        prop_assert!(PageToken::decode(&text[..at], 7, NOW).is_err());
+        prop_assert!(PageToken::decode(&key(), &changed, 7, NOW).is_err());
+        prop_assert!(PageToken::decode(&key(), &text[..at], 7, NOW).is_err());
     }
 }

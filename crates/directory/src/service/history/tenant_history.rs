@@ -52,7 +52,8 @@ impl Directory {
         check_range(request.from, request.to)?;
         let tenant = self.tenant(&context.tenant).await?;
         let (query, now) = (query_hash(context, &request), context.now.time);
-        let mut before = HistoryCursor::open(request.page_token, query, now)?;
+        let mut before =
+            HistoryCursor::open(&self.backend.token_key, request.page_token, query, now)?;
         let oldest = context.now.earliest().minus(tenant.policies.history_retention);
         let from = request.from.map_or(oldest, |from| from.max(oldest));
         let is_wanted =
@@ -78,7 +79,8 @@ impl Directory {
             }
         }
         let next = before.filter(|_| !is_complete);
-        let next_page_token = next.map(|cursor| HistoryCursor::seal(cursor, query, now));
+        let next_page_token =
+            next.map(|cursor| HistoryCursor::seal(&self.backend.token_key, cursor, query, now));
         Ok(TenantHistoryPage { events, next_page_token: next_page_token.unwrap_or_default() })
     }
 }

@@ -8,7 +8,6 @@ use crate::encoded::event::event_message;
 use crate::error::Error;
 use crate::model::event::{Event, EventKind};
 use crate::model::user::State;
-use crate::search::sealed::{SealedToken, TokenPayload};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::read::{UserRef, parse};
@@ -17,6 +16,8 @@ use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
 use crate::stores::{LIST_BYTES, PageLimit};
 use crate::timestamp::Timestamp;
+use crate::tokens::key::TokenKey;
+use crate::tokens::sealed::{SealedToken, TokenPayload};
 use polynym_identifier::IdentityKey;
 
 /// Reads for one page, which ends early after them.
@@ -65,7 +66,8 @@ impl Directory {
         let user = self.user_of(context, request.user).await?;
         let query = query_hash(context, user, &request);
         let now = context.now.time;
-        let mut cursor = HistoryCursor::open(request.page_token, query, now)?;
+        let mut cursor =
+            HistoryCursor::open(&self.backend.token_key, request.page_token, query, now)?;
         let oldest = policies.history_begins(context.now.earliest());
         let from = request.from.map_or(oldest, |from| from.max(oldest));
         let is_wanted = |event: &Event| {
@@ -96,8 +98,9 @@ impl Directory {
                 break;
             }
         }
-        let next_page_token =
-            cursor.map(|cursor| HistoryCursor::seal(cursor, query, now)).unwrap_or_default();
+        let next_page_token = cursor
+            .map(|cursor| HistoryCursor::seal(&self.backend.token_key, cursor, query, now))
+            .unwrap_or_default();
         Ok(HistoryPage { events, next_page_token })
     }
 
@@ -141,19 +144,24 @@ pub(crate) struct HistoryCursor {
 }
 
 impl TokenPayload for HistoryCursor {
-    const SEED: u64 = 0x706f_6c79_6e79_6d02;
+    const KIND: u64 = 0x706f_6c79_6e79_6d02;
     const OTHER_QUERY: &'static str =
         "belongs to another history: user, times and types must be those of the first page";
 }
 
 impl HistoryCursor {
     /// The page token for a cursor.
-    pub(crate) fn seal(cursor: u64, query: u64, now: Timestamp) -> String {
-        SealedToken { query, issued: now, payload: Self { cursor } }.seal()
+    pub(crate) fn seal(key: &TokenKey, cursor: u64, query: u64, now: Timestamp) -> String {
+        SealedToken { query, issued: now, payload: Self { cursor } }.seal(key)
     }
 
     /// The cursor in a page token; none for the first page.
-    pub(crate) fn open(token: &str, query: u64, now: Timestamp) -> Result<Option<u64>, Error> {
-        Ok(SealedToken::open_page(token, query, now)?.map(|Self { cursor }| cursor))
+    pub(crate) fn open(
+        key: &TokenKey,
+        token: &str,
+        query: u64,
+        now: Timestamp,
+    ) -> Result<Option<u64>, Error> {
+        Ok(SealedToken::open_page(key, token, query, now)?.map(|Self { cursor }| cursor))
     }
 }

@@ -8,7 +8,6 @@ use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Invalid};
-use crate::search::sealed::{SealedToken, TokenPayload, foreign_page_token};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::mutate::mutation_log::MutationLog;
@@ -16,6 +15,7 @@ use crate::service::search::page_size;
 use crate::stores::{ANSWER_BYTES, View};
 use crate::stores::{InboxChange, InboxEntry, InboxLimits, Inboxes};
 use crate::timestamp::Timestamp;
+use crate::tokens::sealed::{SealedToken, TokenPayload, foreign_page_token};
 
 /// Entries in one read.
 pub(crate) const READ_BATCH: usize = 100;
@@ -60,14 +60,14 @@ impl Directory {
         let size = page_size(request.page_size)?;
         let users = self.inboxes_of(context, request.user_id).await?;
         let query = query_hash(context, &request, &users);
-        let now = context.now.time;
-        let after = SealedToken::open_page(request.page_token, query, now)?;
+        let (key, now) = (&self.backend.token_key, context.now.time);
+        let after = SealedToken::open_page(key, request.page_token, query, now)?;
         let (entries, next) = match users.as_slice() {
             [user] => self.page_of_one(context, *user, &request, size, after).await?,
             users => self.page_of_many(context, users, &request, size, after).await?,
         };
         let next_page_token = next
-            .map(|payload: InboxCursor| SealedToken { query, issued: now, payload }.seal())
+            .map(|payload: InboxCursor| SealedToken { query, issued: now, payload }.seal(key))
             .unwrap_or_default();
         Ok(NoticePage { entries, next_page_token })
     }
@@ -327,7 +327,7 @@ pub(crate) struct InboxCursor {
 }
 
 impl TokenPayload for InboxCursor {
-    const SEED: u64 = 0x706f_6c79_6e79_6d05;
+    const KIND: u64 = 0x706f_6c79_6e79_6d05;
     const OTHER_QUERY: &'static str =
         "belongs to another list: the other fields must be those of the first page";
 }

@@ -1,25 +1,20 @@
-//! Tokens that a caller gives back unchanged: the query, the time of issue and a position, with a
-//! checksum, as text.
+//! The content of tokens: the query, the time of issue and a position.
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use prost::Message;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::key::TokenKey;
 use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
 
 /// The lifetime of a page token.
 const PAGE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The maximum size of a token.
-const MAX_TOKEN_BYTES: usize = 32 << 10;
 
 /// The position in one kind of token. The numbers of its fields begin at 3.
 pub trait TokenPayload: Message + Default {
-    /// The seed of the checksum: a different one for each kind of token.
-    const SEED: u64;
+    /// The number of this kind of token. A token of one kind is not a token of another.
+    const KIND: u64;
     /// The error message for a token of another query.
     const OTHER_QUERY: &'static str;
 }
@@ -44,25 +39,17 @@ struct Header {
 
 impl<T: TokenPayload> SealedToken<T> {
     /// The token as text.
-    pub fn seal(&self) -> String {
+    pub fn seal(&self, key: &TokenKey) -> String {
         let header = Header { query: self.query, issued: self.issued.as_millis() };
-        let mut bytes = [header.encode_to_vec(), self.payload.encode_to_vec()].concat();
-        bytes.extend(xxh3_64_with_seed(&bytes, T::SEED).to_le_bytes());
-        URL_SAFE_NO_PAD.encode(bytes)
+        let message = [header.encode_to_vec(), self.payload.encode_to_vec()].concat();
+        key.seal(T::KIND, &message)
     }
 
     /// Reads the output of [`SealedToken::seal`]; none for any other text.
-    pub fn open(text: &str) -> Option<Self> {
-        if text.len() > MAX_TOKEN_BYTES {
-            return None;
-        }
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (message, checksum) = bytes.split_last_chunk()?;
-        if u64::from_le_bytes(*checksum) != xxh3_64_with_seed(message, T::SEED) {
-            return None;
-        }
-        let Header { query, issued } = Header::decode(message).ok()?;
-        let payload = T::decode(message).ok()?;
+    pub fn open(key: &TokenKey, text: &str) -> Option<Self> {
+        let message = key.open(T::KIND, text)?;
+        let Header { query, issued } = Header::decode(&*message).ok()?;
+        let payload = T::decode(&*message).ok()?;
         Some(Self { query, issued: Timestamp::from_millis(issued), payload })
     }
 
@@ -70,13 +57,18 @@ impl<T: TokenPayload> SealedToken<T> {
     /// page.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the token is damaged, belongs to another query, or is older than a
+    /// [`Error::Invalid`] if the token is of another store or kind, belongs to another query, or is older than a
     /// day.
-    pub fn open_page(text: &str, query: u64, now: Timestamp) -> Result<Option<T>, Error> {
+    pub fn open_page(
+        key: &TokenKey,
+        text: &str,
+        query: u64,
+        now: Timestamp,
+    ) -> Result<Option<T>, Error> {
         if text.is_empty() {
             return Ok(None);
         }
-        let token = Self::open(text).ok_or_else(foreign_page_token)?;
+        let token = Self::open(key, text).ok_or_else(foreign_page_token)?;
         if token.query != query {
             return Err(error(T::OTHER_QUERY));
         }
