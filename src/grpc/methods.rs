@@ -85,7 +85,7 @@ const fn with_role(role: Role, method: Method) -> Method {
     Method { requirement: Requirement::Role(role), ..method }
 }
 
-static METHODS: [Method; 47] = [
+static METHODS: &[Method] = &[
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),

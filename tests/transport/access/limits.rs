@@ -5,7 +5,10 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::time::Duration;
 
+use polynym_proto::DESCRIPTORS;
 use polynym_proto::v1::{self, identifier};
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, Value};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -97,6 +100,51 @@ async fn misses_stop_every_look_up_of_their_caller() {
     }
     let limited = outcomes.iter().filter(|outcome| is_limited(outcome)).count();
     assert!((1..=50).contains(&limited), "{limited}");
+}
+
+/// A request that names users and identifiers that do not exist.
+fn request_of_nobody(method: &MethodDescriptor) -> DynamicMessage {
+    let mut request = DynamicMessage::new(method.input());
+    let nobody = DynamicMessage::decode(
+        method.parent_pool().get_message_by_name("polynym.v1.Identifier").unwrap(),
+        &*handle("nobody").encode_to_vec(),
+    );
+    let nobody = Value::Message(nobody.unwrap());
+    let id = Value::String("20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned());
+    for (field, value) in [("user_id", &id), ("identifier", &nobody)] {
+        let _ = request.try_set_field_by_name(field, value.clone());
+    }
+    for (field, value) in [("user_ids", id), ("identifiers", nobody)] {
+        let _ = request.try_set_field_by_name(field, Value::List(vec![value]));
+    }
+    request
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_look_up_of_nobody_is_a_miss() {
+    let callers = Callers::new();
+    let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
+    let service = pool.get_service_by_name("polynym.v1.DirectoryService").unwrap();
+    // NormalizeIdentity reads nothing; the others are for registrars.
+    let others = ["NormalizeIdentity", "SearchUsers", "ListHistory", "Watch"];
+    let methods: Vec<_> =
+        service.methods().filter(|method| !others.contains(&method.name())).collect();
+    let tokens: Vec<_> = (0..methods.len())
+        .map(|n| callers.create(&format!("caller{n}"), "resolver", "*"))
+        .collect();
+    limit(&callers, "{ misses = 1 }");
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    for (method, token) in methods.iter().zip(tokens) {
+        let (path, header) =
+            (format!("/{}/{}", service.full_name(), method.name()), format!("Bearer {token}"));
+        let mut outcomes = Vec::new();
+        for _ in 0..20 {
+            let request = request_of_nobody(method);
+            outcomes.push(call::<_, ()>(&channel, &path, Some(&header), request).await);
+        }
+        assert!(outcomes.iter().any(is_limited), "{path}: {outcomes:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

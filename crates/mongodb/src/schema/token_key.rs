@@ -31,6 +31,7 @@ pub async fn token_key(database: &Database) -> Result<TokenKey, OpenError> {
 
 async fn stored(database: &Database) -> Result<Option<TokenKey>, OpenError> {
     let document = read(database).await?;
-    let key = document.as_ref().and_then(|document| document.get_binary_generic(META_TOKEN_KEY).ok());
+    let key =
+        document.as_ref().and_then(|document| document.get_binary_generic(META_TOKEN_KEY).ok());
     Ok(key.and_then(|key| key.as_slice().try_into().ok()).map(TokenKey::new))
 }
