@@ -85,7 +85,7 @@ fn the_unit_passes_systemd_analyze() {
 }
 
 #[test]
-fn the_image_copies_existing_files() {
+fn the_image_copies_all_members_and_existing_files() {
     let text = read("deploy/Containerfile");
     let copies = text
         .lines()
@@ -97,8 +97,17 @@ fn the_image_copies_existing_files() {
         .collect();
     assert!(sources.len() >= 6, "{sources:?}");
 
-    for source in sources {
-        assert!(root().join(&source).exists(), "{}", source.display());
+    for source in &sources {
+        assert!(root().join(source).exists(), "{}", source.display());
+    }
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let members = manifest["workspace"]["members"].as_array().unwrap();
+    let targets = ["bin", "test", "bench"].iter().filter_map(|kind| manifest.get(*kind));
+    let paths = targets.flat_map(|all| all.as_array().unwrap()).filter_map(|one| one.get("path"));
+    for path in members.iter().chain(paths) {
+        let path = Path::new(path.as_str().unwrap());
+        let is_copied = sources.iter().any(|source| path.starts_with(source));
+        assert!(is_copied, "{} is not copied", path.display());
     }
 
     let rust = read("Cargo.toml")

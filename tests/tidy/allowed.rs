@@ -10,10 +10,6 @@ pub const FOLDER_FILES: usize = 20;
 /// The maximum files of one folder that import each other in a circle.
 pub const FILE_CIRCLE: usize = 2;
 
-/// Folders with a circle of more than [`FILE_CIRCLE`] files. The front end is a state machine whose
-/// parts call each other.
-pub const FOLDERS_WITH_FILE_CIRCLES: &[&str] = &["crates/testkit/src/mongo/front"];
-
 /// Foreign names in backticks, which the project does not define, by origin.
 pub const FOREIGN: &[(&str, &[&str])] = &[
     (

@@ -86,8 +86,10 @@ fn is_id(text: &str) -> bool {
 }
 
 /// JSON with terminal controls escaped, which occur only inside strings.
-fn escaped(json: &str) -> Cow<'_, str> {
-    if !json.contains(is_terminal_control) {
+pub fn escaped(json: &str) -> Cow<'_, str> {
+    // JSON has no ASCII control characters but DEL.
+    let is_plain = json.is_ascii() && !json.as_bytes().contains(&0x7f);
+    if is_plain || !json.contains(is_terminal_control) {
         return Cow::Borrowed(json);
     }
     let mut escaped = String::with_capacity(json.len());

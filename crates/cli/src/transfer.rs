@@ -7,6 +7,7 @@ mod csv;
 pub mod export;
 pub mod import;
 mod jsonl;
+mod line_breaks;
 mod lines;
 mod mapping;
 mod quotes;

@@ -1,5 +1,9 @@
 //! Backups of a store in use, and their content.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use super::{embedded, export, import, sample};
 use crate::assert_fails;
 use crate::server::{Server, polynym};
@@ -30,6 +34,13 @@ fn a_backup_is_a_snapshot() {
     let output = restore();
     assert!(output.status.success(), "{}", stderr(&output));
     assert_fails(&restore(), 1, &["not empty"]);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let restored_folder = folder.path().join("restored");
+    for (path, private) in
+        [(restored_folder.clone(), 0o700), (restored_folder.join("directory.redb"), 0o600)]
+    {
+        assert_eq!(mode(&path), private, "{}", path.display());
+    }
     let verified = polynym(&["store", "verify", "--store", &store]).output().unwrap();
     assert!(verified.status.success(), "{}", stderr(&verified));
     let restored = embedded(folder.path(), "restored");

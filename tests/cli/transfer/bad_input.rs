@@ -176,6 +176,52 @@ fn bad_rows_are_rejected_and_others_imported() {
 }
 
 #[test]
+fn rows_are_counted_by_any_line_break() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path_buf = folder.path().join("users.csv");
+    let path = path_buf.to_str().unwrap();
+    let map = ["--map", "email=Mail,attributes.note=Name"];
+    let files = [
+        "Mail,Name\nana@example.com,Ana\r\n\r\nwrong,Bo\rcleo@example.com,\"C\r\nleo\"\r\nbad,D",
+        "Mail,Name\rana@example.com,Ana\r\rwrong,Bo\rcleo@example.com,\"C\rleo\"\rbad,D\r",
+    ];
+    let windows = files[1].replace('\r', "\r\n");
+    let files = [files[0], files[1], &windows];
+    for (n, text) in files.iter().enumerate() {
+        fs::write(path, text).unwrap();
+        let (printed, mut rejects) = import_file(&server, path, &map);
+        rejects.sort_by_key(|reject| reject["line"].as_i64());
+        let lines: Vec<_> = rejects.iter().map(|reject| reject["line"].as_i64()).collect();
+        assert_eq!(lines, [Some(4), Some(7)], "{text:?}: {printed}");
+        let imported = if n == 0 { "2 imported" } else { "0 imported, 2 there already" };
+        assert!(printed.starts_with(imported), "{text:?}: {printed}");
+    }
+}
+
+#[test]
+fn marks_of_direction_are_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path_buf = folder.path().join("users.jsonl");
+    let path = path_buf.to_str().unwrap();
+    let line = |more: &str| {
+        format!("{{\"attributes\":{{\"note\":{{\"stringValue\":\"a\u{202e}b\"}}}}{more}}}\n")
+    };
+    let lines = line("") + &line(",\"fame\":1");
+    fs::write(path, lines).unwrap();
+    let (text, rejects) = import_file(&server, path, &[]);
+    assert!(text.starts_with("1 imported"), "{text}");
+    let note = &rejects[0]["original"]["attributes"]["note"]["stringValue"];
+    assert_eq!(note, "a\u{202e}b");
+    let texts =
+        [export(&server, &[]).join(""), fs::read_to_string(format!("{path}.rejects")).unwrap()];
+    for text in texts {
+        assert!(text.contains("\\u202e") && !text.contains('\u{202e}'), "{text}");
+    }
+}
+
+#[test]
 fn no_file_is_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let server = embedded(folder.path(), "store");

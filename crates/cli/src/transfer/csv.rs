@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder, StringRecord};
 
+use super::line_breaks::LineBreaks;
 use super::lines::MAX_LINE_BYTES;
 use super::quotes::Quotes;
 
@@ -38,6 +39,7 @@ struct Progress {
     row_bytes: Cell<usize>,
     ended: Cell<bool>,
     quotes: RefCell<Quotes>,
+    line_breaks: RefCell<LineBreaks>,
 }
 
 /// A reader that fails on a row above [`MAX_ROW_BYTES`]. It appends a line break to the file, so
@@ -58,6 +60,7 @@ impl<R: Read> Read for Bounded<R> {
         self.progress.row_bytes.set(row_bytes + read);
         self.progress.ended.set(read == 0);
         self.progress.quotes.borrow_mut().read(&buffer[..read]);
+        self.progress.line_breaks.borrow_mut().read(&buffer[..read]);
         Ok(read)
     }
 }
@@ -96,7 +99,7 @@ impl<R: Read> Rows<R> {
         if !self.reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
             return Ok(None);
         }
-        let line = record.position().map_or(0, ::csv::Position::line) as i64;
+        let line = self.progress.line_breaks.borrow_mut().line_at(start);
         let bytes = (self.reader.position().byte() - start) as usize;
         Ok(Some(Row { line, cells: self.cells(record, bytes), bytes }))
     }

@@ -14,6 +14,7 @@ use super::user_json::UserLine;
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::files;
+use crate::output::escaped;
 use polynym_proto::v1::{ExportUsersRequest, ExportedUser, ListTenantsRequest};
 
 /// Tenants in one page.
@@ -78,8 +79,9 @@ impl Output {
     }
 
     fn write_line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.writer, line)
+        let text = serde_json::to_string(line)
             .map_err(|error| Failure::from(std::io::Error::from(error)))?;
+        self.writer.write_all(escaped(&text).as_bytes())?;
         Ok(self.writer.write_all(b"\n")?)
     }
 }

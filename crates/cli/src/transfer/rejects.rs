@@ -11,6 +11,7 @@ use super::jsonl::ORIGINAL;
 use super::window::Original;
 use crate::failure::Failure;
 use crate::files::failure;
+use crate::output::escaped;
 
 /// A rejected line, or a skipped identity of an imported one.
 pub struct Rejected<'a> {
@@ -63,7 +64,7 @@ impl Rejects {
             set(ORIGINAL, original.value());
         }
 
-        let text = format!("{}\n", Value::Object(object));
+        let text = escaped(&Value::Object(object).to_string()).into_owned() + "\n";
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = match &mut *file {
             Some(file) => file,

@@ -57,8 +57,8 @@ impl<T: TokenPayload> SealedToken<T> {
     /// page.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the token is of another store or kind, belongs to another query, or is older than a
-    /// day.
+    /// [`Error::Invalid`] if the token is of another store or kind, belongs to another query, or is
+    /// older than a day.
     pub fn open_page(
         key: &TokenKey,
         text: &str,

@@ -17,7 +17,7 @@ pub fn token_key(database: &Database) -> Result<TokenKey, Error> {
     }
     let key = TokenKey::random()?;
     if let Err(error) = write(database, &key) {
-        tracing::warn!(%error, "the key of tokens is not stored: page tokens end with this process");
+        tracing::warn!(%error, "cannot store the key of tokens: they end with this process");
     }
     Ok(key)
 }

@@ -1,7 +1,8 @@
 //! Creates a store from a backup.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use crate::error::OpenError;
@@ -10,6 +11,7 @@ use crate::options::Options;
 use crate::store::Embedded;
 
 /// Creates a store in `folder`, which must be empty or not exist, from a backup. The backup stays.
+/// Only the user of this process can read the store.
 ///
 /// # Errors
 /// [`OpenError`] where the folder is not empty, or the backup does not open as a store.
@@ -25,8 +27,12 @@ pub fn restore(backup: &Path, folder: &Path) -> Result<(), OpenError> {
     let parent = std::path::absolute(folder).map_err(fault)?;
     let parent = parent.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(fault)?;
-    let draft = tempfile::Builder::new().prefix(".restore-").tempdir_in(parent).map_err(fault)?;
-    let mut copy = File::create_new(draft.path().join(FILE)).map_err(fault)?;
+    let mut drafts = tempfile::Builder::new();
+    let private = drafts.prefix(".restore-").permissions(Permissions::from_mode(0o700));
+    let draft = private.tempdir_in(parent).map_err(fault)?;
+    let mut new_file = OpenOptions::new();
+    let private = new_file.write(true).create_new(true).mode(0o600);
+    let mut copy = private.open(draft.path().join(FILE)).map_err(fault)?;
     io::copy(&mut source, &mut copy).map_err(fault)?;
     copy.sync_all().map_err(fault)?;
     drop(copy);

@@ -3,21 +3,16 @@
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
-use super::Router;
 use super::chunks::is_hashed;
 use super::fault::Fault;
 use super::hash::hash;
-use super::links::{CONFIG, Links};
-use super::tables::{collection, config};
+use super::links::{CONFIG, Links, majority};
+use super::tables::{Tables, collection, config};
 
 /// Fields of the client connection, which are not forwarded.
 const CONNECTION_FIELDS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];
 
-pub fn majority() -> Document {
-    doc! { "w": "majority", "wtimeout": 30_000 }
-}
-
-impl Router {
+impl Tables {
     pub async fn administer(
         &self,
         name: &str,
@@ -89,7 +84,7 @@ impl Router {
         };
 
         links.ask(home.primary, database, create).await?;
-        self.tables.forget(space);
+        self.forget(space);
         Ok(doc! { "collectionsharded": space, "ok": 1.0 })
     }
 
@@ -112,7 +107,7 @@ impl Router {
         reshard.insert("writeConcern", majority());
 
         let outcome = links.ask(home.primary, "admin", reshard).await;
-        self.tables.forget(space);
+        self.forget(space);
         outcome.map(|_| ok())
     }
 
@@ -139,7 +134,7 @@ impl Router {
         };
 
         let outcome = links.ask(shard, "admin", split).await;
-        self.tables.forget(space);
+        self.forget(space);
         outcome.map(|_| ok())
     }
 
@@ -166,7 +161,7 @@ impl Router {
         moving.insert("writeConcern", majority());
 
         let outcome = links.ask(CONFIG, "admin", moving).await;
-        self.tables.forget(space);
+        self.forget(space);
         outcome.map(|_| ok())
     }
 
@@ -221,7 +216,7 @@ impl Router {
         let home = self.home(database, links).await?;
         command.extend(doc! { "databaseVersion": home.version, "writeConcern": majority() });
         let outcome = links.ask(home.primary, database, command).await;
-        self.tables.forget_database(database);
+        self.forget_database(database);
         outcome.map(|_| ok())
     }
 }

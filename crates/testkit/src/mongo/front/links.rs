@@ -5,13 +5,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use mongodb::bson::{Document, RawDocument, RawDocumentBuf};
+use mongodb::bson::{Document, RawDocument, RawDocumentBuf, doc};
 use tokio::io::{AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 
 use super::clock::Clock;
 use super::fault::Fault;
 use super::wire::Message;
+
+pub fn majority() -> Document {
+    doc! { "w": "majority", "wtimeout": 30_000 }
+}
 
 /// The indexes of the config server and of the shard that routes.
 pub const CONFIG: usize = 0;

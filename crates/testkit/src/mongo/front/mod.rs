@@ -103,13 +103,8 @@ impl Router {
         let (servers, clock): (Arc<[Server]>, _) = (servers.into(), Arc::new(Clock::default()));
         let mut links = Links::new(servers.clone(), clock.clone());
         let hello = hello(links.ask(ROUTER, "admin", doc! { "hello": 1 }).await?);
-        Ok(Self {
-            servers,
-            clock,
-            tables: Tables::default(),
-            transactions: Transactions::default(),
-            hello,
-        })
+        let transactions = Transactions::new(clock.clone());
+        Ok(Self { servers, clock, tables: Tables::default(), transactions, hello })
     }
 
     /// Answers the commands of one client in order.
@@ -175,7 +170,7 @@ impl Router {
         if matches!(command.name, "insert" | "update")
             && !matches!(command.database, "config" | "admin")
         {
-            self.ensure_database(command.database, links).await?;
+            self.tables.ensure_database(command.database, links).await?;
         }
 
         Ok(())
@@ -186,10 +181,12 @@ impl Router {
             return Ok(self.hello()?);
         }
         if command.in_transaction() {
-            return self.in_transaction(command, links).await;
+            return self.transactions.run(&self.tables, command, links).await;
         }
-        let reply =
-            self.administer(command.name, command.database, command.document()?, links).await?;
+        let reply = self
+            .tables
+            .administer(command.name, command.database, command.document()?, links)
+            .await?;
         Ok(RawDocumentBuf::try_from(&reply)?)
     }
 

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use mongodb::bson::{Bson, Document, doc};
 use tokio::sync::OnceCell;
 
-use super::Router;
 use super::chunks::Chunks;
 use super::fault::Fault;
-use super::links::{CONFIG, Links};
+use super::links::{CONFIG, Links, majority};
 
 /// A table that is read once for all concurrent readers.
 type Table = Arc<OnceCell<Arc<Chunks>>>;
@@ -47,18 +46,10 @@ impl Tables {
             |space: &str| space.split_once('.').is_none_or(|(other, _)| other != database);
         self.collections.lock().unwrap().retain(|space, _| is_other(space));
     }
-}
 
-/// A database: the index of its primary shard, and its version.
-pub struct Home {
-    pub primary: usize,
-    pub version: Document,
-}
-
-impl Router {
     /// Returns the chunks of a collection.
     pub async fn chunks(&self, space: &str, links: &mut Links) -> Result<Arc<Chunks>, Fault> {
-        let table = self.tables.entry(space);
+        let table = self.entry(space);
         table
             .get_or_try_init(async || Ok(Arc::new(self.read_chunks(space, links).await?)))
             .await
@@ -96,19 +87,24 @@ impl Router {
         primary: Option<&Bson>,
         links: &mut Links,
     ) -> Result<(), Fault> {
-        let mut create =
-            doc! { "_configsvrCreateDatabase": database, "writeConcern": super::admin::majority() };
+        let mut create = doc! { "_configsvrCreateDatabase": database, "writeConcern": majority() };
         create.extend(primary.map(|primary| ("primaryShardId".to_owned(), primary.clone())));
         links.ask(CONFIG, "admin", create).await?;
-        self.tables.databases.lock().unwrap().insert(database.to_owned());
+        self.databases.lock().unwrap().insert(database.to_owned());
         Ok(())
     }
 
     /// Creates a database that does not exist, as a router does before a write.
     pub async fn ensure_database(&self, database: &str, links: &mut Links) -> Result<(), Fault> {
-        let is_known = self.tables.databases.lock().unwrap().contains(database);
+        let is_known = self.databases.lock().unwrap().contains(database);
         if is_known { Ok(()) } else { self.create_database(database, None, links).await }
     }
+}
+
+/// A database: the index of its primary shard, and its version.
+pub struct Home {
+    pub primary: usize,
+    pub version: Document,
 }
 
 /// Returns the row of a sharded collection.

@@ -10,17 +10,19 @@ use mongodb::bson::raw::cstr;
 use mongodb::bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::Router;
 use super::chunks::Chunks;
-use super::clock::ClusterTime;
+use super::clock::{Clock, ClusterTime};
 use super::command::Command;
 use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
 use super::links::Links;
 use super::statement::{Part, Statement, accepted, is_read_only, merged};
+use super::tables::Tables;
 
 /// The latest transaction of each session, by session id: a commit may be sent again after the end.
-#[derive(Default)]
-pub struct Transactions(StdMutex<HashMap<Vec<u8>, Arc<Mutex<Transaction>>>>);
+pub struct Transactions {
+    latest: StdMutex<HashMap<Vec<u8>, Arc<Mutex<Transaction>>>>,
+    clock: Arc<Clock>,
+}
 
 struct Transaction {
     session: RawDocumentBuf,
@@ -47,6 +49,10 @@ struct Participant {
 }
 
 impl Transactions {
+    pub fn new(clock: Arc<Clock>) -> Self {
+        Self { latest: StdMutex::default(), clock }
+    }
+
     /// Returns the transaction of a command, and creates it if the command starts one.
     async fn of(&self, command: &Command<'_>) -> Result<OwnedMutexGuard<Transaction>, Fault> {
         let session = command.body.get_document("lsid")?;
@@ -54,11 +60,11 @@ impl Transactions {
         let id = session.get_binary("id")?.bytes.to_vec();
         if command.body.get_bool("startTransaction").unwrap_or_default() {
             let started = Arc::new(Mutex::new(Transaction::new(session, number, command.body)));
-            self.0.lock().unwrap().insert(id, started.clone());
+            self.latest.lock().unwrap().insert(id, started.clone());
             return Ok(started.lock_owned().await);
         }
 
-        let known = self.0.lock().unwrap().get(&id).cloned();
+        let known = self.latest.lock().unwrap().get(&id).cloned();
         match known {
             Some(known) => Some(known.lock_owned().await).filter(|known| known.number == number),
             None => None,
@@ -76,14 +82,15 @@ fn absent() -> Fault {
     Fault::own(251, "NoSuchTransaction", "there is no such transaction")
 }
 
-impl Router {
+impl Transactions {
     /// Executes a statement of a transaction, a commit or an abort.
-    pub async fn in_transaction(
+    pub async fn run(
         &self,
+        tables: &Tables,
         command: &Command<'_>,
         links: &mut Links,
     ) -> Result<RawDocumentBuf, Fault> {
-        let mut transaction = self.transactions.of(command).await?;
+        let mut transaction = self.of(command).await?;
         match command.name {
             "commitTransaction" if transaction.state != State::Aborted => {
                 let lost =
@@ -96,18 +103,19 @@ impl Router {
             }
             // The transaction was aborted here: a commit has no effect.
             _ if transaction.state != State::Open => Err(absent().labelled(TRANSIENT)),
-            _ => self.statement(&mut transaction, command, links).await,
+            _ => self.statement(&mut transaction, tables, command, links).await,
         }
     }
 
     async fn statement(
         &self,
         transaction: &mut Transaction,
+        tables: &Tables,
         command: &Command<'_>,
         links: &mut Links,
     ) -> Result<RawDocumentBuf, Fault> {
         let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);
-        let chunks = self.chunks(&space, links).await?;
+        let chunks = tables.chunks(&space, links).await?;
         // The chunk may have been on another shard at the time of the snapshot. Mongos reads from
         // the former owner; this front end makes the client retry the transaction.
         if transaction.moment.as_ref().is_some_and(|moment| chunks.moved > moment.time) {
@@ -122,7 +130,7 @@ impl Router {
             transaction.abort(links).await;
             let is_stale = fault.is_stale();
             if is_stale {
-                self.tables.forget_this(&space, &chunks);
+                tables.forget_this(&space, &chunks);
             }
             return Err(if is_stale || fault.is_lost() {
                 fault.labelled(TRANSIENT)
