@@ -183,8 +183,8 @@ fn rows_are_counted_by_any_line_break() {
     let path = path_buf.to_str().unwrap();
     let map = ["--map", "email=Mail,attributes.note=Name"];
     let files = [
-        "Mail,Name\nana@example.com,Ana\r\n\r\nwrong,Bo\rcleo@example.com,\"C\r\nleo\"\r\nbad,D",
-        "Mail,Name\rana@example.com,Ana\r\rwrong,Bo\rcleo@example.com,\"C\rleo\"\rbad,D\r",
+        "Mail,Name\nana@example.com,Ana\r\n\r\nwrong,Bo\rcleo@example.com,\"C\nleo\"\r\nbad,D",
+        "Mail,Name\rana@example.com,Ana\r\rwrong,Bo\rcleo@example.com,\"C\nleo\"\rbad,D\r",
     ];
     let windows = files[1].replace('\r', "\r\n");
     let files = [files[0], files[1], &windows];
