@@ -5,6 +5,7 @@
 
 mod allowed;
 mod api;
+mod commands;
 mod folders;
 mod imports;
 mod inline_code;
@@ -127,6 +128,12 @@ fn links_have_targets() {
 }
 
 /// Cargo does not run a test file that no program of tests names.
+#[test]
+fn commands_in_documents_name_what_exists() {
+    let documents = texts().into_iter().filter(|(path, _)| path.ends_with(".md"));
+    report(documents.flat_map(|(path, text)| commands::faults(&path, &text)).collect());
+}
+
 #[test]
 fn every_test_file_is_run() {
     let sources = files("tests").into_iter().filter(|path| path.ends_with(".rs"));
