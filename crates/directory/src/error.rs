@@ -122,6 +122,15 @@ pub enum Error {
     /// The secondary user was not merged into the primary user.
     #[error("the secondary user is not merged into this primary user")]
     NotMerged,
+    /// The record of a user names another user that it is not merged with, or a circle of merges.
+    #[error(
+        "the record of this user names a user that it is not merged with: an operator can repair \
+         it with `polynym store verify --mend`"
+    )]
+    MergeDamaged {
+        /// The user.
+        user: LocalityId,
+    },
     /// The undo window of a merge is over.
     #[error("the undo window of this merge is over")]
     UndoExpired,

@@ -6,6 +6,7 @@ pub mod hold;
 pub mod import;
 pub mod journal;
 pub mod merge;
+pub mod merge_links;
 pub mod purge;
 pub mod read_set;
 pub mod redaction;
@@ -153,6 +154,8 @@ pub enum UserChange {
     Import(Box<ImportedUser>),
     /// Stores the user unchanged, so that the index of attributes follows the tenant's definitions.
     Reindex,
+    /// Removes from the user's record what names users that it is not merged with.
+    RemoveMergeFaults,
 }
 
 /// A change of a tenant.
@@ -220,6 +223,11 @@ impl Mutation {
             Some((_, change)) => Some(change),
             None => None,
         }
+    }
+
+    /// Whether it imports a user whose record names other users.
+    pub fn names_other_users(&self) -> bool {
+        matches!(self.user_change(), Some(UserChange::Import(imported)) if imported.names_others())
     }
 
     /// The present time of the mutation.

@@ -2,6 +2,7 @@
 
 mod backup;
 mod bad_input;
+mod links;
 mod resuming;
 
 use crate::support::scenarios::transfer::{

@@ -3,8 +3,8 @@
 use locality_uuid::LocalityId;
 
 use super::{
-    Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, purge, renormalize,
-    takeover, tenancy, transfer, unmerge, user_edits,
+    Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, merge_links, purge,
+    renormalize, takeover, tenancy, transfer, unmerge, user_edits,
 };
 use crate::error::Error;
 use crate::model::new_user::{NewIdentity, NewUser};
@@ -157,6 +157,7 @@ impl Mutation {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
             UserChange::Reindex => self.reindex(read_set, id),
+            UserChange::RemoveMergeFaults => merge_links::unlink(self, read_set, id),
             _ => self.edit(read_set, id, change),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
 
-use super::Mutation;
+use super::{Mutation, merge_links};
 use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::imported_user::{
@@ -30,6 +30,7 @@ pub fn import(
     } else if read_set.read_new_user(id)?.is_some() {
         return Err(Error::Internal("an id was given twice".into()).into());
     }
+    merge_links::check_import(mutation, read_set, id, imported)?;
 
     match imported.on_conflict {
         OnConflict::Reject => {

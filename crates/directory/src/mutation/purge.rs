@@ -2,7 +2,7 @@
 
 use locality_uuid::LocalityId;
 
-use super::Mutation;
+use super::{Mutation, merge_links};
 use crate::model::claim::Claim;
 use crate::model::record::Record;
 use crate::model::tenant_event::TenantEventKind;
@@ -22,8 +22,7 @@ pub fn purge(
     read_set: &ReadSet,
     record: &Record,
 ) -> Result<WriteSet, DecideError> {
-    let is_merged = |other: &&Record| matches!(other.user.state, State::Merged { .. });
-    let merged = read_set.read_users(&record.internals.merged)?.into_iter().filter(is_merged);
+    let merged = merge_links::merged_users(read_set, record)?;
     let reserved = read_set
         .read_claims(record.internals.holds.iter().map(|hold| hold.key.clone()).collect())?
         .into_iter()

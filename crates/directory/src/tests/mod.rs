@@ -23,6 +23,7 @@ use polynym_identifier::{Identifier, RULES_VERSION, RawIdentifier};
 mod checks;
 mod claims;
 mod etags;
+mod merge_links;
 mod mutations;
 mod updates;
 mod wire;

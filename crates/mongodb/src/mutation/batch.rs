@@ -236,6 +236,10 @@ impl<'m> BatchClaims<'m> {
         write_set: &WriteSet,
     ) -> bool {
         let (mut users, mut claims) = (HashSet::new(), HashSet::new());
+        // Another mutation of the batch may add a user that it names.
+        if mutation.names_other_users() {
+            return false;
+        }
         for write in &write_set.writes {
             match write {
                 Write::PutUser(record) if read_set.user(record.id()).is_none() => {

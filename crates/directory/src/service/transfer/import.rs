@@ -197,7 +197,8 @@ impl Import {
         let call = self.call(tenant.clone());
         let known = directory.tenant_to_change(&call).await?;
         let now = call.context.now;
-        let parser = line::Parser { rules, now: now.time, tenant, policies: &known.policies };
+        let (policies, limits) = (&*known.policies, directory.limits);
+        let parser = line::Parser { rules, now: now.time, tenant, policies, limits };
         let parsed = parser.user(raw, self.options.on_conflict)?;
         let count = raw.identities.len();
         let limit = directory.limits.identities;
@@ -261,7 +262,8 @@ impl Import {
         let call = self.call(tenant.clone());
         let now = call.context.now.time;
         let known = self.directory.tenant_to_change(&call).await?;
-        let parser = line::Parser { rules, now, tenant: &tenant, policies: &known.policies };
+        let (policies, limits) = (&*known.policies, self.directory.limits);
+        let parser = line::Parser { rules, now, tenant: &tenant, policies, limits };
         let kind = MutationKind::ImportHold(parser.hold(raw)?);
         let mutation = Mutation { rules, ..self.directory.mutation(call, kind, known)? };
         self.directory.backend.mutations.mutate(mutation).await

@@ -1,5 +1,7 @@
 //! Parses the internal part of an exported user.
 
+use locality_uuid::LocalityId;
+
 use crate::error::{Error, Invalid};
 use crate::model::imported_user::OnConflict;
 use crate::model::merge_report::NotRestored;
@@ -18,15 +20,15 @@ impl Parser<'_> {
     pub fn internals(&self, raw: &RawInternals<'_>) -> Result<UserInternals, Error> {
         let guards = raw.guarded_handles.iter().map(|handle| self.guarded(handle));
         let holds = raw.holds.iter().map(|hold| self.hold(hold));
-        let merged = raw.merged.iter().map(|id| parse_user_id("internals.merged_user_ids", id));
-        let undo = raw.undo.as_ref().map(|undo| self.undo(undo).map(Box::new));
+        let merged = self.merged_users(&raw.merged)?;
+        let undo = raw.undo.as_ref().map(|undo| self.undo(undo, &merged).map(Box::new));
         let not_restored = raw.not_restored.iter().map(|part| self.not_restored(part));
         Ok(UserInternals {
             disabled: raw.disabled,
             guards: guards.filter_map(Result::transpose).collect::<Result<_, _>>()?,
             holds: holds.collect::<Result<_, _>>()?,
-            merged: merged.collect::<Result<_, _>>()?,
             undo: undo.transpose()?,
+            merged,
             not_restored: not_restored.collect::<Result<_, _>>()?,
             unknown: Unknown::default(),
         })
@@ -58,15 +60,28 @@ impl Parser<'_> {
         Ok(Hold { key, until: raw.until, guard, rules_version })
     }
 
-    fn undo(&self, raw: &RawUndo<'_>) -> Result<MergeSnapshot, Error> {
+    /// The ids of merged users. A mutation reads all of them, so their limit is checked before.
+    fn merged_users(&self, ids: &[&str]) -> Result<Vec<LocalityId>, Error> {
+        let (limit, count) = (self.limits.merged, ids.len());
+        if count > limit {
+            return Err(Error::TooMany { what: "users merged into it", limit, count });
+        }
+        let field = |n| format!("internals.merged_user_ids[{n}]");
+        ids.iter().enumerate().map(|(n, id)| parse_user_id(&field(n), id)).collect()
+    }
+
+    /// The undo data of a merge. The user had the same `merged` users before it.
+    fn undo(&self, raw: &RawUndo<'_>, merged: &[LocalityId]) -> Result<MergeSnapshot, Error> {
         let before = self.user(&raw.user, OnConflict::Reject)?;
         let missing = || Error::invalid(Invalid::UserId, "internals.undo.user", "has no id");
         let id = before.id.ok_or_else(missing)?;
         let field = "internals.undo.unmarked";
+        let mut record = before.user.record(id, self.tenant, self.now);
+        record.internals.merged = merged.to_vec();
         let unmarked = raw.unmarked.iter().map(|raw| parse(self.rules, field, Some(*raw)));
         Ok(MergeSnapshot {
             until: raw.until,
-            before: before.user.record(id, self.tenant, self.now),
+            before: record,
             display_name: raw.display_name.clone(),
             attributes: raw.attributes.clone(),
             unmarked: unmarked.collect::<Result<_, _>>()?,

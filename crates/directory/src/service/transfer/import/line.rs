@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 use crate::error::{Error, Invalid};
 use crate::model::attribute;
 use crate::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
+use crate::model::limits::Limits;
 use crate::model::new_user::{NewIdentity, field};
 use crate::model::policies::Policies;
 use crate::model::tenant::Tenant;
@@ -28,6 +29,7 @@ pub struct Parser<'a> {
     pub now: Timestamp,
     pub tenant: &'a Tenant,
     pub policies: &'a Policies,
+    pub limits: Limits,
 }
 
 /// A parsed line.
