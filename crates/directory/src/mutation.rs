@@ -266,9 +266,15 @@ impl Mutation {
         id: LocalityId,
     ) -> Result<&'v Record, DecideError> {
         let record = self.changeable(read_set, id)?;
+        self.check_etag(record)?;
+        Ok(record)
+    }
+
+    /// Rejects the mutation if the user does not have its etag.
+    pub(crate) fn check_etag(&self, record: &Record) -> Result<(), Error> {
         match &self.etag {
-            Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch.into()),
-            _ => Ok(record),
+            Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch),
+            _ => Ok(()),
         }
     }
 

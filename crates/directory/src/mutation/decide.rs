@@ -151,7 +151,7 @@ impl Mutation {
             UserChange::Move(from, identifier) => {
                 transfer::transfer(self, read_set, id, *from, identifier)
             }
-            UserChange::Purge => purge::purge(self, read_set, self.subject(read_set, id)?),
+            UserChange::Purge => purge::purge_user(self, read_set, id),
             UserChange::Expire => purge::expire(self, read_set, id),
             UserChange::Renormalize(identifier) => {
                 renormalize::renormalize(self, read_set, id, identifier)

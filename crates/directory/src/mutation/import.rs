@@ -64,6 +64,7 @@ fn create(
         }
     }
 
+    record.internals.undo.take_if(|undo| mutation.is_past(undo.until));
     let holds = own_holds(mutation, &mut record);
     let created = UserTransition { before: None, after: Some(record) };
     let write_set = plan_writes(mutation, read_set, vec![created], holds)?;

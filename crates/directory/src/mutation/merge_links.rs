@@ -165,6 +165,34 @@ fn part_of(record: &Record) -> MergedInto<'_> {
     (record.user.tenant.as_str().as_bytes(), merged_into(record.user.state))
 }
 
+/// The user that a merged user leads to, over users of its tenant. None if the merges lead to no
+/// user, to another tenant, or in a circle.
+pub fn primary_of<'v>(
+    read_set: &'v ReadSet,
+    merged: &'v Record,
+) -> Result<Option<&'v Record>, DecideError> {
+    let (mut seen, mut last) = (HashSet::new(), merged);
+    while let Some(into) = merged_into(last.user.state) {
+        if !seen.insert(last.id()) || seen.len() > MAX_STEPS {
+            return Ok(None);
+        }
+        match read_set.read_user(into)? {
+            Some(primary) if primary.user.tenant == merged.user.tenant => last = primary,
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(last))
+}
+
+/// Whether a user was merged into no user who lists it.
+pub fn is_orphan(read_set: &ReadSet, record: &Record) -> Result<bool, DecideError> {
+    if merged_into(record.user.state).is_none() {
+        return Ok(false);
+    }
+    let primary = primary_of(read_set, record)?;
+    Ok(primary.is_none_or(|primary| !primary.merged().contains(&record.id())))
+}
+
 /// Rejects a line that names a user who exists and does not name the line's user back. A user who
 /// does not exist yet may follow.
 pub fn check_import(

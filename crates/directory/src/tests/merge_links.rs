@@ -1,8 +1,8 @@
 //! Records of damaged or older stores that name users who do not name them back.
 
 use super::{
-    Decision, Error, Mutation, ReadSet, Record, State, Tenant, Timestamp, User, UserChange, id,
-    mutation, user,
+    Decision, Error, Limits, Mutation, ReadSet, Record, State, Tenant, Timestamp, User, UserChange,
+    id, mutation, user,
 };
 use crate::model::merge_report::ConflictPolicy;
 use crate::model::record::MergeSnapshot;
@@ -102,4 +102,45 @@ fn no_mutation_follows_a_link_into_another_tenant() {
         let merge = UserChange::Merge(id(3), ConflictPolicy::PrimaryWins);
         damaged(merge, &[bare(1), listed, users[1].clone()]);
     }
+}
+
+#[test]
+fn a_merged_user_without_a_primary_can_be_purged() {
+    let into = |n: u8, other: u8, listed: &[u8]| {
+        let mut record = listing(listed);
+        record.user.id = id(n);
+        record.user.state = State::Merged { into: id(other) };
+        record
+    };
+    let missing = [into(1, 2, &[])];
+    let foreign_primary = [into(1, 2, &[]), foreign(2)];
+    let unlisted = [into(1, 2, &[]), bare(2)];
+    let circle = [into(1, 2, &[2]), into(2, 1, &[1])];
+    let itself = [into(1, 1, &[1])];
+    for users in [&missing[..], &foreign_primary, &unlisted, &circle, &itself] {
+        let writes = written(UserChange::Purge, users);
+        assert!(writes.contains(&Write::RemoveUser(id(1))), "{writes:?}");
+        assert!(!writes.contains(&Write::RemoveUser(id(2))) || users.len() == 2, "{writes:?}");
+    }
+    let mut primary = listing(&[1]);
+    primary.user.id = id(2);
+    let outcome = decide(&mutation(UserChange::Purge), &[into(1, 2, &[]), primary]);
+    assert!(matches!(outcome, Err(Error::UserMerged { .. })), "{outcome:?}");
+}
+
+#[test]
+fn expiry_purges_a_merged_user_that_leads_nowhere_and_keeps_others() {
+    let mut due = merged(2, bare(2));
+    if let Some(undo) = &mut due.internals.undo {
+        undo.until = Timestamp::from_millis(1);
+    }
+    let expire = Mutation { limits: Limits::default(), ..mutation(UserChange::Expire) };
+    let expire = Mutation { kind: super::MutationKind::User(id(2), UserChange::Expire), ..expire };
+    let writes = decide(&expire, std::slice::from_ref(&due)).unwrap().writes;
+    assert!(writes.contains(&Write::RemoveUser(id(2))), "{writes:?}");
+    let writes = decide(&expire, &[due, bare(1)]).unwrap().writes;
+    let kept = writes
+        .iter()
+        .any(|write| matches!(write, Write::PutUser(record) if record.internals.undo.is_none()));
+    assert!(kept && writes.len() == 1, "{writes:?}");
 }

@@ -9,7 +9,8 @@ use polynym_directory::{
 };
 
 use super::store_command::{json, store};
-use crate::output::{stderr, stdout};
+use crate::output::{assert_fails, stderr, stdout};
+use crate::server::Server;
 use crate::users::{self, id};
 
 /// A store that can be damaged behind its back.
@@ -226,6 +227,27 @@ pub async fn links(broken: &dyn Breakable) {
     let output = store(&["verify", "--mend", "--json"], &name);
     assert_eq!((output.status.code(), found(&output)), (Some(1), expected(&orphans)));
     broken.assert_there(&[0]).await;
+    purge_orphans(&name);
+    let output = store(&["verify"], &name);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
+/// A look-up of a circle of merges fails, and merged users without a primary can be purged.
+fn purge_orphans(name: &str) {
+    let server = Server::start(&["--store", name]);
+    for n in [11, 12] {
+        let circle = server.run(&["user", "get", &id(n).to_string()]);
+        assert_fails(&circle, 1, &["MERGE_DAMAGED (FAILED_PRECONDITION)"]);
+    }
+    for n in [10, 11] {
+        let purged = server.run(&["user", "purge", &id(n).to_string(), "--yes"]);
+        assert!(purged.status.success(), "{}", stderr(&purged));
+    }
+    for n in [10, 11, 12] {
+        assert_fails(&server.run(&["user", "get", &id(n).to_string()]), 1, &["USER_NOT_FOUND"]);
+    }
+    let merged = server.run(&["user", "purge", &id(3).to_string(), "--yes"]);
+    assert_fails(&merged, 1, &["USER_MERGED"]);
 }
 
 /// Creates users concurrently.
