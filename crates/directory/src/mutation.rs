@@ -240,9 +240,18 @@ impl Mutation {
         self.now().is_past(deadline)
     }
 
-    /// Whether a request from `time` has expired, even if a store still has it.
-    pub fn request_has_expired(&self, time: Timestamp) -> bool {
+    /// Whether a request from `time` no longer counts, even if a store still has it: it has expired,
+    /// or belongs to a deleted tenant of the same name, which was created at another time than this
+    /// one. Older stores do not know that time.
+    pub fn request_is_void(&self, time: Timestamp, tenant_since: Option<Timestamp>) -> bool {
         self.is_past(time.plus(IdempotencyKey::LIFETIME))
+            || tenant_since.is_some_and(|since| since != self.tenant_since)
+    }
+
+    /// When the tenant of a request was created, as a store remembers it with the request. None if
+    /// the mutation does not depend on it, as those of tenants.
+    pub fn request_tenant_since(&self) -> Option<Timestamp> {
+        Some(self.tenant_since).filter(|since| *since != Timestamp::default())
     }
 
     /// The size in bytes of the caller's input.

@@ -38,12 +38,12 @@ impl stores::Inboxes for Embedded {
         let request = request.clone();
         self.write_aside(move |transaction| {
             let mut requests = Requests::open(transaction)?;
-            let is_expired = |sent: Timestamp| sent.plus(IdempotencyKey::LIFETIME) <= time;
+            let is_expired = |sent: Timestamp, _| sent.plus(IdempotencyKey::LIFETIME) <= time;
             Ok(match requests.subject(&request, is_expired)? {
                 Some(Ok(before)) => Ok((before, true)),
                 Some(Err(refused)) => Err(refused),
                 None => {
-                    requests.remember(&request, notice, time)?;
+                    requests.remember(&request, notice, time, None)?;
                     Ok((notice, false))
                 }
             })

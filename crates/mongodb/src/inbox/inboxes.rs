@@ -48,7 +48,7 @@ impl Collections {
         notice: LocalityId,
         time: Timestamp,
     ) -> Result<Result<(LocalityId, bool), Error>, Fault> {
-        let document = raw(&request_document(request, notice, time))?;
+        let document = raw(&request_document(request, notice, time, None))?;
         let insert = self.requests.insert_one(document).write_concern(majority());
         match insert.await.map_err(Fault::from) {
             Ok(_) => return Ok(Ok((notice, false))),
