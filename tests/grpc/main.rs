@@ -11,6 +11,7 @@ mod accounts;
 mod attribute_definitions;
 mod duplicates;
 mod history;
+mod imports;
 mod inbox;
 mod lifecycle;
 mod merge;

@@ -21,6 +21,7 @@ use polynym_directory::model::tenant_record::ImportedTenant;
 use polynym_directory::service::Directory;
 use polynym_directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
 use polynym_proto::v1;
+use polynym_transport::protocol::of_message;
 use polynym_transport::rich_status::internal;
 use v1::ImportUsersRequest as Line;
 use v1::import_users_request::Options;
@@ -41,7 +42,9 @@ const MAX_BATCH_LINES: usize = 256;
 /// The maximum number of batches in flight.
 const MAX_BATCHES: usize = 8;
 
-const OPTIONS_RULE: &str = "must be in the first message only";
+const OPTIONS_RULE: &str = "must be in the first message only, and alone";
+const LINE_RULE: &str = "has one of a user, a tenant_record and an ownerless_hold, and internals \
+    only with a user";
 
 pub type Responses = Pin<Box<dyn Stream<Item = Response> + Send>>;
 
@@ -56,11 +59,10 @@ async fn open(
     call: Arc<Call>,
     mut requests: Streaming<Line>,
 ) -> Result<Responses, Status> {
-    let message = requests
-        .message()
-        .await?
-        .and_then(|first| first.options)
-        .ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
+    let first = next_message(&mut requests).await?.unwrap_or_default();
+    let is_first = !has_content(&first);
+    let message =
+        first.options.filter(|_| is_first).ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
     let options = import_options(&call, &message)?;
     let import = directory.begin_import(&call.name, options).map_err(status)?;
     // The call was counted before its tenant was known.
@@ -122,6 +124,27 @@ fn invalid_field(field: &str, message: &str) -> Status {
     status(Error::invalid(Invalid::Field, field, message))
 }
 
+/// The next message; none at the end.
+async fn next_message(requests: &mut Streaming<Line>) -> Result<Option<Line>, Status> {
+    requests.message().await.map_err(of_message)
+}
+
+/// Whether a message is a line.
+const fn has_content(message: &Line) -> bool {
+    message.user.is_some()
+        || message.internals.is_some()
+        || message.tenant_record.is_some()
+        || message.ownerless_hold.is_some()
+}
+
+/// Whether a line has one record, and internals only with a user.
+fn is_one_record(message: &Line) -> bool {
+    let records =
+        [message.user.is_some(), message.tenant_record.is_some(), message.ownerless_hold.is_some()];
+    let count = records.into_iter().filter(|is_there| *is_there).count();
+    count == 1 && (message.internals.is_none() || message.user.is_some())
+}
+
 /// Reads lines as they arrive.
 struct LineReader {
     import: Arc<Import>,
@@ -135,14 +158,11 @@ impl LineReader {
     /// The next line; none at the end.
     async fn next(&mut self) -> Result<Option<PendingLine>, Status> {
         loop {
-            let Some(message) = self.requests.message().await? else { return Ok(None) };
-            let has_content = message.user.is_some()
-                || message.tenant_record.is_some()
-                || message.ownerless_hold.is_some();
-            if !has_content {
-                if message.options.is_some() {
-                    return Err(invalid_field("options", OPTIONS_RULE));
-                }
+            let Some(message) = next_message(&mut self.requests).await? else { return Ok(None) };
+            if message.options.is_some() {
+                return Err(invalid_field("options", OPTIONS_RULE));
+            }
+            if !has_content(&message) {
                 continue;
             }
             if message.line <= self.last_line {
@@ -156,6 +176,10 @@ impl LineReader {
     async fn line(&mut self, message: Line) -> Result<PendingLine, Status> {
         let bytes = message.encoded_len().clamp(1, MAX_BYTES);
         let number = message.line;
+        if !is_one_record(&message) {
+            let error = Error::invalid(Invalid::Field, "line", LINE_RULE);
+            return Ok(PendingLine { number, work: Work::Done(LineOutcome::rejected(error)) });
+        }
         let tenant_name = None
             .or(message.user.as_ref().map(|user| &user.tenant))
             .or(message.tenant_record.as_ref().map(|tenant| &tenant.tenant))

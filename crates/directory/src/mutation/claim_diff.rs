@@ -137,7 +137,7 @@ fn set_update_times(mutation: &Mutation, transitions: &mut [UserTransition<'_>])
 }
 
 /// Checks the user's limits. A lowered limit only stops growth: a present size is accepted.
-fn check_limits(
+pub fn check_limits(
     mutation: &Mutation,
     UserTransition { before, after }: &UserTransition<'_>,
 ) -> Result<(), Error> {

@@ -142,7 +142,8 @@ pub const fn merged_into(state: State) -> Option<LocalityId> {
 /// Whether a snapshot shows the user of this record before its merge.
 pub fn is_undo_of(record: &Record, undo: &MergeSnapshot) -> bool {
     let before = &undo.before;
-    (before.id(), &before.user.tenant) == (record.id(), &record.user.tenant)
+    merged_into(record.user.state).is_some()
+        && (before.id(), &before.user.tenant) == (record.id(), &record.user.tenant)
         && matches!(before.user.state, State::Active | State::Disabled)
         && before.internals.undo.is_none()
 }

@@ -1,6 +1,7 @@
 //! Parses a line of an import, with the checks that need no store.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
@@ -9,7 +10,7 @@ use crate::model::attribute;
 use crate::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
 use crate::model::limits::Limits;
 use crate::model::new_user::{NewIdentity, field};
-use crate::model::policies::Policies;
+use crate::model::policies::{MAX_PERIOD, Policies};
 use crate::model::tenant::Tenant;
 use crate::model::user::State;
 use crate::service::lookup::read::parse;
@@ -144,6 +145,16 @@ impl Parser<'_> {
         Ok(ImportedIdentity { index, new, link_time: *link_time })
     }
 
+    /// Rejects times that lie further in the future than any policy allows. Clocks may differ by
+    /// [`SKEW`].
+    pub fn check_within(&self, field: &str, time: Timestamp, max: Duration) -> Result<(), Error> {
+        if time <= self.now.plus(max).plus(SKEW) {
+            return Ok(());
+        }
+        let days = max.as_secs() / (24 * 60 * 60);
+        Err(Error::invalid(Invalid::Field, field, format!("is more than {days} days away")))
+    }
+
     fn state(&self, raw: &RawState<'_>) -> Result<State, Error> {
         Ok(match *raw {
             RawState::Active => State::Active,
@@ -151,10 +162,9 @@ impl Parser<'_> {
             RawState::Deleted { delete_time, purge_time } => {
                 check_past(self.now, "user.delete_time", delete_time)?;
                 let end_of_window = self.now.plus(self.policies.restore_window);
-                State::Deleted {
-                    delete_time: delete_time.unwrap_or(self.now),
-                    purge_time: purge_time.unwrap_or(end_of_window),
-                }
+                let purge_time = purge_time.unwrap_or(end_of_window);
+                self.check_within("user.purge_time", purge_time, MAX_PERIOD)?;
+                State::Deleted { delete_time: delete_time.unwrap_or(self.now), purge_time }
             }
             RawState::Merged(into) => {
                 State::Merged { into: parse_user_id("user.merged_into", into)? }
