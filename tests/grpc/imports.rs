@@ -16,7 +16,7 @@ use v1::user_internals::merge_undo::{AttributeChange, TextChange};
 use v1::user_internals::{Hold, MergeUndo, NotRestored};
 
 use super::{fresh, fresh_with, user};
-use crate::support::calls::{Client, email, handle, identity, text};
+use crate::support::calls::{Client, email, handle, identity, phone, social, text, url};
 use crate::support::status::{StatusDetails, status_details};
 
 const USER: &str = "00000001-0001-b000-0001-000000000000";
@@ -175,6 +175,32 @@ async fn internals_are_held_to_the_limits_of_calls() {
         v1::OwnerlessHold { tenant: String::new(), hold: Some(hold(handle("eve"), far_away())) };
     let far = Line { ownerless_hold: Some(ownerless), ..Default::default() };
     all_rejected(&mut client, "FIELD_INVALID", vec![far]).await;
+}
+
+#[tokio::test]
+async fn a_display_form_spells_its_identifier() {
+    let (_server, mut client) = fresh().await;
+    let shown = |identifier, display: &str| {
+        let identity = v1::Identity { display: display.to_owned(), ..identity(identifier) };
+        let user = Some(v1::User { identities: vec![identity], ..Default::default() });
+        Line { user, ..Default::default() }
+    };
+    let lines = vec![
+        shown(email("joe@example.com"), "eve@example.com"),
+        shown(email("joe@example.com"), "no email"),
+        shown(handle("joe"), "eve"),
+        shown(url("https://example.com/joe"), "https://example.com/eve"),
+        shown(phone("+14155552300", ""), "+1 415 555 2301"),
+    ];
+    all_rejected(&mut client, "FIELD_INVALID", lines).await;
+    let lines = vec![
+        shown(email("joe@example.com"), "Joe@EXAMPLE.com"),
+        shown(handle("joe"), "@Joe"),
+        shown(url("https://example.com/joe"), "HTTPS://Example.com/joe"),
+        shown(phone("+14155552300", ""), "(415) 555-2300"),
+        shown(social("github", "1"), "Joe Smith"),
+    ];
+    assert_eq!(import(&mut client, lines).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ pub fn cases() -> Vec<Case> {
         case(policies::tenants_are_listed_by_name),
         case(renormalizing::an_old_identity_adopts_the_present_rules),
         case(renormalizing::an_old_identity_that_collides_stays),
+        case(renormalizing::a_display_form_of_another_identifier_does_not_count),
         case(renormalizing::a_dry_run_renormalizes_nothing),
         case(renormalizing::renormalizing_adds_a_guard),
         case(renormalizing::a_scan_lists_each_user_of_a_tenant_once),

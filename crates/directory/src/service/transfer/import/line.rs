@@ -135,14 +135,42 @@ impl Parser<'_> {
             return Err(Error::invalid(Invalid::Field, other("display"), message));
         }
 
+        let display: String = typed.chars().filter(is_displayable).collect();
+        let is_spelt = raw.identifier.is_some_and(|raw| self.spells(&display, raw, &identifier));
+        if !is_spelt {
+            let message = "is the identifier as typed, and this spells another one: leave it out";
+            return Err(Error::invalid(Invalid::Field, other("display"), message));
+        }
+
         let new = NewIdentity {
             identifier,
-            display: typed.chars().filter(is_displayable).collect(),
+            display,
             verification: raw.verification.clone(),
             primary: raw.primary,
             rules_version: self.rules.version(),
         };
         Ok(ImportedIdentity { index, new, link_time: *link_time })
+    }
+
+    /// Whether a display form spells the identifier, or did by older rules: those of the store that
+    /// exported it. A number without its region may be any.
+    fn spells(&self, display: &str, raw: RawIdentifier<'_>, identifier: &Identifier) -> bool {
+        let typed = match raw {
+            RawIdentifier::Email(_) => RawIdentifier::Email(display),
+            RawIdentifier::Handle(_) => RawIdentifier::Handle(display),
+            RawIdentifier::Url(_) => RawIdentifier::Url(display),
+            RawIdentifier::Phone { region, .. } => RawIdentifier::Phone { number: display, region },
+            RawIdentifier::Social { .. } => return true,
+        };
+        if typed == raw {
+            return true;
+        }
+        let mut older = (1..self.rules.version()).filter_map(Rules::known);
+        match self.rules.parse(typed) {
+            Ok(parsed) if parsed == *identifier => true,
+            Err(_) if identifier.kind() == Kind::Phone => true,
+            _ => older.any(|rules| rules.parse(typed).is_ok_and(|one| rules.parse(raw) == Ok(one))),
+        }
     }
 
     /// Rejects times that lie further in the future than any policy allows. Clocks may differ by
