@@ -311,3 +311,57 @@ async fn messages_that_are_no_lines_are_named_as_such() {
     let large = status_details(large);
     assert_eq!((large.code, &*large.reason), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
 }
+
+/// The status code and reason of a look-up of the owner `days` ago, and the earliest known time.
+async fn owner_before(
+    client: &mut Client,
+    identifier: v1::Identifier,
+    days: i64,
+) -> (Code, String, Option<String>) {
+    let seconds = polynym_directory::Timestamp::now().as_millis() / 1_000 - days * 86_400;
+    let request = v1::ResolveIdentityRequest {
+        identifier: Some(identifier),
+        as_of: Some(Timestamp { seconds, nanos: 0 }),
+        ..Default::default()
+    };
+    let refused = status_details(client.directory.resolve_identity(request).await.unwrap_err());
+    let earliest = refused.metadata.get("earliest").cloned();
+    (refused.code, refused.reason, earliest)
+}
+
+#[tokio::test]
+async fn the_owners_before_an_import_are_unknown() {
+    let (_server, mut client) = fresh().await;
+    let seconds = polynym_directory::Timestamp::now().as_millis() / 1_000 - 10 * 86_400;
+    let mut linked = identity(email("joe@example.com"));
+    linked.link_time = Some(Timestamp { seconds, nanos: 0 });
+    let joe = v1::User { identities: vec![linked], ..Default::default() };
+    let ann = user("Ann", vec![handle("ann")]);
+    let lines = [joe, ann].map(|user| Line { user: Some(user), ..Default::default() });
+    assert_eq!(import(&mut client, lines.into()).await.unwrap(), []);
+    client.create(user("Eve", vec![handle("eve")])).await.unwrap();
+
+    let found = client.resolve(email("joe@example.com")).await.unwrap().user.unwrap();
+    let import_time = found.identities[0].import_time.unwrap();
+    let expired = |earliest: &str| {
+        (Code::OutOfRange, "HISTORY_EXPIRED".to_owned(), Some(earliest.to_owned()))
+    };
+    let joe = expired(&import_time.to_string());
+    for days in [5, 20] {
+        assert_eq!(owner_before(&mut client, email("joe@example.com"), days).await, joe);
+        let (code, reason, _) = owner_before(&mut client, handle("ann"), days).await;
+        assert_eq!((code, reason.as_str()), (Code::OutOfRange, "HISTORY_EXPIRED"));
+        let (code, reason, _) = owner_before(&mut client, handle("eve"), days).await;
+        assert_eq!((code, reason.as_str()), (Code::NotFound, "IDENTITY_NOT_FOUND"));
+    }
+    // The same after another user has it: that ownership began here.
+    let eve = client.resolve(handle("eve")).await.unwrap().user.unwrap();
+    client.merge(&eve.user_id, &found.user_id).await.unwrap();
+    for days in [5, 20] {
+        assert_eq!(owner_before(&mut client, email("joe@example.com"), days).await, joe);
+    }
+    client.unlink(&eve.user_id, email("joe@example.com")).await.unwrap();
+    for days in [5, 20] {
+        assert_eq!(owner_before(&mut client, email("joe@example.com"), days).await, joe);
+    }
+}

@@ -178,6 +178,7 @@ impl ImportedUser {
 
 impl ImportedIdentity {
     fn identity(&self, now: Timestamp) -> Identity {
-        self.new.identity(self.link_time.unwrap_or(now))
+        let identity = self.new.identity(self.link_time.unwrap_or(now));
+        Identity { import_time: Some(now), ..identity }
     }
 }
