@@ -72,7 +72,11 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
             vec![("earliest", convert::time_text(*earliest))]
         }
         Error::IdentityHeld { until, .. } => vec![("until", convert::time_text(*until))],
-        Error::UserDeleted { user } => vec![("user_id", user.to_string())],
+        Error::UserDeleted { user }
+        | Error::MergeDamaged { user }
+        | Error::PrimaryMissing { user } => {
+            vec![("user_id", user.to_string())]
+        }
         Error::UserMerged { user, into } => {
             vec![("user_id", user.to_string()), ("merged_into", into.to_string())]
         }
@@ -121,6 +125,8 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::MergeConflict { .. } => (Code::FailedPrecondition, "MERGE_CONFLICT"),
         Error::NotMerged => (Code::FailedPrecondition, "NOT_MERGED"),
         Error::UndoExpired => (Code::FailedPrecondition, "UNDO_EXPIRED"),
+        Error::PrimaryMissing { .. } => (Code::FailedPrecondition, "PRIMARY_MISSING"),
+        Error::MergeDamaged { .. } => (Code::FailedPrecondition, "MERGE_DAMAGED"),
         Error::TenantNotEmpty => (Code::FailedPrecondition, "TENANT_NOT_EMPTY"),
         Error::NotSearchable | Error::IndexChanging => (Code::FailedPrecondition, "INDEX_BUILDING"),
         Error::NoInboxes => (Code::FailedPrecondition, "STORE_NOT_UPGRADED"),

@@ -11,6 +11,7 @@ mod accounts;
 mod attribute_definitions;
 mod duplicates;
 mod history;
+mod imports;
 mod inbox;
 mod large_answers;
 mod lifecycle;

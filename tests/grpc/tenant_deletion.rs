@@ -3,11 +3,15 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::stream;
 use polynym_directory::Clock;
 use polynym_proto::v1;
 use tokio::runtime::Builder;
 use tokio::task::{block_in_place, spawn_blocking};
 use tonic::{Code, Status};
+
+use v1::import_users_request::Options;
+use v1::import_users_response::Progress;
 
 use super::{JOE, fresh, fresh_with_clock, store_in, user};
 use crate::server::{Server, polynym};
@@ -88,6 +92,45 @@ async fn a_tenant_with_users_is_deleted_only_by_force() {
         joe.user_id,
         "no identifier is held"
     );
+}
+
+/// Imports these lines into the tenant. Returns the progress at the end.
+async fn import(client: &mut Client, lines: Vec<v1::User>) -> Progress {
+    let options = Some(Options { tenant: ACME.to_owned(), ..Default::default() });
+    let first = v1::ImportUsersRequest { options, ..Default::default() };
+    let line =
+        |(line, user)| v1::ImportUsersRequest { line, user: Some(user), ..Default::default() };
+    let requests: Vec<_> = [first].into_iter().chain((1..).zip(lines).map(line)).collect();
+    let mut responses =
+        client.admin.import_users(stream::iter(requests)).await.unwrap().into_inner();
+    let mut progress = Progress::default();
+    while let Some(response) = responses.message().await.unwrap() {
+        progress = response.progress.unwrap();
+    }
+    progress
+}
+
+#[tokio::test]
+async fn a_tenant_with_a_merged_user_without_primary_is_deleted_and_imported_again() {
+    let (_folder, clock, mut client) = fresh_with_clock().await;
+    make(&mut client).await;
+    let merged = v1::User {
+        user_id: "00000001-0001-b000-0001-000000000000".to_owned(),
+        state: v1::State::Merged.into(),
+        merged_into: "00000002-0001-b000-0001-000000000000".to_owned(),
+        ..Default::default()
+    };
+    let lines = vec![merged, user("Joe", vec![handle("joe")])];
+    let progress = import(&mut client, lines.clone()).await;
+    assert_eq!((progress.created, progress.orphans), (2, 1));
+    assert_eq!(import(&mut client, lines.clone()).await.existing, 2);
+
+    delete(&mut client, true).await.unwrap();
+    until_gone(&mut client, &clock).await;
+    make(&mut client).await;
+    let progress = import(&mut client, lines).await;
+    assert_eq!((progress.created, progress.existing), (2, 0), "the lines count as imported");
+    assert!(is_found(&mut client, "joe").await);
 }
 
 #[tokio::test]

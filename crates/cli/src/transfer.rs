@@ -15,5 +15,6 @@ mod reader;
 mod rejects;
 mod report;
 pub mod sample;
+mod unique_json;
 mod user_json;
 mod window;

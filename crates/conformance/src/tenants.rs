@@ -10,6 +10,7 @@ use super::fixture::case::{Case, case};
 pub fn cases() -> Vec<Case> {
     vec![
         case(deleting::a_tenant_is_deleted_with_its_content),
+        case(deleting::requests_of_a_deleted_tenant_are_void),
         case(deleting::a_deletion_can_be_cancelled),
         case(deleting::an_unmarked_tenant_is_not_deleted),
         case(deleting::keys_are_those_of_one_tenant),
@@ -21,6 +22,7 @@ pub fn cases() -> Vec<Case> {
         case(policies::tenants_are_listed_by_name),
         case(renormalizing::an_old_identity_adopts_the_present_rules),
         case(renormalizing::an_old_identity_that_collides_stays),
+        case(renormalizing::a_display_form_of_another_identifier_does_not_count),
         case(renormalizing::a_dry_run_renormalizes_nothing),
         case(renormalizing::renormalizing_adds_a_guard),
         case(renormalizing::a_scan_lists_each_user_of_a_tenant_once),

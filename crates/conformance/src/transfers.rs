@@ -2,6 +2,7 @@
 
 mod exporting;
 mod importing;
+mod merge_links;
 
 use super::fixture::case::{Case, case};
 
@@ -17,5 +18,11 @@ pub fn cases() -> Vec<Case> {
         case(importing::a_batch_imports_each_line_as_if_alone),
         case(importing::a_dry_run_imports_nothing),
         case(importing::ownerless_holds_are_exported_and_imported),
+        case(merge_links::a_line_names_only_users_that_name_it_back),
+        case(merge_links::undo_data_belongs_to_the_merged_user),
+        case(merge_links::merged_users_and_primaries_come_in_any_order),
+        case(merge_links::lines_form_no_circle),
+        case(merge_links::a_listed_user_of_another_tenant_is_never_changed),
+        case(merge_links::a_listed_user_who_was_not_merged_stays),
     ]
 }

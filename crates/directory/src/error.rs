@@ -122,6 +122,21 @@ pub enum Error {
     /// The secondary user was not merged into the primary user.
     #[error("the secondary user is not merged into this primary user")]
     NotMerged,
+    /// The record of a user names another user that it is not merged with, or a circle of merges.
+    #[error(
+        "the record of this user names a user that it is not merged with: an operator can repair \
+         it with `polynym store verify --mend`"
+    )]
+    MergeDamaged {
+        /// The user.
+        user: LocalityId,
+    },
+    /// An imported user was merged into a user who is not there. A reject of an import.
+    #[error("user {user} was merged into one who is not there: import that one too, or purge it")]
+    PrimaryMissing {
+        /// The merged user.
+        user: LocalityId,
+    },
     /// The undo window of a merge is over.
     #[error("the undo window of this merge is over")]
     UndoExpired,
@@ -228,6 +243,12 @@ pub enum ItemError {
     /// The part of the store that has the item does not answer.
     #[error("the store does not answer")]
     Unavailable(#[source] SharedCause),
+    /// The merges of the user lead in a circle.
+    #[error("the merges of this user lead in a circle")]
+    MergeDamaged {
+        /// The user.
+        user: LocalityId,
+    },
     /// A fault of this program or of the stored data.
     #[error("internal error")]
     Internal(#[source] SharedCause),
@@ -251,6 +272,7 @@ impl From<ItemError> for Error {
     fn from(error: ItemError) -> Self {
         match error {
             ItemError::Unavailable(cause) => Self::Unavailable(Box::new(cause)),
+            ItemError::MergeDamaged { user } => Self::MergeDamaged { user },
             ItemError::Internal(cause) => Self::Internal(Box::new(cause)),
         }
     }

@@ -47,7 +47,7 @@ pub use model::new_user::{NewIdentity, NewUser};
 pub use model::notice::{Notice, NoticeContent};
 pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership};
 pub use model::policies::{Policies, PolicyUpdate};
-pub use model::record::{Hold, Record};
+pub use model::record::{Hold, MergeSnapshot, Record, UserInternals};
 pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
 pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;

@@ -6,6 +6,7 @@ pub mod hold;
 pub mod import;
 pub mod journal;
 pub mod merge;
+pub mod merge_links;
 pub mod purge;
 pub mod read_set;
 pub mod redaction;
@@ -153,6 +154,8 @@ pub enum UserChange {
     Import(Box<ImportedUser>),
     /// Stores the user unchanged, so that the index of attributes follows the tenant's definitions.
     Reindex,
+    /// Removes from the user's record what names users that it is not merged with.
+    RemoveMergeFaults,
 }
 
 /// A change of a tenant.
@@ -222,6 +225,11 @@ impl Mutation {
         }
     }
 
+    /// Whether it imports a user whose record names other users.
+    pub fn names_other_users(&self) -> bool {
+        matches!(self.user_change(), Some(UserChange::Import(imported)) if imported.names_others())
+    }
+
     /// The present time of the mutation.
     pub const fn now(&self) -> Now {
         Now { clock_uncertain: self.clock_uncertain, ..Now::certain(self.time) }
@@ -232,9 +240,18 @@ impl Mutation {
         self.now().is_past(deadline)
     }
 
-    /// Whether a request from `time` has expired, even if a store still has it.
-    pub fn request_has_expired(&self, time: Timestamp) -> bool {
+    /// Whether a request from `time` no longer counts, even if a store still has it: it has expired,
+    /// or belongs to a deleted tenant of the same name, which was created at another time than this
+    /// one. Older stores do not know that time.
+    pub fn request_is_void(&self, time: Timestamp, tenant_since: Option<Timestamp>) -> bool {
         self.is_past(time.plus(IdempotencyKey::LIFETIME))
+            || tenant_since.is_some_and(|since| since != self.tenant_since)
+    }
+
+    /// When the tenant of a request was created, as a store remembers it with the request. None if
+    /// the mutation does not depend on it, as those of tenants.
+    pub fn request_tenant_since(&self) -> Option<Timestamp> {
+        Some(self.tenant_since).filter(|since| *since != Timestamp::default())
     }
 
     /// The size in bytes of the caller's input.
@@ -258,9 +275,15 @@ impl Mutation {
         id: LocalityId,
     ) -> Result<&'v Record, DecideError> {
         let record = self.changeable(read_set, id)?;
+        self.check_etag(record)?;
+        Ok(record)
+    }
+
+    /// Rejects the mutation if the user does not have its etag.
+    pub(crate) fn check_etag(&self, record: &Record) -> Result<(), Error> {
         match &self.etag {
-            Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch.into()),
-            _ => Ok(record),
+            Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch),
+            _ => Ok(()),
         }
     }
 

@@ -20,6 +20,10 @@ pub struct RequestRecord {
     /// Milliseconds since the Unix epoch.
     #[prost(int64, tag = "3")]
     pub time: i64,
+    /// When the tenant was created, in the same form. Absent if that does not matter, and in records
+    /// of older programs.
+    #[prost(int64, optional, tag = "4")]
+    pub tenant_since: Option<i64>,
 }
 
 /// The requests inside one write transaction.
@@ -36,17 +40,16 @@ impl<'t> Requests<'t> {
         })
     }
 
-    /// The subject of this request, if it took effect and has not expired. The inner error is the
-    /// caller's: the id belongs to another request.
+    /// The subject of this request, if it took effect and is not void by its time and the creation
+    /// of its tenant. The inner error is the caller's: the id belongs to another request.
     pub fn subject(
         &self,
         request: &IdempotencyKey,
-        is_expired: impl FnOnce(Timestamp) -> bool,
+        is_void: impl FnOnce(Timestamp, Option<Timestamp>) -> bool,
     ) -> Result<Option<Result<LocalityId, Error>>, Fault> {
         let stored = self.record(&request.key)?;
-        let Some(stored) = stored.filter(|record| !is_expired(record.time())) else {
-            return Ok(None);
-        };
+        let counts = |record: &RequestRecord| !is_void(record.time(), record.tenant_created());
+        let Some(stored) = stored.filter(counts) else { return Ok(None) };
         if stored.request_hash != request.request_hash {
             return Ok(Some(Err(Error::RequestIdReused)));
         }
@@ -60,10 +63,12 @@ impl<'t> Requests<'t> {
         request: &IdempotencyKey,
         subject: LocalityId,
         time: Timestamp,
+        tenant_since: Option<Timestamp>,
     ) -> Result<(), Fault> {
         let (key, user_id) = (request.key.as_str(), subject.as_bytes().to_vec());
         let (request_hash, time) = (request.request_hash, time.as_millis());
-        let record = RequestRecord { user_id, request_hash, time }.encode_to_vec();
+        let tenant_since = tenant_since.map(Timestamp::as_millis);
+        let record = RequestRecord { user_id, request_hash, time, tenant_since }.encode_to_vec();
         self.records.insert(key, record.as_slice())?;
         self.times.insert((time, key), ())?;
         Ok(())
@@ -97,5 +102,9 @@ impl<'t> Requests<'t> {
 impl RequestRecord {
     const fn time(&self) -> Timestamp {
         Timestamp::from_millis(self.time)
+    }
+
+    fn tenant_created(&self) -> Option<Timestamp> {
+        self.tenant_since.map(Timestamp::from_millis)
     }
 }

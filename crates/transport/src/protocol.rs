@@ -140,13 +140,23 @@ pub fn with_details(response: Response<Body>) -> Response<Body> {
     else {
         return response;
     };
-    let detailed = match status.code() {
-        Code::OutOfRange => plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", status.message()),
-        Code::Internal => message_invalid(status.message()),
+    match status.code() {
         Code::Unimplemented if response.headers().contains_key(ACCEPTED) => compressed(),
         Code::Unimplemented => unknown_method(),
+        Code::OutOfRange | Code::Internal => of_message(status),
         _ => return response,
-    };
+    }
+    .into_http()
+}
 
-    detailed.into_http()
+/// Translates the status that the RPC library has for a message it cannot read, recognised by its
+/// lack of details and of a cause in the connection.
+pub fn of_message(status: Status) -> Status {
+    let is_of_connection = std::error::Error::source(&status).is_some();
+    match status.code() {
+        _ if is_of_connection || !status.details().is_empty() => status,
+        Code::OutOfRange => plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", status.message()),
+        Code::Internal => message_invalid(status.message()),
+        _ => status,
+    }
 }

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use prost::Message;
 use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
@@ -12,7 +12,7 @@ use tonic::{Status, Streaming};
 use crate::grpc::authorization::permitted_tenant;
 use crate::grpc::convert::optional_timestamp;
 use crate::grpc::policies;
-use crate::grpc::status::{reason, status};
+use crate::grpc::status::status;
 use polynym_access::{Call, Metric};
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::imported_user::OnConflict;
@@ -21,17 +21,19 @@ use polynym_directory::model::tenant_record::ImportedTenant;
 use polynym_directory::service::Directory;
 use polynym_directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
 use polynym_proto::v1;
+use polynym_transport::protocol::of_message;
 use polynym_transport::rich_status::internal;
 use v1::ImportUsersRequest as Line;
 use v1::import_users_request::Options;
-use v1::import_users_response::{Progress, Reject};
 use v1::user_internals::Hold;
 
 mod batch;
 mod line;
+mod report;
 
 use batch::{LineResult, PendingLine, UserLine, Work};
 use line::raw_hold;
+use report::{Report, Response};
 
 /// The maximum bytes of the lines of an import in flight.
 const MAX_BYTES: usize = 8 << 20;
@@ -40,9 +42,11 @@ const MAX_BATCH_LINES: usize = 256;
 /// The maximum number of batches in flight.
 const MAX_BATCHES: usize = 8;
 
-const OPTIONS_RULE: &str = "must be in the first message only";
+const OPTIONS_RULE: &str = "must be in the first message only, and alone";
+const LINE_RULE: &str = "has one of a user, a tenant_record and an ownerless_hold, and internals \
+    only with a user";
 
-pub type Responses = Pin<Box<dyn Stream<Item = Result<v1::ImportUsersResponse, Status>> + Send>>;
+pub type Responses = Pin<Box<dyn Stream<Item = Response> + Send>>;
 
 /// Imports the lines that the caller sends.
 pub fn import(directory: Arc<Directory>, call: Arc<Call>, requests: Streaming<Line>) -> Responses {
@@ -55,25 +59,23 @@ async fn open(
     call: Arc<Call>,
     mut requests: Streaming<Line>,
 ) -> Result<Responses, Status> {
-    let message = requests
-        .message()
-        .await?
-        .and_then(|first| first.options)
-        .ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
+    let first = next_message(&mut requests).await?.unwrap_or_default();
+    let is_first = !has_content(&first);
+    let message =
+        first.options.filter(|_| is_first).ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
     let options = import_options(&call, &message)?;
     let import = directory.begin_import(&call.name, options).map_err(status)?;
     // The call was counted before its tenant was known.
     call.count(Metric::Call { method: call.method(), code: "OK" }, 1);
-    let log = SummaryLog { caller: call.name.clone(), tenant: message.tenant, progress: None };
-
+    let import = Arc::new(import);
+    let report = Report::new(import.clone(), call.name.clone(), message.tenant);
     let reader = LineReader {
-        import: Arc::new(import),
+        import: import.clone(),
         call,
         requests,
         byte_permits: Arc::new(Semaphore::new(MAX_BYTES)),
         last_line: i64::MIN,
     };
-    let import = reader.import.clone();
     let lines = stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|line| (line, reader)))
     });
@@ -82,13 +84,25 @@ async fn open(
         .map(move |lines| batch::import_batch(import.clone(), lines))
         .buffered(MAX_BATCHES);
 
-    let mut summary = (Progress::default(), log);
-    let responses = results.flat_map(move |results| stream::iter(responses(&mut summary, results)));
-    // Nothing follows an error.
-    let mut has_failed = false;
-    Ok(Box::pin(responses.take_while(move |response| {
-        future::ready(!std::mem::replace(&mut has_failed, response.is_err()))
-    })))
+    Ok(Box::pin(reported(results, report)))
+}
+
+/// The responses of a report on these results. Nothing follows an error.
+fn reported(
+    results: impl Stream<Item = Vec<LineResult>> + Send + 'static,
+    report: Report,
+) -> impl Stream<Item = Response> + Send {
+    let state = (Box::pin(results), Some(report));
+    let responses = stream::unfold(state, |(mut results, report)| async move {
+        let mut report = report?;
+        let responses = match results.next().await {
+            Some(results) => report.responses(results),
+            None => vec![report.orphans().await?],
+        };
+        let report = Some(report).filter(|_| responses.iter().all(Result::is_ok));
+        Some((stream::iter(responses), (results, report)))
+    });
+    responses.flatten()
 }
 
 fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Status> {
@@ -110,6 +124,27 @@ fn invalid_field(field: &str, message: &str) -> Status {
     status(Error::invalid(Invalid::Field, field, message))
 }
 
+/// The next message; none at the end.
+async fn next_message(requests: &mut Streaming<Line>) -> Result<Option<Line>, Status> {
+    requests.message().await.map_err(of_message)
+}
+
+/// Whether a message is a line.
+const fn has_content(message: &Line) -> bool {
+    message.user.is_some()
+        || message.internals.is_some()
+        || message.tenant_record.is_some()
+        || message.ownerless_hold.is_some()
+}
+
+/// Whether a line has one record, and internals only with a user.
+fn is_one_record(message: &Line) -> bool {
+    let records =
+        [message.user.is_some(), message.tenant_record.is_some(), message.ownerless_hold.is_some()];
+    let count = records.into_iter().filter(|is_there| *is_there).count();
+    count == 1 && (message.internals.is_none() || message.user.is_some())
+}
+
 /// Reads lines as they arrive.
 struct LineReader {
     import: Arc<Import>,
@@ -123,14 +158,11 @@ impl LineReader {
     /// The next line; none at the end.
     async fn next(&mut self) -> Result<Option<PendingLine>, Status> {
         loop {
-            let Some(message) = self.requests.message().await? else { return Ok(None) };
-            let has_content = message.user.is_some()
-                || message.tenant_record.is_some()
-                || message.ownerless_hold.is_some();
-            if !has_content {
-                if message.options.is_some() {
-                    return Err(invalid_field("options", OPTIONS_RULE));
-                }
+            let Some(message) = next_message(&mut self.requests).await? else { return Ok(None) };
+            if message.options.is_some() {
+                return Err(invalid_field("options", OPTIONS_RULE));
+            }
+            if !has_content(&message) {
                 continue;
             }
             if message.line <= self.last_line {
@@ -144,6 +176,10 @@ impl LineReader {
     async fn line(&mut self, message: Line) -> Result<PendingLine, Status> {
         let bytes = message.encoded_len().clamp(1, MAX_BYTES);
         let number = message.line;
+        if !is_one_record(&message) {
+            let error = Error::invalid(Invalid::Field, "line", LINE_RULE);
+            return Ok(PendingLine { number, work: Work::Done(LineOutcome::rejected(error)) });
+        }
         let tenant_name = None
             .or(message.user.as_ref().map(|user| &user.tenant))
             .or(message.tenant_record.as_ref().map(|tenant| &tenant.tenant))
@@ -199,69 +235,4 @@ fn imported_tenant(record: &v1::Tenant) -> Result<ImportedTenant, Error> {
         create_time: time("create_time", record.create_time.as_ref())?,
         update_time: time("update_time", record.update_time.as_ref())?,
     })
-}
-
-type Response = Result<v1::ImportUsersResponse, Status>;
-
-/// The message for some results, and the error that ends the import, if any.
-fn responses(
-    (progress, log): &mut (Progress, SummaryLog),
-    results: Vec<LineResult>,
-) -> Vec<Response> {
-    let (mut rejects, mut error) = (Vec::new(), None);
-    for result in results {
-        match result {
-            Ok((line, outcome)) => count(progress, line, outcome, &mut rejects),
-            Err(status) => {
-                error = Some(Err(status));
-                break;
-            }
-        }
-    }
-
-    log.progress = Some(*progress);
-    let response = v1::ImportUsersResponse { progress: Some(*progress), rejects };
-    std::iter::once(Ok(response)).chain(error).collect()
-}
-
-fn count(progress: &mut Progress, line: i64, outcome: LineOutcome, rejects: &mut Vec<Reject>) {
-    progress.line = line;
-    progress.lines += 1;
-    match outcome.is_new {
-        Some(true) => progress.created += 1,
-        Some(false) => progress.existing += 1,
-        None => progress.rejected += 1,
-    }
-
-    let skipped = outcome.is_new.is_some();
-    progress.skipped += if skipped { outcome.rejects.len() as i64 } else { 0 };
-    rejects.extend(outcome.rejects.into_iter().map(|reject| Reject {
-        line,
-        reason: reason(&reject.error).to_owned(),
-        message: reject.error.to_string(),
-        identity_index: reject.identity.map(|index| index as i32),
-        skipped,
-    }));
-}
-
-/// Logs a summary of an import when it is dropped.
-struct SummaryLog {
-    caller: String,
-    tenant: String,
-    progress: Option<Progress>,
-}
-
-impl Drop for SummaryLog {
-    fn drop(&mut self) {
-        let Progress { lines, created, existing, rejected, .. } = self.progress.unwrap_or_default();
-        tracing::info!(
-            caller = self.caller,
-            tenant = self.tenant,
-            lines,
-            created,
-            existing,
-            rejected,
-            "import"
-        );
-    }
 }

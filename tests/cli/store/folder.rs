@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use locality_uuid::LocalityId;
-use polynym_directory::{EncodedUser, Timestamp, User};
+use polynym_directory::{EncodedUser, Record, Timestamp, User};
 use polynym_embedded::{Embedded, Options};
 use redb::{TableDefinition, WriteTransaction};
 use tempfile::TempDir;
@@ -43,7 +43,7 @@ impl Folder {
         });
     }
 
-    fn put_record(&self, id: LocalityId, record: &[u8]) {
+    fn put_stored(&self, id: LocalityId, record: &[u8]) {
         self.write(|transaction| {
             transaction.open_table(USERS).unwrap().insert(id.as_bytes(), record).unwrap();
         });
@@ -95,7 +95,17 @@ impl Breakable for Folder {
         assert!((0x80..0x4000).contains(&wire.len()));
         record.extend(wire);
         record.extend(xxhash_rust::xxh3::xxh3_64(&record).to_le_bytes());
-        self.put_record(id, &record);
+        self.put_stored(id, &record);
+    }
+
+    async fn put_record(&self, record: &Record) {
+        let (user, private) = record.encode();
+        let mut stored = Vec::new();
+        for (tag, bytes) in [(1, &user.into_bytes()[..]), (2, &private)] {
+            prost::encoding::bytes::encode(tag, &bytes.to_vec(), &mut stored);
+        }
+        stored.extend(xxhash_rust::xxh3::xxh3_64(&stored).to_le_bytes());
+        self.put_stored(record.id(), &stored);
     }
 
     async fn put_garbage_claim(&self, key: &str) {
@@ -103,7 +113,7 @@ impl Breakable for Folder {
     }
 
     async fn put_garbage_user(&self, id: LocalityId) {
-        self.put_record(id, b"not a record");
+        self.put_stored(id, b"not a record");
     }
 
     async fn assert_there(&self, users: &[usize]) {
@@ -114,6 +124,11 @@ impl Breakable for Folder {
 #[tokio::test(flavor = "multi_thread")]
 async fn repairable_findings_are_repaired() {
     damage::repairable(&Folder::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_to_users_who_do_not_name_the_user_back_are_removed() {
+    damage::links(&Folder::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,8 @@
 
 mod backup;
 mod bad_input;
+mod holds;
+mod links;
 mod resuming;
 
 use crate::support::scenarios::transfer::{

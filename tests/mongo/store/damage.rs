@@ -6,7 +6,7 @@ use std::ops::Range;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
 use mongodb::{Collection, Database};
-use polynym_directory::{EncodedUser, Timestamp, User};
+use polynym_directory::{EncodedUser, Record, Timestamp, User};
 use polynym_mongodb::{InitOptions, Mongo, Options, init};
 
 use super::{database, json, stderr, stdout, store};
@@ -73,6 +73,16 @@ impl Breakable for Broken {
         self.put("users", doc! { "_id": id(under), "r": 0_i64, "t": "default", "w": wire }).await;
     }
 
+    async fn put_record(&self, record: &Record) {
+        let (user, private) = record.encode();
+        let bytes = |bytes| Binary { subtype: BinarySubtype::Generic, bytes };
+        let (wire, private) = (bytes(user.into_bytes().to_vec()), bytes(private));
+        let tenant = record.user.tenant.as_str();
+        let user =
+            doc! { "_id": id(record.id()), "r": 0_i64, "t": tenant, "w": wire, "x": private };
+        self.put("users", user).await;
+    }
+
     async fn put_garbage_claim(&self, key: &str) {
         self.put("identities", doc! { "_id": key, "u": "somebody", "v": 1 }).await;
     }
@@ -90,6 +100,12 @@ impl Breakable for Broken {
 async fn repairable_findings_are_repaired() {
     let cluster = servers::three_shards().await;
     damage::repairable(&Broken::new(cluster.uri("verify_repaired")).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_to_users_who_do_not_name_the_user_back_are_removed() {
+    let cluster = servers::three_shards().await;
+    damage::links(&Broken::new(cluster.uri("verify_links")).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

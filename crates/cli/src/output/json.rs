@@ -1,9 +1,10 @@
 //! The JSON mapping of protocol buffers, for any message of the descriptors.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use prost::Message;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
+use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, SerializeOptions};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -25,8 +26,37 @@ pub fn with_defaults(name: &str, message: &impl Message) -> Result<Value, Failur
 /// # Errors
 /// The position and the cause of the error.
 pub fn to_message<M: Message + Default>(name: &str, json: Value) -> Result<M, String> {
-    let dynamic = DynamicMessage::deserialize(descriptor(name)?, json).map_err(text)?;
+    let descriptor = descriptor(name)?;
+    check_spellings(&descriptor, &json)?;
+    let dynamic = DynamicMessage::deserialize(descriptor, json).map_err(text)?;
     dynamic.transcode_to().map_err(text)
+}
+
+/// Fails if an object has a field in both of its spellings, of which the last would count.
+fn check_spellings(message: &MessageDescriptor, json: &Value) -> Result<(), String> {
+    let Value::Object(object) = json else { return Ok(()) };
+    let mut seen = HashSet::new();
+    for (key, value) in object {
+        let by_json_name = message.get_field_by_json_name(key);
+        let Some(field) = by_json_name.or_else(|| message.get_field_by_name(key)) else { continue };
+        if !seen.insert(field.number()) {
+            return Err(format!("{} occurs twice, in two spellings", field.name()));
+        }
+        let Kind::Message(inner) = field.kind() else { continue };
+        match value {
+            Value::Object(map) if field.is_map() => {
+                let Kind::Message(of_value) = inner.map_entry_value_field().kind() else {
+                    continue;
+                };
+                map.values().try_for_each(|value| check_spellings(&of_value, value))?;
+            }
+            Value::Array(items) => {
+                items.iter().try_for_each(|item| check_spellings(&inner, item))?;
+            }
+            value => check_spellings(&inner, value)?,
+        }
+    }
+    Ok(())
 }
 
 /// The failure of writing JSON.

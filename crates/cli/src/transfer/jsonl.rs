@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::codec;
+use super::unique_json::UniqueValue;
 use polynym_proto::v1::ImportUsersRequest;
 
 /// The kind of a line.
@@ -46,9 +47,10 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(object),
+        Ok(UniqueValue(Value::Object(object))) => Ok(object),
         Ok(_) => Err("a line must be an object: {...}".to_owned()),
         Err(error) if error.is_eof() => Err(format!("the line is incomplete: {error}")),
+        Err(error) if error.is_data() => Err(error.to_string()),
         Err(error) => Err(format!("the line is not JSON: {error}")),
     }
 }
@@ -76,6 +78,13 @@ mod tests {
     }
 
     #[test]
+    fn attributes_are_told_apart_by_their_spelling() {
+        let value = r#"{"intValue":"1"}"#;
+        let line = format!(r#"{{"attributes":{{"aB":{value},"a_b":{value}}}}}"#);
+        assert_eq!(request(&line).user.unwrap().attributes.len(), 2);
+    }
+
+    #[test]
     fn errors_name_their_cause() {
         for (text, wanted) in [
             ("{", "incomplete"),
@@ -83,6 +92,15 @@ mod tests {
             ("nonsense", "not JSON"),
             (r#"{"fame":1}"#, "fame"),
             (r#"{"tenant_record":{},"userId":""}"#, "nothing else"),
+            (r#"{"displayName":"a","displayName":"b"}"#, r#""displayName" occurs twice"#),
+            (r#"{"attributes":{"a":{},"a":{}}}"#, r#""a" occurs twice"#),
+            (r#"{"identities":[{"display":"a","display":"a"}]}"#, r#""display" occurs twice"#),
+            (r#"{"displayName":"a","display_name":"b"}"#, "display_name occurs twice"),
+            (r#"{"internals":{"undo":{"end_time":null,"endTime":null}}}"#, "end_time occurs twice"),
+            (
+                r#"{"identities":[{"verified_by":"a","verifiedBy":"b"}]}"#,
+                "verified_by occurs twice",
+            ),
         ] {
             let error = parse(text).err().unwrap();
             assert!(error.contains(wanted), "{text}: {error}");

@@ -59,15 +59,16 @@ pub struct Summary<'a> {
 impl Summary<'_> {
     /// Prints the result. Fails if lines were rejected.
     pub fn print(&self) -> Result<(), Failure> {
-        let Progress { created, existing, skipped, .. } = self.progress;
+        let Progress { created, existing, skipped, orphans, .. } = self.progress;
         let rejected = self.progress.rejected + self.rejected_here;
-        let has_rejects = rejected > 0 || skipped > 0;
+        let has_rejects = rejected > 0 || skipped > 0 || orphans > 0;
         let path = self.rejects.path().display().to_string();
         if self.json {
             let file = has_rejects.then_some(&path);
             output::print_json(&serde_json::json!({
                 "created": created, "existing": existing, "rejected": rejected,
-                "skipped_identities": skipped, "rejects": file, "dry_run": self.dry_run,
+                "skipped_identities": skipped, "orphans": orphans, "rejects": file,
+                "dry_run": self.dry_run,
             }))?;
         } else {
             let verb = if self.dry_run { "would be imported" } else { "imported" };
@@ -76,6 +77,9 @@ impl Summary<'_> {
                 text += &format!(", {rejected} lines rejected");
                 if skipped > 0 {
                     text += &format!(", {skipped} identities passed over");
+                }
+                if orphans > 0 {
+                    text += &format!(", {orphans} merged users without their primary");
                 }
                 text += &format!(": see {path}");
             }

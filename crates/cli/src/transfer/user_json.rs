@@ -70,6 +70,7 @@ impl Serialize for Json<'_, Identity> {
         if let Some(identifier) = &identity.identifier {
             map.serialize_entry("identifier", &Json(identifier))?;
         }
+        time(&mut map, "importTime", identity.import_time.as_ref())?;
         time(&mut map, "linkTime", identity.link_time.as_ref())?;
         if identity.primary {
             map.serialize_entry("primary", &true)?;
@@ -210,6 +211,7 @@ mod tests {
                 Identity {
                     display: "x".to_owned(),
                     link_time: Some(at(0)),
+                    import_time: Some(at(2)),
                     verify_time: Some(at(1)),
                     verified_by: "me".to_owned(),
                     primary: true,

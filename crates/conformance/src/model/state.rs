@@ -65,6 +65,7 @@ impl Person {
             display: new.display.clone(),
             rules_version: RULES_VERSION,
             link_time: time,
+            import_time: None,
             verification: new.verification.clone(),
             primary,
             unknown: Unknown::default(),

@@ -24,7 +24,8 @@ pub fn move_identity(
     let identity = giver.user.identities[at].clone();
     unlink(&mut giver, identifier, mutation)?;
     let link_time = mutation.time.max(just_after(taker.user.update_time));
-    taker.user.identities.push(Identity { primary: false, link_time, ..identity });
+    let moved = Identity { primary: false, link_time, import_time: None, ..identity };
+    taker.user.identities.push(moved);
     if is_guarded {
         taker.guarded.insert(identifier.clone());
     }

@@ -10,7 +10,7 @@ use polynym_identifier::{IdentityKey, Kind};
 
 use crate::fixture::assertions::{ensure, equal};
 use crate::fixture::factory::Failure;
-use crate::fixture::{DAY, Fixture, create, identifier, tenant};
+use crate::fixture::{DAY, Fixture, create, identifier, request, tenant};
 
 const NAME: &str = "acme";
 
@@ -135,4 +135,26 @@ pub async fn keys_are_those_of_one_tenant(f: Fixture) -> Result<(), Failure> {
         &Vec::new(),
         "the keys of an unknown tenant",
     )
+}
+
+pub async fn requests_of_a_deleted_tenant_are_void(f: Fixture) -> Result<(), Failure> {
+    let send = |tenant: &TenantRecord| -> Result<Mutation, Failure> {
+        let (tenant, tenant_since) = (tenant.name.clone(), tenant.since);
+        let request = request("key", 1);
+        Ok(Mutation { tenant, tenant_since, request, ..f.creation(&["handle:joe"])? })
+    };
+    let former = create_tenant(&f).await?;
+    let user = f.mutate(send(&former)?).await?;
+    equal(&f.mutate(send(&former)?).await?, &user, "the answer to the request again")?;
+    step(&f, DeletionStep::Begin { with_users: true }).await?;
+    f.apply(Mutation { tenant: tenant(NAME)?, ..f.mutation(user.id, UserChange::Purge) }).await?;
+    step(&f, DeletionStep::Finish).await?;
+
+    let later = create_tenant(&f).await?;
+    ensure(later.since != former.since, "both tenants begin at the same time")?;
+    let together = f.store.mutations.mutate_all(vec![send(&later)?, send(&later)?]).await;
+    let users: Vec<_> =
+        together.into_iter().map(|outcome| outcome?.into_user()).collect::<Result<_, _>>()?;
+    ensure(users[0].id != user.id && users[0] == users[1], format!("{users:?}"))?;
+    equal(&f.mutate(send(&later)?).await?, &users[0], "the answer to the later request again")
 }

@@ -146,3 +146,30 @@ pub async fn a_scan_lists_each_user_of_a_tenant_once(f: Fixture) -> Result<(), F
 
     Ok(())
 }
+
+pub async fn a_display_form_of_another_identifier_does_not_count(
+    f: Fixture,
+) -> Result<(), Failure> {
+    let shown = |name: &str, display: &str| -> Result<_, Failure> {
+        Ok(NewIdentity::new(identifier(name)?, display.to_owned()))
+    };
+    let user = create(
+        &f,
+        vec![
+            shown("email:joe@example.com", "eve@example.com")?,
+            shown("handle:joe", "eve")?,
+            shown("url:https://example.com/joe", "https://example.com/eve")?,
+            shown("email:ann@example.com", "Ann@EXAMPLE.com")?,
+        ],
+    )
+    .await?;
+    let forms: Vec<_> = user.identities.iter().map(|own| own.identifier.clone()).collect();
+    let mut after = user;
+    for form in &forms {
+        let change = UserChange::Renormalize(form.clone());
+        after = f.mutate(Mutation { rules: LATER, ..f.mutation(after.id, change) }).await?;
+    }
+    let moved: Vec<_> = after.identities.iter().map(|own| own.identifier.clone()).collect();
+    equal(&moved, &forms, "the identifiers")?;
+    f.free(&["email:eve@example.com", "handle:eve"]).await
+}

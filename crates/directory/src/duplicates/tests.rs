@@ -36,6 +36,7 @@ fn user(n: u8, name: &str, names: &[&str]) -> User {
         display: (*text).to_owned(),
         rules_version: RULES_VERSION,
         link_time: NOW,
+        import_time: None,
         verification: None,
         primary: false,
         unknown: Unknown::default(),

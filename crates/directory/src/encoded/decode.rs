@@ -72,6 +72,7 @@ pub fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
         display: message.display,
         rules_version: Rules::UNNAMED,
         link_time: read_time(message.link_time),
+        import_time: message.import_time.map(|time| read_time(Some(time))),
         verification,
         primary: message.primary,
         unknown: Unknown::default(),

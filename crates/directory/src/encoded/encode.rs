@@ -87,6 +87,7 @@ pub fn identity_message(identity: &Identity) -> v1::Identity {
         verify_time,
         verified_by,
         primary: identity.primary,
+        import_time: identity.import_time.map(time_message),
     }
 }
 

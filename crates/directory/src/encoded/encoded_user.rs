@@ -41,6 +41,13 @@ impl Found {
         decode::read_time(prost_types::Timestamp::decode(time).ok())
     }
 
+    /// When the identity was imported, if it was.
+    pub(crate) fn import_time(&self) -> Option<Timestamp> {
+        let mut fields = unknown::fields(&self.identity);
+        let field = fields.find(|field| field.tag == v1_tag::IDENTITY_IMPORT_TIME)?;
+        Some(decode::read_time(prost_types::Timestamp::decode(field.bytes).ok()))
+    }
+
     /// Whether the identity is verified.
     pub(crate) fn is_verified(&self) -> bool {
         unknown::fields(&self.identity).any(|field| field.tag == v1_tag::IDENTITY_VERIFY_TIME)

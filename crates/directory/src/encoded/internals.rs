@@ -3,7 +3,7 @@
 use crate::encoded::encode::{identifier_message, time_message, user_message, value_message};
 use crate::model::merge_report::NotRestored;
 use crate::model::record::{Hold, MergeSnapshot, Record, UserInternals};
-use polynym_identifier::{Guard, Identifier, IdentityKey};
+use polynym_identifier::{Guard, Identifier};
 use polynym_proto::v1;
 use v1::UserInternals as Message;
 use v1::user_internals::hold::Held;
@@ -26,13 +26,14 @@ pub fn internals_message(record: &Record) -> Message {
 
 /// The message of a hold; none if the kind of its key is unknown.
 pub fn hold_message(hold: &Hold) -> Option<HoldMessage> {
-    Some(HoldMessage { end_time: Some(time_message(hold.until)), held: Some(held(&hold.key)?) })
+    Some(HoldMessage { end_time: Some(time_message(hold.until)), held: Some(held(hold)?) })
 }
 
-/// The identifier or skeleton of a key; none if its kind is unknown.
-fn held(key: &IdentityKey) -> Option<Held> {
-    let (_, word, value) = key.parts();
-    if word == Guard::LOOKALIKE {
+/// The identifier or skeleton of a hold; none if the kind of its key is unknown. The key of a guard
+/// with an ASCII skeleton looks like that of a handle.
+fn held(hold: &Hold) -> Option<Held> {
+    let (_, word, value) = hold.key.parts();
+    if hold.guard || word == Guard::LOOKALIKE {
         return Some(Held::Skeleton(value.to_owned()));
     }
     let identifier = Identifier::from_canonical(word.parse().ok()?, value.to_owned());

@@ -32,7 +32,7 @@ pub struct ImportedUser {
     /// When the user last changed.
     pub update_time: Option<Timestamp>,
     /// The internal part of the user, from an export.
-    pub(crate) internals: Option<UserInternals>,
+    pub internals: Option<UserInternals>,
     /// The treatment of identities that cannot be linked.
     pub on_conflict: OnConflict,
 }
@@ -134,6 +134,13 @@ impl ImportedUser {
         Record { user, internals: self.internals.clone().unwrap_or_default() }
     }
 
+    /// Whether the record of the user names other users.
+    pub(crate) fn names_others(&self) -> bool {
+        let internals = self.internals.as_ref();
+        matches!(self.state, State::Merged { .. })
+            || internals.is_some_and(|own| own.undo.is_some() || !own.merged.is_empty())
+    }
+
     /// Whether the line describes this user. Absent times and identities that may be skipped are
     /// ignored.
     pub(crate) fn is_like(&self, user: &User) -> bool {
@@ -171,6 +178,7 @@ impl ImportedUser {
 
 impl ImportedIdentity {
     fn identity(&self, now: Timestamp) -> Identity {
-        self.new.identity(self.link_time.unwrap_or(now))
+        let identity = self.new.identity(self.link_time.unwrap_or(now));
+        Identity { import_time: Some(now), ..identity }
     }
 }

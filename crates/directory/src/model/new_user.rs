@@ -106,6 +106,7 @@ impl NewIdentity {
             display: self.display.clone(),
             rules_version: self.rules_version,
             link_time: now,
+            import_time: None,
             verification: self.verification.clone(),
             primary: self.primary,
             unknown: Unknown::default(),

@@ -67,6 +67,10 @@ impl EndedOwnerships {
         if n == 0 && self.0.len() == Self::MAX && time < one.begin {
             return OwnerAt::Forgotten { earliest: one.begin };
         }
+        let import_time = one.identity.as_ref().and_then(|identity| identity.import_time);
+        if let Some(earliest) = import_time.filter(|imported| time < *imported) {
+            return OwnerAt::Forgotten { earliest };
+        }
         match one.user {
             Some(_) if one.begin <= time => OwnerAt::Past(one),
             _ => OwnerAt::Nobody,

@@ -10,9 +10,9 @@ use polynym_identifier::{Guard, IdentityKey, Kind};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum of holds, retentions and the restore window: ten years.
-const MAX_PERIOD: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
+pub(crate) const MAX_PERIOD: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
 /// The maximum undo window. Until it ends, the merged user keeps a snapshot.
-const MAX_UNDO_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const MAX_UNDO_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The default retention of notices.
 pub const INBOX_RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);

@@ -19,7 +19,7 @@ pub struct Record {
     /// The part that answers show.
     pub user: User,
     /// The part that answers do not show.
-    pub(crate) internals: UserInternals,
+    pub internals: UserInternals,
 }
 
 /// The internal part of a user, empty for nearly all users.

@@ -67,6 +67,8 @@ pub struct Identity {
     pub rules_version: u32,
     /// When it was linked.
     pub link_time: Timestamp,
+    /// When it was imported, if it was. Its owners before are not known.
+    pub import_time: Option<Timestamp>,
     /// When and by whom it was verified, if ever.
     pub verification: Option<Verification>,
     /// Whether it is the user's primary identity of its kind.

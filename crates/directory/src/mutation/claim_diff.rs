@@ -56,6 +56,7 @@ pub fn plan_writes(
     mut transitions: Vec<UserTransition<'_>>,
     mut changes: ClaimDiff,
 ) -> Result<WriteSet, DecideError> {
+    check_subjects(mutation, &transitions)?;
     for transition in &mut transitions {
         transition.after.iter_mut().for_each(|after| after.user.assign_primaries());
         add_changes(mutation, &mut changes, transition)?;
@@ -82,6 +83,20 @@ pub fn plan_writes(
         ended.into_iter().map(|(key, ownership)| Write::EndOwnership(key, Box::new(ownership))),
     );
     Ok(write_set)
+}
+
+/// Checks that a mutation changes users of its tenant alone, and turns none into another.
+fn check_subjects(mutation: &Mutation, transitions: &[UserTransition<'_>]) -> Result<(), Error> {
+    let is_own = |record: &Record| record.user.tenant == mutation.tenant;
+    let is_sound = |UserTransition { before, after }: &UserTransition<'_>| {
+        let is_same = before.zip(after.as_ref()).is_none_or(|(old, new)| old.id() == new.id());
+        is_same && before.is_none_or(is_own) && after.as_ref().is_none_or(is_own)
+    };
+    if transitions.iter().all(is_sound) {
+        return Ok(());
+    }
+    let outside = || Error::Internal("a change of a user of another tenant".into());
+    Err(mutation.user_id().map_or_else(outside, |user| Error::MergeDamaged { user }))
 }
 
 /// The write set of the users alone.
@@ -122,7 +137,7 @@ fn set_update_times(mutation: &Mutation, transitions: &mut [UserTransition<'_>])
 }
 
 /// Checks the user's limits. A lowered limit only stops growth: a present size is accepted.
-fn check_limits(
+pub fn check_limits(
     mutation: &Mutation,
     UserTransition { before, after }: &UserTransition<'_>,
 ) -> Result<(), Error> {

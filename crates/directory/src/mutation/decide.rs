@@ -3,8 +3,8 @@
 use locality_uuid::LocalityId;
 
 use super::{
-    Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, purge, renormalize,
-    takeover, tenancy, transfer, unmerge, user_edits,
+    Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, merge_links, purge,
+    renormalize, takeover, tenancy, transfer, unmerge, user_edits,
 };
 use crate::error::Error;
 use crate::model::new_user::{NewIdentity, NewUser};
@@ -151,12 +151,13 @@ impl Mutation {
             UserChange::Move(from, identifier) => {
                 transfer::transfer(self, read_set, id, *from, identifier)
             }
-            UserChange::Purge => purge::purge(self, read_set, self.subject(read_set, id)?),
+            UserChange::Purge => purge::purge_user(self, read_set, id),
             UserChange::Expire => purge::expire(self, read_set, id),
             UserChange::Renormalize(identifier) => {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
             UserChange::Reindex => self.reindex(read_set, id),
+            UserChange::RemoveMergeFaults => merge_links::unlink(self, read_set, id),
             _ => self.edit(read_set, id, change),
         }
     }

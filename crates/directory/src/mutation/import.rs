@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
 
-use super::Mutation;
-use crate::error::Error;
+use super::{Mutation, merge_links};
+use crate::error::{Error, Invalid};
 use crate::model::claim::Claim;
 use crate::model::imported_user::{
     Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
-use crate::model::record::{Hold, Record};
-use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::model::record::{Guarded, Hold, Record};
+use crate::mutation::claim_diff::{ClaimDiff, UserTransition, check_limits, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use polynym_identifier::IdentityKey;
 
@@ -30,6 +30,7 @@ pub fn import(
     } else if read_set.read_new_user(id)?.is_some() {
         return Err(Error::Internal("an id was given twice".into()).into());
     }
+    merge_links::check_import(mutation, read_set, id, imported)?;
 
     match imported.on_conflict {
         OnConflict::Reject => {
@@ -63,11 +64,33 @@ fn create(
         }
     }
 
+    record.internals.undo.take_if(|undo| mutation.is_past(undo.until));
+    check_internals(mutation, &record)?;
     let holds = own_holds(mutation, &mut record);
     let created = UserTransition { before: None, after: Some(record) };
     let write_set = plan_writes(mutation, read_set, vec![created], holds)?;
     let report = MutationReport::Imported(Imported { is_new: true, skipped });
     Ok(WriteSet { report, ..write_set })
+}
+
+/// Checks the internal part of a user as if calls had written it.
+fn check_internals(mutation: &Mutation, record: &Record) -> Result<(), Error> {
+    check_guards(record)?;
+    let Some(undo) = &record.internals.undo else { return Ok(()) };
+    check_guards(&undo.before)?;
+    mutation.policies.check_types(&undo.before.user.attributes)?;
+    let restored = UserTransition { before: None, after: Some(undo.before.clone()) };
+    check_limits(mutation, &restored)
+}
+
+/// A guard reserves the look-alikes of an identity of its user.
+fn check_guards(record: &Record) -> Result<(), Error> {
+    let has = |guarded: &Guarded| record.user.identity(&guarded.handle).is_some();
+    if record.internals.guards.iter().all(has) {
+        return Ok(());
+    }
+    let message = "has a handle that is not one of the user's identities";
+    Err(Error::invalid(Invalid::Field, "internals.guarded_handles", message))
 }
 
 /// The claims of the user's holds. Drops expired ones, and those of identifiers that it owns.

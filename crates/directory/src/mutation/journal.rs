@@ -90,9 +90,11 @@ fn kind(mutation: &Mutation, after: &Record) -> EventKind {
         _ if subject != after.id() => EventKind::IdentityTakenOver,
         UserChange::Create(_) => EventKind::UserCreated,
         UserChange::Import(_) => EventKind::UserImported,
-        UserChange::Update(_) | UserChange::Reindex | UserChange::Purge | UserChange::Expire => {
-            EventKind::UserUpdated
-        }
+        UserChange::Update(_)
+        | UserChange::Reindex
+        | UserChange::RemoveMergeFaults
+        | UserChange::Purge
+        | UserChange::Expire => EventKind::UserUpdated,
         UserChange::Link(_) => EventKind::IdentityLinked,
         UserChange::Unlink(_) => EventKind::IdentityUnlinked,
         UserChange::Replace(..) => EventKind::IdentityReplaced,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, hold};
+use super::{Mutation, hold, merge_links};
 use crate::error::{Error, Invalid};
 use crate::model::attribute::Value;
 use crate::model::claim::Claim;
@@ -30,6 +30,7 @@ pub fn merge(
 
     let primary = mutation.subject(read_set, primary)?;
     let secondary = mutation.changeable(read_set, secondary)?;
+    merge_links::merged_users(read_set, secondary)?;
     let held = hold::held(mutation, read_set, secondary, &secondary.internals.holds)?;
     let mut merger = Merger::new(mutation, primary, secondary, policy);
     merger.merge();

@@ -2,7 +2,7 @@
 
 use locality_uuid::LocalityId;
 
-use super::Mutation;
+use super::{Mutation, merge_links};
 use crate::model::claim::Claim;
 use crate::model::record::Record;
 use crate::model::tenant_event::TenantEventKind;
@@ -12,18 +12,32 @@ use crate::mutation::journal::tenant_event;
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
 use crate::mutation::redaction::PurgedValues;
 
+/// Purges the user with this id, unless it is part of another user. A merged user without a primary
+/// is part of none.
+pub fn purge_user(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+) -> Result<WriteSet, DecideError> {
+    let record = mutation.present(read_set, id)?;
+    if merge_links::is_orphan(read_set, record)? {
+        mutation.check_etag(record)?;
+        return purge(mutation, read_set, record);
+    }
+    purge(mutation, read_set, mutation.subject(read_set, id)?)
+}
+
 /// Removes a user with all its data, and the users that were merged into it. Its identifiers are
 /// held for nobody if the tenant's policies hold them; its holds become holds for nobody.
 ///
 /// If one transaction cannot rewrite all affected events of other users, it rewrites as many as it
 /// can and removes nothing: [`MutationReport::PurgeBegun`].
-pub fn purge(
+fn purge(
     mutation: &Mutation,
     read_set: &ReadSet,
     record: &Record,
 ) -> Result<WriteSet, DecideError> {
-    let is_merged = |other: &&Record| matches!(other.user.state, State::Merged { .. });
-    let merged = read_set.read_users(&record.internals.merged)?.into_iter().filter(is_merged);
+    let merged = merge_links::merged_users(read_set, record)?;
     let reserved = read_set
         .read_claims(record.internals.holds.iter().map(|hold| hold.key.clone()).collect())?
         .into_iter()
@@ -82,7 +96,8 @@ fn redactions(
     Ok((writes, budget > 0))
 }
 
-/// Purges a deleted user, or drops the snapshot of a merged one, if that is due.
+/// Purges a deleted user, or drops the snapshot of a merged one, if that is due. A merged user that
+/// leads to no user is purged then.
 pub fn expire(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -96,7 +111,8 @@ pub fn expire(
         return Ok(WriteSet::unchanged(Some(id)));
     };
 
-    if matches!(before.user.state, State::Deleted { .. }) {
+    let is_deleted = matches!(before.user.state, State::Deleted { .. });
+    if is_deleted || merge_links::primary_of(read_set, before)?.is_none() {
         return purge(mutation, read_set, before);
     }
     let mut after = before.clone();

@@ -31,23 +31,41 @@ pub fn renormalize(
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }
 
-/// Normalises an identity by `rules`: from the text as typed, except for phones, whose region is
-/// not stored, and for social accounts, which may have a display name instead.
+/// Normalises an identity by `rules`: from the text as typed if that spells the identity by the rules
+/// that normalised it, or else from its canonical form. The text of a phone lacks its region, and
+/// that of a social account may be a display name.
 pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
-    let (canonical, typed) = (identity.identifier.canonical(), identity.display.as_str());
-    let raw = match identity.identifier.kind() {
-        Kind::Email => RawIdentifier::Email(typed),
-        Kind::Handle => RawIdentifier::Handle(typed),
+    let Identity { identifier, display, rules_version, .. } = identity;
+    let spells_it = |typed: &RawIdentifier<'_>| {
+        let old_rules = Rules::known(*rules_version);
+        old_rules.is_some_and(|old| old.parse(*typed).is_ok_and(|parsed| parsed == *identifier))
+    };
+    let typed = typed(identifier.kind(), display).filter(spells_it);
+    rules.parse(typed.unwrap_or_else(|| canonical(identifier))).map_err(|rejection| {
+        Error::invalid(Invalid::Identifier, "identifier", rejection.to_string())
+    })
+}
+
+/// The display form as a typed identifier; none for kinds whose display form is not all of it.
+pub fn typed(kind: Kind, display: &str) -> Option<RawIdentifier<'_>> {
+    match kind {
+        Kind::Email => Some(RawIdentifier::Email(display)),
+        Kind::Handle => Some(RawIdentifier::Handle(display)),
+        Kind::Url => Some(RawIdentifier::Url(display)),
+        Kind::Phone | Kind::Social => None,
+    }
+}
+
+/// The canonical form as a typed identifier.
+fn canonical(identifier: &Identifier) -> RawIdentifier<'_> {
+    let canonical = identifier.canonical();
+    match identifier.kind() {
         Kind::Phone => RawIdentifier::Phone { number: canonical, region: "" },
         Kind::Social => {
-            let parts = identity.identifier.encoded_social_parts();
+            let parts = identifier.encoded_social_parts();
             let (provider, subject) = parts.unwrap_or_default();
             RawIdentifier::Social { provider, subject }
         }
-        Kind::Url => RawIdentifier::Url(typed),
-    };
-
-    rules.parse(raw).map_err(|rejection| {
-        Error::invalid(Invalid::Identifier, "identifier", rejection.to_string())
-    })
+        kind => typed(kind, canonical).unwrap_or(RawIdentifier::Handle(canonical)),
+    }
 }

@@ -75,7 +75,8 @@ fn user_change(hash: &mut FieldHasher, change: &UserChange) {
         | UserChange::Purge
         | UserChange::Expire
         | UserChange::Import(_)
-        | UserChange::Reindex => {}
+        | UserChange::Reindex
+        | UserChange::RemoveMergeFaults => {}
     }
 }
 

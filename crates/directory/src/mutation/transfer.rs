@@ -28,7 +28,8 @@ pub fn transfer(
     let (mut giver, mut receiver) = (from.clone(), to.clone());
     let (identity, guarded) = user_edits::unlink(mutation, &mut giver, identifier)?;
     let link_time = mutation.time.after(to.user.update_time);
-    receiver.add_identity(Identity { primary: false, link_time, ..identity }, guarded);
+    let moved = Identity { primary: false, link_time, import_time: None, ..identity };
+    receiver.add_identity(moved, guarded);
 
     let transitions = vec![UserTransition::new(to, receiver), UserTransition::new(from, giver)];
 

@@ -3,7 +3,7 @@
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, hold};
+use super::{Mutation, hold, merge_links};
 use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::merge_report::NotRestored;
@@ -21,7 +21,8 @@ pub fn unmerge(
 ) -> Result<WriteSet, DecideError> {
     let primary = mutation.subject(read_set, primary)?;
     let merged = mutation.present(read_set, secondary)?;
-    if merged.user.state != (State::Merged { into: primary.id() }) {
+    let names_primary = merged.user.state == (State::Merged { into: primary.id() });
+    if !names_primary || !primary.merged().contains(&secondary) {
         return Err(Error::NotMerged.into());
     }
 
@@ -31,6 +32,11 @@ pub fn unmerge(
         .as_deref()
         .filter(|snapshot| !mutation.is_past(snapshot.until))
         .ok_or(Error::UndoExpired)?;
+    if !merge_links::is_undo_of(merged, snapshot) {
+        return Err(Error::MergeDamaged { user: secondary }.into());
+    }
+    let indirect: Vec<_> =
+        merge_links::merged_users(read_set, merged)?.into_iter().map(Record::id).collect();
     let (mut after, mut restored) = (primary.clone(), snapshot.before.clone());
     let mut not_restored = Vec::new();
     restore_identities(&mut after, &mut restored, &mut not_restored);
@@ -43,7 +49,8 @@ pub fn unmerge(
     let is_held = |hold: &Hold| held.iter().any(|(key, _)| *key == hold.key);
     restored.internals.holds.retain(is_held);
     after.internals.holds.retain(|hold| !is_held(hold));
-    after.internals.merged.retain(|id| *id != secondary && !restored.internals.merged.contains(id));
+    after.internals.merged.retain(|id| *id != secondary && !indirect.contains(id));
+    restored.internals.merged.clone_from(&merged.internals.merged);
     restored.internals.not_restored.clone_from(&not_restored);
     let owner = Some(secondary);
     let moves = held

@@ -38,7 +38,8 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
         | UserChange::Move(..)
         | UserChange::Expire
         | UserChange::Renormalize(_)
-        | UserChange::Reindex => {}
+        | UserChange::Reindex
+        | UserChange::RemoveMergeFaults => {}
     }
 
     Ok(())

@@ -23,6 +23,7 @@ use polynym_identifier::{Identifier, RULES_VERSION, RawIdentifier};
 mod checks;
 mod claims;
 mod etags;
+mod merge_links;
 mod mutations;
 mod updates;
 mod wire;
@@ -113,12 +114,15 @@ fn any_identity() -> impl Strategy<Value = Identity> {
     let verification = proptest::option::of(
         (any_time(), ".{0,4}").prop_map(|(time, by)| Verification { time, by }),
     );
-    (any_identifier(), ".{1,6}", any_time(), verification, any::<bool>()).prop_map(
-        |(identifier, display, link_time, verification, primary)| Identity {
+    let import_time = proptest::option::of(any_time());
+    let times = (any_time(), import_time);
+    (any_identifier(), ".{1,6}", times, verification, any::<bool>()).prop_map(
+        |(identifier, display, (link_time, import_time), verification, primary)| Identity {
             identifier,
             display,
             rules_version: RULES_VERSION,
             link_time,
+            import_time,
             verification,
             primary,
             unknown: Unknown::default(),

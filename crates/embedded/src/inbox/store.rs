@@ -1,5 +1,6 @@
 //! The calls of an inbox store.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,6 +20,7 @@ use crate::version::INBOXED;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
 use polynym_directory::stores::{self, Delivery, InboxChange, InboxPart};
 use polynym_directory::timestamp::Timestamp;
 
@@ -36,12 +38,12 @@ impl stores::Inboxes for Embedded {
         let request = request.clone();
         self.write_aside(move |transaction| {
             let mut requests = Requests::open(transaction)?;
-            let is_expired = |sent: Timestamp| sent.plus(IdempotencyKey::LIFETIME) <= time;
+            let is_expired = |sent: Timestamp, _| sent.plus(IdempotencyKey::LIFETIME) <= time;
             Ok(match requests.subject(&request, is_expired)? {
                 Some(Ok(before)) => Ok((before, true)),
                 Some(Err(refused)) => Err(refused),
                 None => {
-                    requests.remember(&request, notice, time)?;
+                    requests.remember(&request, notice, time, None)?;
                     Ok((notice, false))
                 }
             })
@@ -76,7 +78,7 @@ impl stores::Inboxes for Embedded {
         tenant: &Tenant,
         user: LocalityId,
     ) -> Result<Option<Vec<LocalityId>>, Error> {
-        self.on_snapshot(|snapshot| snapshot.inboxes(tenant, user))
+        self.on_snapshot(|snapshot| snapshot.inboxes(tenant, user))?
     }
 
     async fn inbox(
@@ -128,13 +130,24 @@ fn deliver(
 
 impl Snapshot {
     /// See [`stores::Inboxes::inboxes`].
-    fn inboxes(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<Vec<LocalityId>>, Fault> {
-        let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
+    fn inboxes(
+        &self,
+        tenant: &Tenant,
+        id: LocalityId,
+    ) -> Result<Result<Option<Vec<LocalityId>>, Error>, Fault> {
+        let Some(record) = self.users.get(id.as_bytes())? else { return Ok(Ok(None)) };
         let stored = StoredUser::read(record.value())?;
         if stored.tenant()? != tenant.as_str() {
-            return Ok(None);
+            return Ok(Ok(None));
         }
-        Ok(Some([&[id], self.decode(&stored)?.merged()].concat()))
+        let links = MergeLinks::of(&self.decode(&stored)?);
+        let mut listed = HashMap::new();
+        for id in &links.listed {
+            if let Some(record) = self.users.get(id.as_bytes())? {
+                listed.insert(*id, StoredUser::read(record.value())?.basic());
+            }
+        }
+        Ok(links.with_merged(|id| listed.get(&id).map(merged_into_of)).map(Some))
     }
 
     /// See [`stores::Inboxes::inbox`].

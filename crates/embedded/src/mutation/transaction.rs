@@ -123,7 +123,8 @@ impl<'t> Tables<'t> {
         let is_done = repeated.is_none() && !write_set.is_partial();
         if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
             let subject = IdempotencyKey::stored_subject(write_set.subject);
-            self.requests.remember(request, subject, mutation.time)?;
+            let tenant_since = mutation.request_tenant_since();
+            self.requests.remember(request, subject, mutation.time, tenant_since)?;
         }
 
         Ok(Ok(write_set.into_outcome()))
@@ -135,7 +136,8 @@ impl<'t> Tables<'t> {
         mutation: &Mutation,
     ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
         let Some(request) = &mutation.request else { return Ok(None) };
-        let stored = self.requests.subject(request, |time| mutation.request_has_expired(time))?;
+        let is_void = |time, tenant_since| mutation.request_is_void(time, tenant_since);
+        let stored = self.requests.subject(request, is_void)?;
         Ok(stored.map(|stored| stored.map(IdempotencyKey::subject)))
     }
 

@@ -13,6 +13,7 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetada
 use crate::error::{Fault, OpenError};
 use crate::file::opener::{Open, Opener};
 use crate::lookup::snapshot::{Caches, Snapshot, item_result};
+use crate::mutation::transaction::Tables;
 use crate::schema::claim::{decode_claim, encode_claim};
 use crate::schema::tables::{ATTRIBUTES, HOLD_TIMES, IDENTITIES, USERS};
 use crate::schema::user::{StoredUser, decode_without_attributes};
@@ -20,11 +21,12 @@ use crate::setup::index_check::IndexCheck;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RULES_VERSION};
 use polynym_store_common::integrity::{
     Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence, UserClaims,
-    UserRow, plan_repair,
+    UserRow, link_repair, plan_repair,
 };
 
 /// Memory for the database's pages, in bytes.
@@ -89,6 +91,18 @@ impl IntegritySession {
             }
         }
         self.open.commit(transaction)
+    }
+
+    /// Removes the faults of a user's links.
+    fn write_links(&self, links: &MergeLinks) -> Result<bool, Fault> {
+        let repair = link_repair(links, self.snapshot()?.tenant(&links.tenant)?);
+        let mut transaction = self.open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        let mut tables = Tables::open(&transaction, &self.caches)?;
+        let is_repaired = tables.mutate(&repair)?.is_ok();
+        tables.finish()?;
+        self.open.commit(transaction)?;
+        Ok(is_repaired)
     }
 
     /// Repairs candidates in one transaction.
@@ -185,6 +199,10 @@ impl CheckableStore for IntegritySession {
 
     async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
         Ok(self.write(candidates)?)
+    }
+
+    async fn repair_links(&self, links: &MergeLinks) -> Result<bool, Error> {
+        Ok(self.write_links(links)?)
     }
 
     fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {

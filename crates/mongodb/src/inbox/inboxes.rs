@@ -22,7 +22,7 @@ use crate::inbox::bucket::{
     Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before, open, push,
     refusal, update_of, without_content,
 };
-use crate::schema::bson::{id_value, raw};
+use crate::schema::bson::{by_id, id_value, raw};
 use crate::schema::fields::{ID, INBOX, PRIVATE, REVISION, WIRE};
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::tail::bucket_id;
@@ -31,6 +31,7 @@ use polynym_directory::error::Error;
 use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
 use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, InboxPart};
 use polynym_directory::timestamp::Timestamp;
 
@@ -47,7 +48,7 @@ impl Collections {
         notice: LocalityId,
         time: Timestamp,
     ) -> Result<Result<(LocalityId, bool), Error>, Fault> {
-        let document = raw(&request_document(request, notice, time))?;
+        let document = raw(&request_document(request, notice, time, None))?;
         let insert = self.requests.insert_one(document).write_concern(majority());
         match insert.await.map_err(Fault::from) {
             Ok(_) => return Ok(Ok((notice, false))),
@@ -139,14 +140,27 @@ impl Collections {
         &self,
         tenant: &Tenant,
         user: LocalityId,
-    ) -> Result<Option<Vec<LocalityId>>, Fault> {
+    ) -> Result<Result<Option<Vec<LocalityId>>, Error>, Fault> {
         let projection = doc! { REVISION: 1, WIRE: 1, PRIVATE: 1 };
-        let by_id = doc! { ID: id_value(user) };
-        let document = self.find_document(&self.users, by_id, projection).await?;
-        let Some(document) = document else { return Ok(None) };
+        let user_by_id = doc! { ID: id_value(user) };
+        let document = self.find_document(&self.users, user_by_id, projection).await?;
+        let Some(document) = document else { return Ok(Ok(None)) };
         let record = StoredUser::read(&document)?.decode_without_attributes()?;
-        let is_own = record.user.tenant == *tenant;
-        Ok(is_own.then(|| [&[user], record.merged()].concat()))
+        if record.user.tenant != *tenant {
+            return Ok(Ok(None));
+        }
+        let links = MergeLinks::of(&record);
+        let mut listed = HashMap::new();
+        for ids in links.listed.chunks(INBOXES_PER_COMMAND) {
+            let filter = by_id(ids.iter().copied().map(id_value).collect());
+            let mut options = self.time_limit();
+            options.projection = Some(doc! { REVISION: 1, WIRE: 1 });
+            for document in self.find_documents(&self.users, filter, options).await? {
+                let stored = StoredUser::read(&document)?;
+                listed.insert(stored.id, stored.wire);
+            }
+        }
+        Ok(links.with_merged(|id| listed.get(&id).map(merged_into_of)).map(Some))
     }
 
     /// See [`Inboxes::inbox`](polynym_directory::stores::Inboxes::inbox).

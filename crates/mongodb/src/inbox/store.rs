@@ -46,7 +46,7 @@ impl Inboxes for Mongo {
     ) -> Result<Option<Vec<LocalityId>>, Error> {
         self.check_inboxes()?;
         let tenant = tenant.clone();
-        self.run(|own| async move { own.inboxes(&tenant, user).await }).await
+        self.run(|own| async move { own.inboxes(&tenant, user).await }).await?
     }
 
     async fn inbox(

@@ -136,7 +136,7 @@ impl Collections {
         let each = mutations.iter().zip(&write_sets).zip(&repeated);
         let requests = each.filter(|(_, is_repeated)| !**is_repeated).filter_map(|(new, _)| {
             let (mutation, write_set) = new;
-            Some((mutation.request.as_ref()?, write_set.as_ref()?.subject, mutation.time))
+            Some((mutation.request.as_ref()?, write_set.as_ref()?.subject, mutation))
         });
         transaction.record_requests(requests.collect()).await?;
 
@@ -210,7 +210,7 @@ fn prior_outcome(
         None => PriorOutcome::Never,
         Some(record)
             if record.request_hash == request.request_hash
-                && !mutation.request_has_expired(record.time) =>
+                && !mutation.request_is_void(record.time, record.tenant_since) =>
         {
             PriorOutcome::Done(record.subject)
         }
@@ -236,6 +236,10 @@ impl<'m> BatchClaims<'m> {
         write_set: &WriteSet,
     ) -> bool {
         let (mut users, mut claims) = (HashSet::new(), HashSet::new());
+        // Another mutation of the batch may add a user that it names.
+        if mutation.names_other_users() {
+            return false;
+        }
         for write in &write_set.writes {
             match write {
                 Write::PutUser(record) if read_set.user(record.id()).is_none() => {

@@ -15,9 +15,8 @@ use crate::schema::tail::Tail;
 use crate::schema::user::{StoredUser, user_document};
 use polynym_directory::model::event::Event;
 use polynym_directory::model::record::Record;
-use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::read_set::{ReadRequest, ReadSet};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::mutation::{IdempotencyKey, Mutation};
 use polynym_store_common::searched::IndexedAttributes;
 
 impl Transaction<'_> {
@@ -65,10 +64,12 @@ impl Transaction<'_> {
     /// Records new requests.
     pub async fn record_requests(
         &mut self,
-        requests: Vec<(&IdempotencyKey, Option<LocalityId>, Timestamp)>,
+        requests: Vec<(&IdempotencyKey, Option<LocalityId>, &Mutation)>,
     ) -> Result<(), Fault> {
-        let document = |(request, subject, time): &(&IdempotencyKey, _, _)| {
-            raw(&request_document(request, IdempotencyKey::stored_subject(*subject), *time))
+        let document = |(request, subject, mutation): &(&IdempotencyKey, _, &Mutation)| {
+            let (time, tenant_since) = (mutation.time, mutation.request_tenant_since());
+            let subject = IdempotencyKey::stored_subject(*subject);
+            raw(&request_document(request, subject, time, tenant_since))
         };
         let documents = requests.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         self.insert_all(&self.collections.requests, documents).await

@@ -175,7 +175,7 @@ impl Collections {
         transaction.write(mutation, read_and_write_set, indexed_attributes).await?;
         transaction.confirm_epoch().await?;
         if let Some(request) = &decided.request {
-            transaction.record_request(request, decided.write_set.subject, mutation.time).await?;
+            transaction.record_request(request, decided.write_set.subject, mutation).await?;
         }
         Ok(())
     }
@@ -252,7 +252,7 @@ async fn prior_subject(
 ) -> Result<Option<Option<LocalityId>>, AttemptError> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
-        Some(record) if mutation.request_has_expired(record.time) => Ok(None),
+        Some(record) if mutation.request_is_void(record.time, record.tenant_since) => Ok(None),
         Some(record) if record.request_hash == request.request_hash => Ok(Some(record.subject)),
         Some(_) => Err(AttemptError::Rejected(Error::RequestIdReused)),
         None => Ok(None),

@@ -111,7 +111,7 @@ impl Collections {
         let is_ours = |record: &StoredRequest| {
             record.subject == subject
                 && record.request_hash == request.request_hash
-                && !mutation.request_has_expired(record.time)
+                && !mutation.request_is_void(record.time, record.tenant_since)
         };
 
         Ok(record.as_ref().is_some_and(is_ours))

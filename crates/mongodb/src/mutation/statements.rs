@@ -222,10 +222,11 @@ impl Transaction<'_> {
         &mut self,
         request: &IdempotencyKey,
         subject: Option<LocalityId>,
-        time: Timestamp,
+        mutation: &Mutation,
     ) -> Result<(), Fault> {
-        let document =
-            raw(&request_document(request, IdempotencyKey::stored_subject(subject), time))?;
+        let (time, tenant_since) = (mutation.time, mutation.request_tenant_since());
+        let subject = IdempotencyKey::stored_subject(subject);
+        let document = raw(&request_document(request, subject, time, tenant_since))?;
         let filter = doc! { ID: request_id(request) };
         let requests = &self.collections.requests;
         requests.replace_one(filter, document).upsert(true).session(&mut self.session).await?;

@@ -6,7 +6,8 @@
 pub const USERS: &str = "users";
 /// Claims by their identity keys: [`USER`], [`CLAIM_RULES_VERSION`], [`GUARD`], [`HOLD`].
 pub const IDENTITIES: &str = "identities";
-/// Requests that were carried out, by a hash of their keys: [`USER`], [`REQUEST_HASH`], [`TIME`].
+/// Requests that were carried out, by a hash of their keys: [`USER`], [`REQUEST_HASH`], [`TIME`],
+/// [`TENANT_SINCE`].
 pub const REQUESTS: &str = "requests";
 /// Tenants by their names: [`REVISION`], [`POLICIES`], [`EPOCH`].
 pub const TENANTS: &str = "tenants";
@@ -80,6 +81,8 @@ pub const GUARD: &str = "g";
 pub const HOLD: &str = "h";
 /// Of a request: a hash of its content.
 pub const REQUEST_HASH: &str = "f";
+/// When the tenant of a request was created.
+pub const TENANT_SINCE: &str = "a";
 /// Of a request: when it was carried out. Of a server: when it last wrote its document, by the
 /// database's clock.
 pub const TIME: &str = "t";

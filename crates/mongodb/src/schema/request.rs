@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::client::error::Fault;
 use crate::schema::bson::{as_id, date, id_value, read_fields, required};
-use crate::schema::fields::{ID, REQUEST_HASH, TIME, USER};
+use crate::schema::fields::{ID, REQUEST_HASH, TENANT_SINCE, TIME, USER};
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::timestamp::Timestamp;
 
@@ -25,13 +25,16 @@ pub fn request_document(
     request: &IdempotencyKey,
     subject: LocalityId,
     time: Timestamp,
+    tenant_since: Option<Timestamp>,
 ) -> Document {
-    doc! {
+    let mut document = doc! {
         ID: request_id(request),
         USER: id_value(subject),
         REQUEST_HASH: request.request_hash as i64,
         TIME: date(time),
-    }
+    };
+    document.extend(tenant_since.map(|since| (TENANT_SINCE.to_owned(), date(since).into())));
+    document
 }
 
 /// A request that was carried out.
@@ -39,16 +42,22 @@ pub struct StoredRequest {
     pub subject: Option<LocalityId>,
     pub request_hash: u64,
     pub time: Timestamp,
+    /// When the tenant was created. None if that does not matter, and in documents of older programs.
+    pub tenant_since: Option<Timestamp>,
 }
 
 impl StoredRequest {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
-        let [user, request_hash, time] = read_fields(document, [USER, REQUEST_HASH, TIME])?;
+        let [user, request_hash, time, since] =
+            read_fields(document, [USER, REQUEST_HASH, TIME, TENANT_SINCE])?;
         let time = required(TIME, time, RawBsonRef::as_datetime)?;
         Ok(Self {
             subject: IdempotencyKey::subject(required(USER, user, as_id)?),
             request_hash: required(REQUEST_HASH, request_hash, RawBsonRef::as_i64)? as u64,
             time: Timestamp::from_millis(time.timestamp_millis()),
+            tenant_since: since
+                .and_then(RawBsonRef::as_datetime)
+                .map(|since| Timestamp::from_millis(since.timestamp_millis())),
         })
     }
 }

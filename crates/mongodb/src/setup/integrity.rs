@@ -22,6 +22,7 @@ use crate::database::commit::commit;
 use crate::database::freshness::Freshness;
 use crate::database::transaction::Transaction;
 use crate::history::ended::read_row;
+use crate::mutation::commit_gate::CommitGate;
 use crate::schema::bson::{by_id, id_value, key_value};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{ENDED, ID, TENANT};
@@ -31,11 +32,12 @@ use crate::setup::status::count;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
     Candidate, CandidateState, CheckableStore, ClaimRow, Past, Presence, UserClaims, UserRow,
-    plan_repair,
+    link_repair, plan_repair,
 };
 
 /// The documents of a batch.
@@ -270,6 +272,12 @@ impl CheckableStore for IntegritySession {
             moment
         };
         Ok(retry_transient(Instant::now() + self.collections.timeout, attempt).await?)
+    }
+
+    async fn repair_links(&self, links: &MergeLinks) -> Result<bool, Error> {
+        let repair = link_repair(links, self.collections.tenant(&links.tenant).await?);
+        let gate = CommitGate::new(Instant::now() + self.collections.timeout);
+        self.collections.mutate(&repair, &gate).await.map(|_| true)
     }
 
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {

@@ -11,6 +11,7 @@ use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::ownership::EndedOwnerships;
 use polynym_directory::model::record::Record;
+use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_identifier::IdentityKey;
 
 /// A store that can be verified. Walks need not read one snapshot, and the store may be in use:
@@ -39,6 +40,10 @@ pub trait CheckableStore: Sync {
     /// [`plan_repair`](super::diagnosis::plan_repair) chooses, in one transaction. Returns for each
     /// candidate whether it was repaired.
     async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
+
+    /// Removes the faults of a user's links, which [`link_repair`](super::links::link_repair)
+    /// makes, in one transaction. Returns whether it did.
+    async fn repair_links(&self, links: &MergeLinks) -> Result<bool, Error>;
 
     /// The check of the index of searches, for a store that maintains the index itself: an item for
     /// each checked user and entry, with the fault if there is one. Such a store is not in use
@@ -82,19 +87,26 @@ pub enum ClaimRow {
     Unreadable(String),
 }
 
-/// The claims that a user must have.
+/// The claims that a user must have, and the other users that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserClaims {
     /// The user.
     pub id: LocalityId,
     /// The claims by their keys.
     pub claims: Vec<(IdentityKey, Claim)>,
+    /// The other users that it names.
+    pub links: MergeLinks,
 }
 
 impl UserClaims {
     /// The claims that a record lists.
     pub fn of(record: &Record) -> Self {
-        Self { id: record.id(), claims: record.claims() }
+        Self { id: record.id(), claims: record.claims(), links: MergeLinks::of(record) }
+    }
+
+    /// The other users that it names.
+    pub(super) fn into_links(self) -> MergeLinks {
+        self.links
     }
 
     /// The claim that the user must have on `key`.

@@ -44,6 +44,12 @@ pub enum Inconsistency {
     History,
     /// An ended ownership and the history of its user contradict each other.
     Ownership,
+    /// A user lists another user as merged into it who was not.
+    Unmerged,
+    /// The undo data of a user's merge belongs to another user.
+    ForeignUndo,
+    /// A merged user leads to no user, or to one who does not list it.
+    Orphan,
     /// A record among the users is not a user.
     UnreadableUser,
     /// A record among the claims is not a claim.
@@ -96,7 +102,7 @@ pub struct Summary {
 
 impl Inconsistency {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Unclaimed,
         Self::Misclaimed,
         Self::Differs,
@@ -110,6 +116,9 @@ impl Inconsistency {
         Self::StrayEntry,
         Self::History,
         Self::Ownership,
+        Self::Unmerged,
+        Self::ForeignUndo,
+        Self::Orphan,
         Self::UnreadableUser,
         Self::UnreadableClaim,
     ];
@@ -120,8 +129,9 @@ impl Inconsistency {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
             Self::Ownerless | Self::Unlisted | Self::Unowned => true,
             Self::Unindexed | Self::StrayEntry => true,
+            Self::Unmerged | Self::ForeignUndo => true,
             Self::Shared | Self::Unclear | Self::Unnamed => false,
-            Self::History | Self::Ownership => false,
+            Self::History | Self::Ownership | Self::Orphan => false,
             Self::UnreadableUser | Self::UnreadableClaim => false,
         }
     }
@@ -142,6 +152,9 @@ impl Inconsistency {
             Self::StrayEntry => "stray_entry",
             Self::History => "history",
             Self::Ownership => "ownership",
+            Self::Unmerged => "unmerged",
+            Self::ForeignUndo => "foreign_undo",
+            Self::Orphan => "orphan",
             Self::UnreadableUser => "unreadable_user",
             Self::UnreadableClaim => "unreadable_claim",
         }
@@ -158,6 +171,9 @@ impl Inconsistency {
             Self::Unindexed => "the missing entries are added",
             Self::StrayEntry => "the entry is deleted",
             Self::History | Self::Ownership => "the true history is unknown",
+            Self::Unmerged => "it no longer lists the other user",
+            Self::ForeignUndo => "the undo data is removed",
+            Self::Orphan => "import its primary, or purge it",
             Self::Shared => "unlink it from one of the two users",
             Self::Unclear => "repair the unreadable records first",
             Self::UnreadableUser | Self::UnreadableClaim => {
@@ -191,6 +207,9 @@ impl fmt::Display for Inconsistency {
             Self::Ownership => {
                 "an ended ownership of an identity and the history of its user differ"
             }
+            Self::Unmerged => "a user lists another one as merged into it that was not",
+            Self::ForeignUndo => "the undo data of a user's merge belongs to another user",
+            Self::Orphan => "a merged user leads to no user who lists it",
             Self::UnreadableUser => "a record among the users is not a user",
             Self::UnreadableClaim => "a record among the claims is not a claim",
         })

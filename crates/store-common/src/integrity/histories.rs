@@ -131,7 +131,9 @@ pub(super) async fn ended_faults<A: CheckableStore>(
 
 /// Repeats a check until it succeeds, for a limited time: shards of a store in use may show a
 /// commit at different times.
-async fn holds_soon(holds: impl AsyncFn() -> Result<bool, Error>) -> Result<bool, Error> {
+pub(super) async fn holds_soon(
+    holds: impl AsyncFn() -> Result<bool, Error>,
+) -> Result<bool, Error> {
     for pause in REREAD_DELAYS {
         if holds().await? {
             return Ok(true);

@@ -24,7 +24,7 @@ use polynym_identifier::IdentityKey;
 /// The rows of a walk that are checked together.
 const BATCH_ROWS: usize = 500;
 /// The most concurrent checks.
-const MAX_CONCURRENT_CHECKS: usize = 16;
+pub(super) const MAX_CONCURRENT_CHECKS: usize = 16;
 
 /// An observer of a verification's progress.
 pub trait Observer {
@@ -57,9 +57,9 @@ pub async fn verify<A: CheckableStore>(
     Ok(run.summary)
 }
 
-struct Run<'r, A> {
-    store: &'r A,
-    repairs: bool,
+pub(super) struct Run<'r, A> {
+    pub(super) store: &'r A,
+    pub(super) repairs: bool,
     observer: &'r mut dyn Observer,
     /// The approximate numbers of users and claims.
     totals: (u64, u64),
@@ -95,6 +95,7 @@ impl<A: CheckableStore> Run<'_, A> {
                 self.unclaimed.add(self.hashes.of(&candidate.key));
             }
             self.repair(others).await?;
+            self.check_links(&users).await?;
             self.observer.at("users", self.summary.users, self.totals.0);
         }
 
@@ -367,7 +368,7 @@ impl<A: CheckableStore> Run<'_, A> {
         });
     }
 
-    fn report(&mut self, finding: &Finding) {
+    pub(super) fn report(&mut self, finding: &Finding) {
         self.summary.add(finding);
         self.observer.found(finding);
     }

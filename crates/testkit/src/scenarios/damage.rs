@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::process::Output;
 
 use locality_uuid::LocalityId;
-use polynym_directory::{LookUps, Mutations, Timestamp, User};
+use polynym_directory::{
+    LookUps, MergeSnapshot, Mutations, Record, State, Tenant, Timestamp, User, UserInternals,
+};
 
 use super::store_command::{json, store};
-use crate::output::{stderr, stdout};
+use crate::output::{assert_fails, stderr, stdout};
+use crate::server::Server;
 use crate::users::{self, id};
 
 /// A store that can be damaged behind its back.
@@ -20,6 +23,7 @@ pub trait Breakable {
     /// A claim of a user, or without an owner, optionally held until a time.
     async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>);
     async fn put_user(&self, id: LocalityId, user: &User);
+    async fn put_record(&self, record: &Record);
     async fn put_garbage_claim(&self, key: &str);
     async fn put_garbage_user(&self, id: LocalityId);
     /// Checks that users are found by all identifiers and by id.
@@ -167,6 +171,83 @@ pub async fn unrepairable(broken: &dyn Breakable) {
         stdout(&output)
     );
     broken.assert_there(&[0, 8, 10]).await;
+}
+
+/// A user without identities in this state, who lists these users as merged into it.
+fn linked(n: usize, state: State, merged: &[usize]) -> Record {
+    let merged = merged.iter().map(|n| id(*n)).collect();
+    let user = User { state, identities: Vec::new(), ..users::user(n) };
+    Record { user, internals: UserInternals { merged, ..UserInternals::default() } }
+}
+
+/// Records of older stores that name users who do not name them back: `verify` finds them, and
+/// removes them where that changes no other user.
+pub async fn links(broken: &dyn Breakable) {
+    let name = broken.name();
+    broken.create(0..1).await;
+    let into = |n| State::Merged { into: id(n) };
+    let mut sound = [linked(1, State::Active, &[2, 3]), linked(2, into(1), &[3])].to_vec();
+    sound.extend([linked(3, into(2), &[]), linked(4, State::Active, &[40])]);
+    let foreign = linked(7, State::Active, &[]);
+    let tenant = Tenant::parse("other").unwrap();
+    let other = Record { user: User { tenant, ..foreign.user }, ..foreign };
+    let mut stolen = linked(9, into(8), &[]);
+    stolen.internals.undo = Some(Box::new(MergeSnapshot {
+        until: Timestamp::MAX,
+        before: Record::new(users::user(0)),
+        display_name: None,
+        attributes: [].into(),
+        unmarked: Vec::new(),
+    }));
+    let faulty = [
+        linked(5, State::Active, &[0]),
+        linked(6, State::Disabled, &[7]),
+        linked(8, State::Active, &[9]),
+        linked(10, into(4), &[]),
+        linked(11, into(12), &[12]),
+        linked(12, into(11), &[11]),
+    ];
+    for record in sound.iter().chain(&faulty).chain([&other, &stolen]) {
+        broken.put_record(record).await;
+    }
+
+    let orphans = [10, 11, 12].map(|n| ("orphan", Some(n), ""));
+    let all = [("unmerged", Some(5), ""), ("unmerged", Some(6), ""), ("foreign_undo", Some(9), "")];
+    let all = expected(&[&all[..], &orphans].concat());
+    // Written past the store, the users are not in its index.
+    let found_links = |output: &Output| {
+        let mut found = found(output);
+        found.retain(|(word, ..)| word != "unindexed");
+        (output.status.code(), found)
+    };
+    let output = store(&["verify", "--json"], &name);
+    assert_eq!(found_links(&output), (Some(1), all.clone()), "{}", stderr(&output));
+    let output = store(&["verify", "--mend", "--json"], &name);
+    assert_eq!(found_links(&output), (Some(1), all));
+    let output = store(&["verify", "--mend", "--json"], &name);
+    assert_eq!((output.status.code(), found(&output)), (Some(1), expected(&orphans)));
+    broken.assert_there(&[0]).await;
+    purge_orphans(&name);
+    let output = store(&["verify"], &name);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
+/// A look-up of a circle of merges fails, and merged users without a primary can be purged.
+fn purge_orphans(name: &str) {
+    let server = Server::start(&["--store", name]);
+    for n in [11, 12] {
+        let circle = server.run(&["user", "get", &id(n).to_string()]);
+        assert_fails(&circle, 1, &["MERGE_DAMAGED (FAILED_PRECONDITION)"]);
+    }
+    for n in [10, 11] {
+        let purged = server.run(&["user", "purge", &id(n).to_string(), "--yes"]);
+        assert!(purged.status.success(), "{}", stderr(&purged));
+    }
+    for n in [10, 11, 12] {
+        assert_fails(&server.run(&["user", "get", &id(n).to_string()]), 1, &["USER_NOT_FOUND"]);
+    }
+    let merged = server.run(&["user", "purge", &id(3).to_string(), "--yes"]);
+    assert_fails(&merged, 1, &["USER_MERGED"]);
 }
 
 /// Creates users concurrently.

@@ -21,6 +21,19 @@ pub fn export(server: &Server, arguments: &[&str]) -> Vec<String> {
     lines.lines().filter(|line| !line.contains("\"tenant_record\"")).map(str::to_owned).collect()
 }
 
+/// Lines of an export without the times of imports, which each store sets itself.
+pub fn without_import_times(lines: Vec<String>) -> Vec<String> {
+    const KEY: &str = "\"importTime\":\"";
+    let without = |mut line: String| {
+        while let Some(begin) = line.find(KEY) {
+            let end = line[begin + KEY.len()..].find("\",").unwrap() + "\",".len();
+            line.replace_range(begin..begin + KEY.len() + end, "");
+        }
+        line
+    };
+    lines.into_iter().map(without).collect()
+}
+
 /// Runs an import that reads `input`.
 pub fn import(server: &Server, folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = polynym(&[&["import", "-"], arguments].concat());
@@ -98,7 +111,9 @@ fn content(server: &Server) -> Vec<String> {
                 user.as_object_mut().unwrap().remove(key);
             }
             for identity in user["identities"].as_array_mut().into_iter().flatten() {
-                identity.as_object_mut().unwrap().remove("linkTime");
+                let identity = identity.as_object_mut().unwrap();
+                identity.remove("linkTime");
+                identity.remove("importTime");
             }
             user.to_string()
         })

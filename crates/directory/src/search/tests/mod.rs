@@ -27,6 +27,7 @@ fn user(attributes: &[(&str, Value)], identities: &[&str]) -> User {
         display: String::new(),
         rules_version: 2,
         link_time: time,
+        import_time: None,
         verification: None,
         primary: false,
         unknown: Unknown::default(),

@@ -171,8 +171,12 @@ fn found_owner(
         Some(Err(error)) => return Some(Err(error.clone().into())),
         Some(Ok(user)) => user.clone(),
     };
-    Some(Ok(match identity {
-        Some(identity) => user.map(|user| Found { user, identity }),
-        None => Some(Found::new(user?, key)?).filter(|found| found.link_time() <= time),
-    }))
+    let found = match identity {
+        Some(identity) => return Some(Ok(user.map(|user| Found { user, identity }))),
+        None => Found::new(user?, key)?,
+    };
+    Some(match found.import_time().filter(|imported| time < *imported) {
+        Some(earliest) => Err(Error::HistoryExpired { earliest }),
+        None => Ok(Some(found).filter(|found| found.link_time() <= time)),
+    })
 }

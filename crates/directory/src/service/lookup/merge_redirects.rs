@@ -4,11 +4,14 @@
 use locality_uuid::LocalityId;
 
 use crate::encoded::encoded_user::EncodedUser;
-use crate::error::Error;
+use crate::error::{Error, ItemError};
 use crate::model::tenant::Tenant;
-use crate::model::user::State;
+use crate::mutation::merge_links::{MAX_STEPS, merged_into};
 use crate::service::Directory;
 use crate::stores::{ItemResult, View};
+
+/// Attempts of a look-up: it is repeated if users are merged or unmerged between its reads.
+const MAX_ATTEMPTS: usize = 20;
 
 /// A chain of users, each merged into the next.
 pub struct MergeChain {
@@ -25,8 +28,11 @@ impl MergeChain {
         Self { user, merged: Vec::new(), id }
     }
 
+    /// The next user. None at the end, and where the merges seem to lead back: reads at different
+    /// times may see a circle.
     fn next(&self) -> Option<LocalityId> {
-        merged_into(self.user.as_ref().ok()?.as_ref()?)
+        let next = merged_into(self.user.as_ref().ok()?.as_ref()?.state())?;
+        (next != self.id && !self.merged.contains(&next)).then_some(next)
     }
 
     fn push(&mut self, id: LocalityId, user: ItemResult<EncodedUser>) {
@@ -50,7 +56,7 @@ impl Directory {
         view: View,
     ) -> Result<Vec<MergeChain>, Error> {
         let mut chains = self.read_chains(tenant, ids, view).await?;
-        loop {
+        for _ in 0..MAX_ATTEMPTS {
             let broken = self.confirm(tenant, &mut chains, view).await?;
             if broken.is_empty() {
                 return Ok(chains);
@@ -61,6 +67,7 @@ impl Directory {
             broken.into_iter().zip(reread).for_each(|(n, chain)| chains[n] = chain);
             chains.truncate(omitted.unwrap_or(usize::MAX));
         }
+        Err(Error::Unavailable("merges change faster than they can be read".into()))
     }
 
     async fn read_chains(
@@ -72,8 +79,7 @@ impl Directory {
         let users = self.backend.lookups.get(tenant, ids, view).await?;
         let mut chains: Vec<_> =
             ids.iter().zip(users).map(|(id, user)| MergeChain::new(*id, user)).collect();
-        // Reads at different times may see a cycle: the limit of merges ends it.
-        for _ in 0..=self.limits.merged {
+        for _ in 0..MAX_STEPS {
             let next: Vec<_> = chains
                 .iter()
                 .enumerate()
@@ -119,10 +125,13 @@ impl Directory {
             }
             match users.into_iter().collect::<Result<Vec<_>, _>>() {
                 Err(error) => chains[n].user = Err(error),
-                Ok(mut users) if is_chain(&ids, &users) => {
-                    chains[n].user = Ok(users.pop().flatten())
-                }
-                Ok(_) => broken.push(n),
+                Ok(mut users) => match Chain::of(&ids, &users) {
+                    Chain::Whole => chains[n].user = Ok(users.pop().flatten()),
+                    Chain::Circle => {
+                        chains[n].user = Err(ItemError::MergeDamaged { user: ids[0] });
+                    }
+                    Chain::Changed => broken.push(n),
+                },
             }
         }
 
@@ -130,16 +139,25 @@ impl Directory {
     }
 }
 
-/// Whether each of these users was merged into the next, and the last is not merged.
-fn is_chain(ids: &[LocalityId], users: &[Option<EncodedUser>]) -> bool {
-    let next = ids[1..].iter().map(|id| Some(*id)).chain([None]);
-    users.iter().map(|user| user.as_ref().and_then(merged_into)).eq(next)
+/// The users of a chain as one snapshot shows them.
+enum Chain {
+    /// Each was merged into the next, and the last is not merged.
+    Whole,
+    /// Each was merged into the next, and the last into one of them, or there are too many.
+    Circle,
+    /// The merges have changed.
+    Changed,
 }
 
-/// The user that a user was merged into.
-fn merged_into(user: &EncodedUser) -> Option<LocalityId> {
-    match user.state() {
-        State::Merged { into } => Some(into),
-        _ => None,
+impl Chain {
+    fn of(ids: &[LocalityId], users: &[Option<EncodedUser>]) -> Self {
+        let mut next = users.iter().map(|user| merged_into(user.as_ref()?.state()));
+        let is_linked = ids[1..].iter().all(|id| next.next().flatten() == Some(*id));
+        match next.next().flatten() {
+            _ if !is_linked => Self::Changed,
+            None => Self::Whole,
+            Some(id) if ids.contains(&id) || ids.len() > MAX_STEPS => Self::Circle,
+            Some(_) => Self::Changed,
+        }
     }
 }

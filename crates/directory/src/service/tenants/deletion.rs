@@ -10,6 +10,7 @@ use crate::model::policies::Policies;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{DeletionStep, TenantRecord};
+use crate::mutation::merge_links::MAX_STEPS;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::{MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
@@ -22,8 +23,6 @@ use crate::service::tenant_queue::TenantJob;
 const STEP_ITEMS: usize = 100;
 /// Users that are purged concurrently.
 const CONCURRENT_PURGES: usize = 16;
-/// The merges that a purge follows.
-const MAX_HOPS: usize = 100;
 
 /// The outcome of one step.
 enum Step {
@@ -147,7 +146,7 @@ impl Directory {
     /// Purges a user, or the user that it was merged into. Returns the number of purged users.
     async fn purge_whole(&self, name: &Tenant, record: &Record) -> Result<usize, Error> {
         let (mut id, mut change) = (record.id(), UserChange::Purge);
-        for _ in 0..MAX_HOPS {
+        for _ in 0..=MAX_STEPS {
             match self.mutate_marked(name, MutationKind::User(id, change.clone())).await {
                 Ok(MutationReport::Purged(users)) => return Ok(users.len()),
                 // A user whose purge time has passed is absent for every change but its expiry.

@@ -7,18 +7,21 @@ pub mod raw;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use locality_uuid::{Generator, Mode};
+use locality_uuid::{Generator, LocalityId, Mode};
 use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Error, Invalid};
+use crate::error::{Error, Invalid, ItemError};
 use crate::model::imported_user::{Imported, OnConflict};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::ImportedTenant;
+use crate::model::user::State;
 use crate::mutation::read_set::{MutationReport, Outcome};
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
+use crate::service::lookup::merge_redirects::MergeChain;
+use crate::stores::View;
 use raw::{RawHold, RawUser};
 
 /// Lines to parse before yielding to other tasks.
@@ -70,6 +73,17 @@ pub struct LineOutcome {
     pub is_new: Option<bool>,
     /// The reason of the rejection, or of each skipped identity.
     pub rejects: Vec<LineReject>,
+    /// The imported user, if it was merged into another.
+    pub merged: Option<MergedLine>,
+}
+
+/// A line with a merged user, whose primary may follow.
+#[derive(Clone, Debug)]
+pub struct MergedLine {
+    /// Its tenant.
+    pub tenant: Tenant,
+    /// The user.
+    pub user: LocalityId,
 }
 
 /// A rejected line, or a skipped identity.
@@ -99,7 +113,7 @@ impl LineReject {
 impl LineOutcome {
     /// The outcome of a rejected line.
     pub fn rejected(error: Error) -> Self {
-        Self { is_new: None, rejects: vec![LineReject::of(error)] }
+        Self { rejects: vec![LineReject::of(error)], ..Self::default() }
     }
 }
 
@@ -175,18 +189,38 @@ impl Import {
                 tokio::task::yield_now().await;
             }
             drafts.push(self.draft(line).await.map(|(mutation, rejects)| {
+                let merged = merged_line(&mutation);
                 mutations.push(mutation);
-                rejects
+                (rejects, merged)
             }));
         }
 
         let mut outcomes = self.directory.backend.mutations.mutate_all(mutations).await.into_iter();
-        let outcome = |draft: Result<Vec<LineReject>, Error>| {
-            let rejects = draft?;
+        let outcome = |draft: Result<_, Error>| {
+            let (rejects, merged) = draft?;
             let missing = || Err(Error::Internal("a mutation without its outcome".into()));
-            imported(rejects, outcomes.next().unwrap_or_else(missing)?)
+            let outcome = imported(rejects, outcomes.next().unwrap_or_else(missing)?)?;
+            Ok(LineOutcome { merged, ..outcome })
         };
         drafts.into_iter().map(outcome).collect()
+    }
+
+    /// Whether each of these merged users, at most a batch of one tenant, leads to no user.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn are_orphans(
+        &self,
+        tenant: &Tenant,
+        users: &[LocalityId],
+    ) -> Result<Vec<bool>, Error> {
+        let chains = self.directory.follow_merges(tenant, users, View::Basic).await?;
+        let is_orphan = |chain: MergeChain| match chain.user {
+            Ok(primary) => Ok(primary.is_none()),
+            Err(ItemError::MergeDamaged { .. }) => Ok(true),
+            Err(error) => Err(error.into()),
+        };
+        chains.into_iter().map(is_orphan).collect()
     }
 
     /// The mutation for a line, and the identities to skip because they are invalid.
@@ -197,7 +231,8 @@ impl Import {
         let call = self.call(tenant.clone());
         let known = directory.tenant_to_change(&call).await?;
         let now = call.context.now;
-        let parser = line::Parser { rules, now: now.time, tenant, policies: &known.policies };
+        let (policies, limits) = (&*known.policies, directory.limits);
+        let parser = line::Parser { rules, now: now.time, tenant, policies, limits };
         let parsed = parser.user(raw, self.options.on_conflict)?;
         let count = raw.identities.len();
         let limit = directory.limits.identities;
@@ -238,7 +273,7 @@ impl Import {
         imported: ImportedTenant,
     ) -> Result<LineOutcome, Error> {
         match self.try_tenant(tenant, imported).await {
-            Ok(is_new) => Ok(LineOutcome { is_new: Some(is_new), rejects: Vec::new() }),
+            Ok(is_new) => Ok(LineOutcome { is_new: Some(is_new), ..LineOutcome::default() }),
             Err(error) if is_store_error(&error) => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
@@ -261,7 +296,8 @@ impl Import {
         let call = self.call(tenant.clone());
         let now = call.context.now.time;
         let known = self.directory.tenant_to_change(&call).await?;
-        let parser = line::Parser { rules, now, tenant: &tenant, policies: &known.policies };
+        let (policies, limits) = (&*known.policies, self.directory.limits);
+        let parser = line::Parser { rules, now, tenant: &tenant, policies, limits };
         let kind = MutationKind::ImportHold(parser.hold(raw)?);
         let mutation = Mutation { rules, ..self.directory.mutation(call, kind, known)? };
         self.directory.backend.mutations.mutate(mutation).await
@@ -285,7 +321,14 @@ fn imported(mut rejects: Vec<LineReject>, outcome: Outcome) -> Result<LineOutcom
     };
     rejects.extend(skipped.iter().map(|skipped| LineReject::of(skipped.error())));
     rejects.sort_by_key(|reject| reject.identity);
-    Ok(LineOutcome { is_new: Some(is_new), rejects })
+    Ok(LineOutcome { is_new: Some(is_new), rejects, merged: None })
+}
+
+/// The user of a line, if it was merged into another.
+fn merged_line(mutation: &Mutation) -> Option<MergedLine> {
+    let Some((user, UserChange::Import(imported))) = mutation.kind.user() else { return None };
+    let is_merged = matches!(imported.state, State::Merged { .. }) && !mutation.dry_run;
+    is_merged.then(|| MergedLine { tenant: mutation.tenant.clone(), user })
 }
 
 /// Whether an error concerns the store rather than the line.

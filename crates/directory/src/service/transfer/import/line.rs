@@ -1,14 +1,16 @@
 //! Parses a line of an import, with the checks that need no store.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
 use crate::model::attribute;
 use crate::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
+use crate::model::limits::Limits;
 use crate::model::new_user::{NewIdentity, field};
-use crate::model::policies::Policies;
+use crate::model::policies::{MAX_PERIOD, Policies};
 use crate::model::tenant::Tenant;
 use crate::model::user::State;
 use crate::service::lookup::read::parse;
@@ -28,6 +30,7 @@ pub struct Parser<'a> {
     pub now: Timestamp,
     pub tenant: &'a Tenant,
     pub policies: &'a Policies,
+    pub limits: Limits,
 }
 
 /// A parsed line.
@@ -132,14 +135,52 @@ impl Parser<'_> {
             return Err(Error::invalid(Invalid::Field, other("display"), message));
         }
 
+        let display: String = typed.chars().filter(is_displayable).collect();
+        let is_spelt = raw.identifier.is_some_and(|raw| self.spells(&display, raw, &identifier));
+        if !is_spelt {
+            let message = "is the identifier as typed, and this spells another one: leave it out";
+            return Err(Error::invalid(Invalid::Field, other("display"), message));
+        }
+
         let new = NewIdentity {
             identifier,
-            display: typed.chars().filter(is_displayable).collect(),
+            display,
             verification: raw.verification.clone(),
             primary: raw.primary,
             rules_version: self.rules.version(),
         };
         Ok(ImportedIdentity { index, new, link_time: *link_time })
+    }
+
+    /// Whether a display form spells the identifier, or did by older rules: those of the store that
+    /// exported it. A number without its region may be any.
+    fn spells(&self, display: &str, raw: RawIdentifier<'_>, identifier: &Identifier) -> bool {
+        let typed = match raw {
+            RawIdentifier::Email(_) => RawIdentifier::Email(display),
+            RawIdentifier::Handle(_) => RawIdentifier::Handle(display),
+            RawIdentifier::Url(_) => RawIdentifier::Url(display),
+            RawIdentifier::Phone { region, .. } => RawIdentifier::Phone { number: display, region },
+            RawIdentifier::Social { .. } => return true,
+        };
+        if typed == raw {
+            return true;
+        }
+        let mut older = (1..self.rules.version()).filter_map(Rules::known);
+        match self.rules.parse(typed) {
+            Ok(parsed) if parsed == *identifier => true,
+            Err(_) if identifier.kind() == Kind::Phone => true,
+            _ => older.any(|rules| rules.parse(typed).is_ok_and(|one| rules.parse(raw) == Ok(one))),
+        }
+    }
+
+    /// Rejects times that lie further in the future than any policy allows. Clocks may differ by
+    /// [`SKEW`].
+    pub fn check_within(&self, field: &str, time: Timestamp, max: Duration) -> Result<(), Error> {
+        if time <= self.now.plus(max).plus(SKEW) {
+            return Ok(());
+        }
+        let days = max.as_secs() / (24 * 60 * 60);
+        Err(Error::invalid(Invalid::Field, field, format!("is more than {days} days away")))
     }
 
     fn state(&self, raw: &RawState<'_>) -> Result<State, Error> {
@@ -149,10 +190,9 @@ impl Parser<'_> {
             RawState::Deleted { delete_time, purge_time } => {
                 check_past(self.now, "user.delete_time", delete_time)?;
                 let end_of_window = self.now.plus(self.policies.restore_window);
-                State::Deleted {
-                    delete_time: delete_time.unwrap_or(self.now),
-                    purge_time: purge_time.unwrap_or(end_of_window),
-                }
+                let purge_time = purge_time.unwrap_or(end_of_window);
+                self.check_within("user.purge_time", purge_time, MAX_PERIOD)?;
+                State::Deleted { delete_time: delete_time.unwrap_or(self.now), purge_time }
             }
             RawState::Merged(into) => {
                 State::Merged { into: parse_user_id("user.merged_into", into)? }

@@ -1,0 +1,140 @@
+//! The check of the links between merged users. Each user is read again with the users that it
+//! names; a fault that several reads show is reported.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use locality_uuid::LocalityId;
+
+use super::checkable::{CheckableStore, Presence, UserClaims};
+use super::finding::{Finding, Inconsistency, RepairState};
+use super::histories::holds_soon;
+use super::passes::{MAX_CONCURRENT_CHECKS, Run};
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::mutation::merge_links::{MAX_STEPS, MergeLinks};
+use polynym_directory::mutation::{Mutation, UserChange};
+use polynym_directory::timestamp::Timestamp;
+
+/// A fault of a user's links, and the other user.
+type LinkFault = (Inconsistency, Option<LocalityId>);
+/// The links of other users that a check has read. None if a user cannot be read.
+type Others = HashMap<LocalityId, Option<MergeLinks>>;
+
+/// The mutation that removes the faults of a user's links, under the policies of its tenant.
+pub fn link_repair(links: &MergeLinks, tenant: Option<TenantRecord>) -> Mutation {
+    let (name, now) = (links.tenant.clone(), Timestamp::now());
+    let mutation = Mutation::of_user(name, links.user, now, UserChange::RemoveMergeFaults);
+    match tenant {
+        None => mutation,
+        Some(TenantRecord { since, policies, .. }) => {
+            Mutation { tenant_since: since, policies: policies.into(), ..mutation }
+        }
+    }
+}
+
+impl<A: CheckableStore> Run<'_, A> {
+    /// Checks the links of these users, and repairs them if that is requested and possible.
+    pub(super) async fn check_links(&mut self, users: &[UserClaims]) -> Result<(), Error> {
+        let store = self.store;
+        let linked = users.iter().filter(|user| has_links(&user.links)).map(|user| user.id);
+        let faults: Vec<_> = stream::iter(linked.collect::<Vec<_>>())
+            .map(|user| async move {
+                // What several reads show is a fault, whatever changes in between.
+                let is_sound = async || Ok(faults_of(store, user).await?.is_empty());
+                match holds_soon(is_sound).await? {
+                    true => Ok(Vec::new()),
+                    false => Ok::<_, Error>(vec![(user, faults_of(store, user).await?)]),
+                }
+            })
+            .buffered(MAX_CONCURRENT_CHECKS)
+            .try_collect()
+            .await?;
+        for (user, faults) in faults.into_iter().flatten() {
+            let is_repairable = faults.iter().any(|(fault, _)| fault.is_repairable());
+            let is_repaired = match users.iter().find(|own| own.id == user) {
+                Some(own) if self.repairs && is_repairable => {
+                    store.repair_links(&own.links).await?
+                }
+                _ => false,
+            };
+            for (fault, other) in faults {
+                let repair = match fault.is_repairable() {
+                    true if is_repaired => RepairState::Done,
+                    true if !self.repairs => RepairState::Pending,
+                    _ => RepairState::Impossible,
+                };
+                self.report(&Finding { other, repair, ..Finding::of_user(fault, user) });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_links(links: &MergeLinks) -> bool {
+    links.into.is_some() || !links.listed.is_empty() || links.has_foreign_undo
+}
+
+/// The faults of a user's links.
+async fn faults_of<A: CheckableStore>(
+    store: &A,
+    user: LocalityId,
+) -> Result<Vec<LinkFault>, Error> {
+    let mut others = read(store, &[user]).await?;
+    let Some(Some(links)) = others.remove(&user) else { return Ok(Vec::new()) };
+    let others = read(store, &links.listed).await?;
+    let mut faults = Vec::new();
+    // A listed user that cannot be read may name the user.
+    let unreadable = (links.tenant.as_str().as_bytes(), Some(user));
+    let relations = links.relations(|id| {
+        others.get(&id).map(|other| other.as_ref().map_or(unreadable, MergeLinks::merged_into))
+    });
+    for (other, relation) in relations {
+        if relation.is_fault() {
+            faults.push((Inconsistency::Unmerged, Some(other)));
+        }
+    }
+    if links.has_foreign_undo {
+        faults.push((Inconsistency::ForeignUndo, None));
+    }
+    if let Some(into) = links.into
+        && !has_primary(store, &links).await?
+    {
+        faults.push((Inconsistency::Orphan, Some(into)));
+    }
+    Ok(faults)
+}
+
+/// Whether a merged user leads to a user, over users who all list it. A user that cannot be read
+/// may list it.
+async fn has_primary<A: CheckableStore>(store: &A, links: &MergeLinks) -> Result<bool, Error> {
+    let (mut seen, mut next) = (HashSet::from([links.user]), links.into);
+    while let Some(id) = next {
+        if !seen.insert(id) || seen.len() > MAX_STEPS {
+            return Ok(false);
+        }
+        match read(store, &[id]).await?.remove(&id) {
+            None => return Ok(false),
+            Some(None) => return Ok(true),
+            Some(Some(primary)) => {
+                if primary.tenant != links.tenant || !primary.listed.contains(&links.user) {
+                    return Ok(false);
+                }
+                next = primary.into;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The users that exist, by their ids.
+async fn read<A: CheckableStore>(store: &A, ids: &[LocalityId]) -> Result<Others, Error> {
+    let ids: Vec<_> = ids.iter().copied().collect::<HashSet<_>>().into_iter().collect();
+    let found = store.users_at(&ids).await?;
+    let other = |(id, found)| match found {
+        Presence::Absent => None,
+        Presence::Unreadable => Some((id, None)),
+        Presence::Present(user) => Some((id, Some(UserClaims::into_links(user)))),
+    };
+    Ok(ids.into_iter().zip(found).filter_map(other).collect())
+}

@@ -1,0 +1,155 @@
+//! The responses of an import: its progress, and its rejects. Merged users may precede their
+//! primaries, so those whose primary is missing are reported at the end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use locality_uuid::LocalityId;
+use tonic::Status;
+
+use super::batch::LineResult;
+use crate::grpc::status::{reason, status};
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::service::transfer::import::{Import, LineOutcome, MergedLine};
+use polynym_proto::v1;
+use v1::import_users_response::{Progress, Reject};
+
+/// The merged users that are looked up at once.
+const LOOKUP_BATCH: usize = 100;
+/// The most merged users whose primaries are looked up at the end.
+const MAX_MERGED: usize = 100_000;
+
+/// A response, or the error that ends the import.
+pub type Response = Result<v1::ImportUsersResponse, Status>;
+
+/// The report of an import. Logs a summary when it is dropped.
+pub struct Report {
+    import: Arc<Import>,
+    caller: String,
+    /// The tenant of all lines; empty if each line names its own.
+    tenant: String,
+    progress: Progress,
+    merged: VecDeque<MergedUsers>,
+    merged_count: usize,
+}
+
+/// The lines of merged users of one tenant.
+struct MergedUsers {
+    tenant: Tenant,
+    users: VecDeque<(i64, LocalityId)>,
+}
+
+impl Report {
+    pub fn new(import: Arc<Import>, caller: String, tenant: String) -> Self {
+        let (progress, merged) = (Progress::default(), VecDeque::new());
+        Self { import, caller, tenant, progress, merged, merged_count: 0 }
+    }
+
+    /// The message for some results, and the error that ends the import, if any.
+    pub fn responses(&mut self, results: Vec<LineResult>) -> Vec<Response> {
+        let (mut rejects, mut error) = (Vec::new(), None);
+        for result in results {
+            match result {
+                Ok((line, outcome)) => self.count(line, outcome, &mut rejects),
+                Err(status) => {
+                    error = Some(Err(status));
+                    break;
+                }
+            }
+        }
+        std::iter::once(Ok(self.response(rejects))).chain(error).collect()
+    }
+
+    /// A message with merged users whose primary is missing. None if there are no more.
+    pub async fn orphans(&mut self) -> Option<Response> {
+        while let Some(next) = self.merged.front_mut() {
+            let batch: Vec<_> = next.users.iter().take(LOOKUP_BATCH).copied().collect();
+            let ids: Vec<_> = batch.iter().map(|(_, user)| *user).collect();
+            if ids.is_empty() {
+                self.merged.pop_front();
+                continue;
+            }
+            let orphans = match self.import.are_orphans(&next.tenant, &ids).await {
+                Ok(orphans) => orphans,
+                Err(error) => return Some(Err(status(error))),
+            };
+            // An answer that is too large omits the last users, but never the first.
+            next.users.drain(..orphans.len().clamp(1, ids.len()));
+            let found = batch.into_iter().zip(orphans).filter(|(_, is_orphan)| *is_orphan);
+            let rejects: Vec<_> = found.map(|((line, user), _)| orphan(line, user)).collect();
+            if !rejects.is_empty() {
+                self.progress.orphans += rejects.len() as i64;
+                return Some(Ok(self.response(rejects)));
+            }
+        }
+        None
+    }
+
+    fn response(&self, rejects: Vec<Reject>) -> v1::ImportUsersResponse {
+        v1::ImportUsersResponse { progress: Some(self.progress), rejects }
+    }
+
+    fn count(&mut self, line: i64, outcome: LineOutcome, rejects: &mut Vec<Reject>) {
+        let progress = &mut self.progress;
+        progress.line = line;
+        progress.lines += 1;
+        match outcome.is_new {
+            Some(true) => progress.created += 1,
+            Some(false) => progress.existing += 1,
+            None => progress.rejected += 1,
+        }
+
+        let skipped = outcome.is_new.is_some();
+        progress.skipped += if skipped { outcome.rejects.len() as i64 } else { 0 };
+        rejects.extend(outcome.rejects.into_iter().map(|reject| Reject {
+            line,
+            reason: reason(&reject.error).to_owned(),
+            message: reject.error.to_string(),
+            identity_index: reject.identity.map(|index| index as i32),
+            skipped,
+        }));
+        if let Some(merged) = outcome.merged {
+            self.add_merged(line, merged);
+        }
+    }
+
+    fn add_merged(&mut self, line: i64, MergedLine { tenant, user }: MergedLine) {
+        if self.merged_count == MAX_MERGED {
+            return;
+        }
+        self.merged_count += 1;
+        match self.merged.back_mut().filter(|last| last.tenant == tenant) {
+            Some(last) => last.users.push_back((line, user)),
+            None => self.merged.push_back(MergedUsers { tenant, users: [(line, user)].into() }),
+        }
+    }
+}
+
+/// The reject of a merged user whose primary is missing.
+fn orphan(line: i64, user: LocalityId) -> Reject {
+    let error = Error::PrimaryMissing { user };
+    Reject {
+        line,
+        reason: reason(&error).to_owned(),
+        message: error.to_string(),
+        identity_index: None,
+        skipped: true,
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let Progress { lines, created, existing, rejected, orphans, .. } = self.progress;
+        tracing::info!(
+            caller = self.caller,
+            tenant = self.tenant,
+            lines,
+            created,
+            existing,
+            rejected,
+            orphans,
+            "import"
+        );
+    }
+}
