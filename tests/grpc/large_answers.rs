@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use polynym_proto::v1;
 
-use super::{fresh, grow, user};
+use super::{fresh, fresh_with, grow, user};
 use crate::support::calls::{Client, handle, text};
 use crate::support::scenarios::histories::{events, of, page};
 use crate::support::scenarios::tenant_history;
@@ -59,6 +59,35 @@ async fn histories_of_large_changes_are_readable() {
     let all: Vec<_> =
         events(&mut client, request).await.iter().map(|event| event.sequence).collect();
     assert_eq!(all, (1..=71).rev().collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn rejects_of_an_import_are_readable() {
+    const IDENTITIES: usize = 200;
+    const LINES: i64 = 256;
+    let (_server, mut client) = fresh_with(&["--max-identities", "200"]).await;
+    let identities = || (0..IDENTITIES).map(|n| handle(&format!("joe{n}"))).collect::<Vec<_>>();
+    client.create(user("Joe", identities())).await.unwrap();
+    let options = v1::import_users_request::Options {
+        on_conflict: v1::OnConflict::SkipIdentity.into(),
+        ..Default::default()
+    };
+    let first = v1::ImportUsersRequest { options: Some(options), ..Default::default() };
+    let lines = (1..=LINES).map(|line| v1::ImportUsersRequest {
+        line,
+        user: Some(user("Other", identities())),
+        ..Default::default()
+    });
+    let requests: Vec<_> = [first].into_iter().chain(lines).collect();
+    let outcome = client.admin.import_users(tokio_stream::iter(requests)).await;
+    let mut responses = outcome.unwrap().into_inner();
+    let mut rejects = 0;
+    while let Some(response) = responses.message().await.unwrap() {
+        let answered = response.progress.unwrap().line;
+        assert!(response.rejects.iter().all(|reject| reject.line <= answered));
+        rejects += response.rejects.len();
+    }
+    assert_eq!(rejects, LINES as usize * IDENTITIES);
 }
 
 #[tokio::test]

@@ -51,9 +51,9 @@ fn fault(command: &str) -> Option<String> {
 
 /// The folder of a package.
 fn package(name: &str) -> Option<String> {
-    let manifests = files("").into_iter().filter(|path| path.ends_with("Cargo.toml"));
+    let mut manifests = files("").into_iter().filter(|path| path.ends_with("Cargo.toml"));
     let has_name = |path: &String| read(path).contains(&format!("\nname = \"{name}\""));
-    let manifest = manifests.filter(has_name).next()?;
+    let manifest = manifests.find(has_name)?;
     Some(manifest.trim_end_matches("Cargo.toml").trim_end_matches('/').to_owned())
 }
 

@@ -33,7 +33,7 @@ pub fn request_document(
         REQUEST_HASH: request.request_hash as i64,
         TIME: date(time),
     };
-    document.extend(tenant_since.map(|since| (TENANT_SINCE.to_owned(), date(since).into())));
+    document.extend(tenant_since.map(|since| (TENANT_SINCE.to_owned(), date(since))));
     document
 }
 

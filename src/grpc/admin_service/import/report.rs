@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
+use prost::Message;
 use tonic::Status;
 
 use super::batch::LineResult;
@@ -12,9 +13,12 @@ use crate::grpc::status::{reason, status};
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::transfer::import::{Import, LineOutcome, MergedLine};
+use polynym_directory::stores::{LIST_BYTES, PageLimit};
 use polynym_proto::v1;
 use v1::import_users_response::{Progress, Reject};
 
+/// The maximum size of the tag and length of a reject.
+const MAX_FRAME_BYTES: usize = 6;
 /// The merged users that are looked up at once.
 const LOOKUP_BATCH: usize = 100;
 /// The most merged users whose primaries are looked up at the end.
@@ -46,19 +50,32 @@ impl Report {
         Self { import, caller, tenant, progress, merged, merged_count: 0 }
     }
 
-    /// The message for some results, and the error that ends the import, if any.
+    /// The messages for some results, each with all rejects of its lines, and the error that ends
+    /// the import, if any.
     pub fn responses(&mut self, results: Vec<LineResult>) -> Vec<Response> {
-        let (mut rejects, mut error) = (Vec::new(), None);
+        let (mut responses, mut rejects, mut limit) = (Vec::new(), Vec::new(), page_limit());
+        let mut error = None;
         for result in results {
-            match result {
-                Ok((line, outcome)) => self.count(line, outcome, &mut rejects),
+            let (line, outcome) = match result {
+                Ok(result) => result,
                 Err(status) => {
                     error = Some(Err(status));
                     break;
                 }
+            };
+            let of_line = rejects_of(line, &outcome);
+            let bytes = of_line.iter().map(|reject| reject.encoded_len() + MAX_FRAME_BYTES).sum();
+            if !limit.take(bytes) {
+                responses.push(Ok(self.response(std::mem::take(&mut rejects))));
+                limit = page_limit();
+                let _ = limit.take(bytes);
             }
+            self.count(line, outcome, of_line.len());
+            rejects.extend(of_line);
         }
-        std::iter::once(Ok(self.response(rejects))).chain(error).collect()
+        responses.push(Ok(self.response(rejects)));
+        responses.extend(error);
+        responses
     }
 
     /// A message with merged users whose primary is missing. None if there are no more.
@@ -90,7 +107,7 @@ impl Report {
         v1::ImportUsersResponse { progress: Some(self.progress), rejects }
     }
 
-    fn count(&mut self, line: i64, outcome: LineOutcome, rejects: &mut Vec<Reject>) {
+    fn count(&mut self, line: i64, outcome: LineOutcome, rejects: usize) {
         let progress = &mut self.progress;
         progress.line = line;
         progress.lines += 1;
@@ -100,15 +117,7 @@ impl Report {
             None => progress.rejected += 1,
         }
 
-        let skipped = outcome.is_new.is_some();
-        progress.skipped += if skipped { outcome.rejects.len() as i64 } else { 0 };
-        rejects.extend(outcome.rejects.into_iter().map(|reject| Reject {
-            line,
-            reason: reason(&reject.error).to_owned(),
-            message: reject.error.to_string(),
-            identity_index: reject.identity.map(|index| index as i32),
-            skipped,
-        }));
+        progress.skipped += if outcome.is_new.is_some() { rejects as i64 } else { 0 };
         if let Some(merged) = outcome.merged {
             self.add_merged(line, merged);
         }
@@ -124,6 +133,23 @@ impl Report {
             None => self.merged.push_back(MergedUsers { tenant, users: [(line, user)].into() }),
         }
     }
+}
+
+/// The limit of the rejects in a message.
+const fn page_limit() -> PageLimit {
+    PageLimit::new(usize::MAX, LIST_BYTES)
+}
+
+/// The reject of a line, or of its skipped identities.
+fn rejects_of(line: i64, outcome: &LineOutcome) -> Vec<Reject> {
+    let rejects = outcome.rejects.iter().map(|reject| Reject {
+        line,
+        reason: reason(&reject.error).to_owned(),
+        message: reject.error.to_string(),
+        identity_index: reject.identity.map(|index| index as i32),
+        skipped: outcome.is_new.is_some(),
+    });
+    rejects.collect()
 }
 
 /// The reject of a merged user whose primary is missing.
