@@ -2,6 +2,7 @@
 
 mod exporting;
 mod importing;
+mod link_model;
 mod merge_links;
 
 use super::fixture::case::{Case, case};
@@ -18,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         case(importing::a_batch_imports_each_line_as_if_alone),
         case(importing::a_dry_run_imports_nothing),
         case(importing::ownerless_holds_are_exported_and_imported),
+        case(link_model::links_agree_with_a_model),
         case(merge_links::a_line_names_only_users_that_name_it_back),
         case(merge_links::undo_data_belongs_to_the_merged_user),
         case(merge_links::merged_users_and_primaries_come_in_any_order),

@@ -114,8 +114,10 @@ impl<'v> Merger<'v> {
         self.after.user.identities.extend(self.moved.iter().cloned());
         let (after, secondary) = (&mut self.after.internals, &self.secondary.internals);
         after.guards.extend(secondary.guards.iter().cloned());
-        after.merged.push(self.secondary.id());
-        after.merged.extend(&secondary.merged);
+        // An import may have listed some of them before.
+        let merged = std::iter::once(self.secondary.id()).chain(secondary.merged.iter().copied());
+        let new: Vec<_> = merged.filter(|id| !after.merged.contains(id)).collect();
+        after.merged.extend(new);
     }
 
     fn merge_name(&mut self) {
