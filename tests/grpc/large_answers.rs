@@ -75,7 +75,7 @@ async fn rejects_of_an_import_are_readable() {
     let first = v1::ImportUsersRequest { options: Some(options), ..Default::default() };
     let lines = (1..=LINES).map(|line| v1::ImportUsersRequest {
         line,
-        user: Some(user("Other", identities())),
+        user: Some(user(&format!("Other {line}"), identities())),
         ..Default::default()
     });
     let requests: Vec<_> = [first].into_iter().chain(lines).collect();

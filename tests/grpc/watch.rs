@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use polynym_proto::v1;
+use tempfile::TempDir;
 use tonic::Code;
 
 use super::{Fresh, fresh, store_in, user};
@@ -10,7 +11,7 @@ use crate::support::calls::{Client, handle};
 use crate::support::scenarios::watching::{
     Watching, from, rename, resumes_after_each_event, survives_kills, survives_reconnects,
 };
-use crate::support::server::Server;
+use crate::support::server::{Server, polynym};
 use crate::support::status::{StatusDetails, status_details};
 
 /// The time limit on a busy machine.
@@ -74,17 +75,8 @@ async fn bad_requests_name_the_field() {
     {
         assert_eq!(refused(&mut client, other).await, invalid);
     }
-    // Another store has not come so far, or has come there by other events.
-    for renamed in [0, 9] {
-        let (_other, mut other) = fresh().await;
-        let eve = other.create(user("Eve", vec![handle("eve")])).await.unwrap();
-        for n in 0..renamed {
-            rename(&mut other, &eve.user_id, &format!("Eve {n}")).await.unwrap();
-        }
-        let mut watch = other.directory.watch(from(&token)).await.unwrap().into_inner();
-        watch.message().await.unwrap();
-        assert_eq!(status_details(watch.message().await.unwrap_err()), invalid);
-    }
+    let (_other, mut other) = fresh().await;
+    assert_eq!(refused(&mut other, from(&token)).await, invalid);
 
     let field = |name: &str| StatusDetails::new(Code::InvalidArgument, "FIELD_INVALID").field(name);
     let many = v1::WatchRequest { user_ids: vec![joe.user_id; 1_001], ..Default::default() };
@@ -99,6 +91,44 @@ async fn bad_requests_name_the_field() {
     );
     let elsewhere = v1::WatchRequest { tenant: "acme".to_owned(), ..Default::default() };
     assert_eq!(refused(&mut client, elsewhere).await.reason, "TENANT_NOT_FOUND");
+}
+
+/// A restored store has not come as far as the token, or has come there by other events.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_from_after_a_restored_backup_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, mut client) = fresh_in(&folder, "store").await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let backup = folder.path().join("backup.redb").display().to_string();
+    assert!(server.run(&["backup", &backup]).status.success());
+    for n in 0..3 {
+        rename(&mut client, &joe.user_id, &format!("Joe {n}")).await.unwrap();
+    }
+    let token = Watching::begin(&mut client, from("")).await.unwrap().token;
+
+    let invalid =
+        StatusDetails::new(Code::InvalidArgument, "RESUME_TOKEN_INVALID").field("resume_token");
+    for renamed in [0, 9] {
+        let name = format!("restored{renamed}");
+        let store = format!("embedded:{}", folder.path().join(&name).display());
+        let restored = polynym(&["restore", &backup, "--store", &store]).output().unwrap();
+        assert!(restored.status.success(), "{restored:?}");
+        let (_restored_server, mut other) = fresh_in(&folder, &name).await;
+        for n in 0..renamed {
+            rename(&mut other, &joe.user_id, &format!("Joseph {n}")).await.unwrap();
+        }
+        let mut watch = other.directory.watch(from(&token)).await.unwrap().into_inner();
+        watch.message().await.unwrap();
+        assert_eq!(status_details(watch.message().await.unwrap_err()), invalid);
+    }
+}
+
+/// A server on the store `name` in a folder.
+async fn fresh_in(folder: &TempDir, name: &str) -> (Server, Client) {
+    let store = format!("embedded:{}", folder.path().join(name).display());
+    let server = tokio::task::block_in_place(|| Server::start(&["--store", &store]));
+    let client = Client::connect(&server.url).await;
+    (server, client)
 }
 
 #[tokio::test(flavor = "multi_thread")]
