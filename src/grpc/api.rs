@@ -42,14 +42,14 @@ impl Api {
         tenant: &str,
         request_id: &'a str,
     ) -> Result<RequestContext<'a>, Status> {
-        let tenant = permitted_tenant(call, tenant)?;
-        Ok(self.directory.context(tenant, &call.name, call.method(), request_id))
+        let permitted = permitted_tenant(call, tenant)?;
+        Ok(self.directory.context(permitted, &call.name, call.method(), request_id))
     }
 
     /// The context of a look-up. See [`look_up_tenant`].
     pub fn look_up<'a>(&self, call: &'a Call, tenant: &str) -> Result<RequestContext<'a>, Status> {
-        let tenant = look_up_tenant(call, tenant)?;
-        Ok(self.directory.context(tenant, &call.name, call.method(), ""))
+        let permitted = look_up_tenant(call, tenant)?;
+        Ok(self.directory.context(permitted, &call.name, call.method(), ""))
     }
 
     /// A mutation in a tenant that its caller may work in.
@@ -67,9 +67,9 @@ impl Api {
 
 /// The tenant of a look-up. A caller with too many misses is refused, whatever it looks up.
 pub fn look_up_tenant(call: &Call, tenant: &str) -> Result<Tenant, Status> {
-    let tenant = permitted_tenant(call, tenant)?;
+    let permitted = permitted_tenant(call, tenant)?;
     call.check_miss_limit().map_err(protocol::misses_limited)?;
-    Ok(tenant)
+    Ok(permitted)
 }
 
 /// Counts the look-ups that found no user.

@@ -87,14 +87,14 @@ pub fn attributes_of(
 /// The value of the `n`th attribute by name. Errors do not repeat the unchecked name.
 fn value(field: &str, n: usize, message: &v1::AttributeValue) -> Result<Value, Error> {
     use attribute_value::Kind;
-    let field = || format!("{field} (name {n} in order)");
-    let missing = || Error::invalid(Invalid::Attribute, field(), "an attribute has no value");
+    let place = || format!("{field} (name {n} in order)");
+    let missing = || Error::invalid(Invalid::Attribute, place(), "an attribute has no value");
     Ok(match message.kind.as_ref().ok_or_else(missing)? {
         Kind::StringValue(text) => Value::String(text.clone()),
         Kind::IntValue(number) => Value::Int(*number),
         Kind::DoubleValue(number) => Value::Double(*number),
         Kind::BoolValue(yes) => Value::Bool(*yes),
-        Kind::TimeValue(time) => Value::Time(timestamp(&field(), time)?),
+        Kind::TimeValue(time) => Value::Time(timestamp(&place(), time)?),
         Kind::ListValue(list) => Value::List(list.values.clone()),
     })
 }

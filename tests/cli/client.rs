@@ -140,8 +140,8 @@ fn identities_are_linked_verified_and_unlinked() {
     let changed = user(&server, &["identity", "verify", id, "handle:lovelace", "--revoke"]);
     assert!(changed["identities"][0]["verifyTime"].is_null());
     let refusal_reason = |identifier: &str| {
-        let checked = server.run(&["identity", "check", "--json", identifier]);
-        let checked: Value = serde_json::from_str(&stdout(&checked)).unwrap();
+        let output = server.run(&["identity", "check", "--json", identifier]);
+        let checked: Value = serde_json::from_str(&stdout(&output)).unwrap();
         text(&checked, "reason").to_owned()
     };
     assert_eq!(refusal_reason("handle:ada"), "IDENTITY_HELD");

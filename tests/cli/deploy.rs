@@ -57,9 +57,9 @@ fn commented_settings_of_the_example_are_the_defaults() {
     assert!(defaults.len() > 10, "{defaults:?}");
 
     let folder = tempfile::tempdir().unwrap();
-    let spelled_out = folder.path().join("polynym.toml");
-    fs::write(&spelled_out, defaults.join("\n")).unwrap();
-    let spelled_out = load(&["polynym", "serve", "--config", spelled_out.to_str().unwrap()]);
+    let file = folder.path().join("polynym.toml");
+    fs::write(&file, defaults.join("\n")).unwrap();
+    let spelled_out = load(&["polynym", "serve", "--config", file.to_str().unwrap()]);
     assert_eq!(spelled_out, load(&["polynym", "serve"]));
 }
 
@@ -104,8 +104,8 @@ fn the_image_copies_all_members_and_existing_files() {
     let members = manifest["workspace"]["members"].as_array().unwrap();
     let targets = ["bin", "test", "bench"].iter().filter_map(|kind| manifest.get(*kind));
     let paths = targets.flat_map(|all| all.as_array().unwrap()).filter_map(|one| one.get("path"));
-    for path in members.iter().chain(paths) {
-        let path = Path::new(path.as_str().unwrap());
+    for value in members.iter().chain(paths) {
+        let path = Path::new(value.as_str().unwrap());
         let is_copied = sources.iter().any(|source| path.starts_with(source));
         assert!(is_copied, "{} is not copied", path.display());
     }

@@ -58,9 +58,9 @@ fn import(server: &Server) {
 /// Each user with a dirty duplicate, and the duplicate, found by the planted marks.
 fn planted(server: &Server) -> HashMap<String, String> {
     let export = stdout(&server.run(&["export"]));
-    let users: Vec<Value> =
+    let records: Vec<Value> =
         export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let users: Vec<_> = users.iter().filter(|user| user["userId"].is_string()).collect();
+    let users: Vec<_> = records.iter().filter(|user| user["userId"].is_string()).collect();
     assert_eq!(users.len() as u64, USERS);
     let id = |user: &Value| user["userId"].as_str().unwrap().to_owned();
     let emails = |user: &Value| -> Vec<String> {
@@ -108,10 +108,10 @@ fn planted_duplicates_are_found_and_few_others() {
     assert!(planted.len() > 100, "{} duplicates", planted.len());
     for (min_score, least_precision) in [("50", 0.9), ("40", 0.5)] {
         let arguments = ["user", "duplicates", "--json", "--limit", "100000", "--min-score"];
-        let pairs = json(&server.run(&[&arguments[..], &[min_score]].concat()));
+        let listed = json(&server.run(&[&arguments[..], &[min_score]].concat()));
         let ids =
             |pair: &Value| ["userIdA", "userIdB"].map(|id| pair[id].as_str().unwrap().to_owned());
-        let pairs: HashSet<_> = pairs.iter().map(ids).collect();
+        let pairs: HashSet<_> = listed.iter().map(ids).collect();
         let is_found = |(user, owner): &(&String, &String)| {
             let mut ids = [user.to_string(), owner.to_string()];
             ids.sort();

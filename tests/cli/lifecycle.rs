@@ -8,9 +8,8 @@ use crate::server::Server;
 
 /// Creates a user with these identities and returns its id.
 fn create(server: &Server, name: &str, identities: &[&str]) -> String {
-    let identities = identities.iter().flat_map(|identity| ["--identity", identity]);
-    let arguments: Vec<_> =
-        ["user", "create", "--name", name].into_iter().chain(identities).collect();
+    let flags = identities.iter().flat_map(|identity| ["--identity", identity]);
+    let arguments: Vec<_> = ["user", "create", "--name", name].into_iter().chain(flags).collect();
     text(&user(server, &arguments), "userId").to_owned()
 }
 

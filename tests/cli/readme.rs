@@ -42,8 +42,8 @@ fn grpcurl_prints_the_documented_output() {
     );
 
     for call in calls {
-        let command = call.command.replacen("grpcurl", grpcurl.to_str().unwrap(), 1);
-        let command = command.replace(ADDRESS, server.url.trim_start_matches("http://"));
+        let line = call.command.replacen("grpcurl", grpcurl.to_str().unwrap(), 1);
+        let command = line.replace(ADDRESS, server.url.trim_start_matches("http://"));
         let output = Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         // White space differs between versions of grpcurl.
@@ -63,9 +63,9 @@ async fn calls_by_reflection_print_the_documented_output() {
 
     for version in [Version::V1, Version::V1Alpha] {
         let mut api = Api::discover(channel.clone(), version).await.unwrap();
-        let services = ["AdminService", "DirectoryService", "InboxService", "RegistryService"]
+        let own = ["AdminService", "DirectoryService", "InboxService", "RegistryService"]
             .map(|name| format!("polynym.v1.{name}"));
-        let services = [&services[..], &["grpc.health.v1.Health".to_owned()]].concat();
+        let services = [&own[..], &["grpc.health.v1.Health".to_owned()]].concat();
         assert_eq!(api.services(), services, "{version:?}");
         api.learn("google.rpc.ErrorInfo").await.unwrap();
         assert!(api.pool().get_message_by_name("google.rpc.ErrorInfo").is_some());
@@ -142,8 +142,8 @@ fn every_named_flag_and_variable_exists() {
         known.extend(helps.flat_map(|help| variables(&help.to_string())));
     }
 
-    let tools = ["benches", "tests", "src", "crates"].iter().flat_map(|folder| sources(folder));
-    let tools: String = tools.collect();
+    let files = ["benches", "tests", "src", "crates"].iter().flat_map(|folder| sources(folder));
+    let tools: String = files.collect();
     // Flags of podman, of cargo, of the tests' programs and of the harness.
     let foreign = [
         "--stop-timeout",
@@ -288,8 +288,8 @@ fn documents_are_parsed() {
         (second.command.as_str(), second.output.as_str(), second.position.as_str()),
         ("three", "", "a.md:7")
     );
-    let text = format!("{text}`store verify --mend` `store` `store it` in `code`");
-    assert_eq!(named(&text), ["id new -n 3", "serve --sample", "store verify --mend", "store it"]);
+    let page = format!("{text}`store verify --mend` `store` `store it` in `code`");
+    assert_eq!(named(&page), ["id new -n 3", "serve --sample", "store verify --mend", "store it"]);
     assert_eq!(missing("serve --smaple").as_deref(), Some("serve has no --smaple"));
     assert!(missing("sreve").is_some() && missing("store clock").is_some());
     assert_eq!(missing("import - --tenant a | polynym x"), None);
@@ -383,8 +383,8 @@ fn shell_words(command: &str) -> Vec<String> {
 /// Runs a command of the program in a shell, against the server at `url`, and returns its output.
 fn run(command: &str, url: &str) -> String {
     let Output { status, stdout, stderr } = doc_examples::run(command, url);
-    let stderr = String::from_utf8(stderr).unwrap();
-    assert!(status.success() && stderr.is_empty(), "{command}: {status}: {stderr}");
+    let errors = String::from_utf8(stderr).unwrap();
+    assert!(status.success() && errors.is_empty(), "{command}: {status}: {errors}");
     String::from_utf8(stdout).unwrap()
 }
 
@@ -407,9 +407,9 @@ fn named(text: &str) -> Vec<String> {
 }
 
 fn arguments(code: &str) -> Option<&str> {
-    let code = code.trim_start_matches("$ ");
+    let command = code.trim_start_matches("$ ");
     let starts = ["polynym ", "target/release/polynym ", "cargo run --release -- "];
-    starts.iter().find_map(|start| code.strip_prefix(start))
+    starts.iter().find_map(|start| command.strip_prefix(start))
 }
 
 /// The command line of the program.

@@ -107,13 +107,13 @@ fn a_server_without_credentials_logs_a_warning() {
         [("127.0.0.1:0", "every user of this machine"), ("0.0.0.0:0", "anybody who reaches")]
     {
         let folder = tempfile::tempdir().unwrap();
-        let log = tempfile::NamedTempFile::new().unwrap();
+        let log_file = tempfile::NamedTempFile::new().unwrap();
         let store = format!("embedded:{}", folder.path().display());
         let arguments =
             ["serve", "--listen", listen, "--insecure", "--store", &store, "--log-format", "json"];
         let mut command = polynym(&arguments);
-        drop(Server::start_with(command.stderr(log.reopen().unwrap()), &[]));
-        let log = std::fs::read_to_string(log.path()).unwrap();
+        drop(Server::start_with(command.stderr(log_file.reopen().unwrap()), &[]));
+        let log = std::fs::read_to_string(log_file.path()).unwrap();
         let lines: Vec<serde_json::Value> =
             log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert!(

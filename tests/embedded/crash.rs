@@ -25,7 +25,7 @@ fn child() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     println!("opening");
     let store = std::sync::Arc::new(open(Path::new(&folder)).unwrap());
-    let callers = (0..CALLERS).map(|caller| {
+    let tasks = (0..CALLERS).map(|caller| {
         let store = store.clone();
         runtime.spawn(async move {
             for n in (caller..).step_by(CALLERS) {
@@ -36,7 +36,7 @@ fn child() {
             }
         })
     });
-    let callers: Vec<_> = callers.collect();
+    let callers: Vec<_> = tasks.collect();
     callers.into_iter().for_each(|caller| runtime.block_on(caller).unwrap());
 }
 
@@ -123,10 +123,10 @@ async fn the_file_of_an_open_store_holds_all_acknowledged_mutations() {
         }
         let copy = tempfile::tempdir().unwrap();
         fs::copy(folder.path().join(FILE), copy.path().join(FILE)).unwrap();
-        let copy = open(copy.path()).unwrap();
+        let opened = open(copy.path()).unwrap();
         for m in 0..60 {
             assert_eq!(
-                users::look_up(&copy, m).await.unwrap(),
+                users::look_up(&opened, m).await.unwrap(),
                 m <= n,
                 "user {m} in a copy made after user {n}"
             );

@@ -72,8 +72,8 @@ impl Damage {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         fs::write(&file, bytes).unwrap();
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.read_all(folder.path())));
-        let outcome = outcome.unwrap_or_else(|_| panic!("{what}: a panic, or a wrong user"));
+        let caught = catch_unwind(AssertUnwindSafe(|| self.read_all(folder.path())));
+        let outcome = caught.unwrap_or_else(|_| panic!("{what}: a panic, or a wrong user"));
         let mut tally = tally.lock().unwrap();
         match outcome {
             Err(error) => {
@@ -113,8 +113,8 @@ fn a_truncated_file_is_refused() {
         let whole = &damage.sound;
         let lengths = (0..20)
             .chain([100, 319, 320, 4_095, 4_096, 4_097])
-            .chain((1..40).map(|n| whole.len() * n / 40));
-        let lengths = lengths.chain([PAGE, 512, 1].map(|missing| whole.len() - missing));
+            .chain((1..40).map(|n| whole.len() * n / 40))
+            .chain([PAGE, 512, 1].map(|missing| whole.len() - missing));
         let cut = |length| {
             (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec())
         };
@@ -162,8 +162,8 @@ fn a_flipped_bit_in_a_user_is_detected_on_read() {
     let damage = Damage::new(false);
     let name = b"User 7";
     // Unused pages contain the name too.
-    let places = |at: &usize| damage.sound[*at..].starts_with(name);
-    let places: Vec<_> = (0..damage.sound.len()).filter(places).collect();
+    let is_place = |at: &usize| damage.sound[*at..].starts_with(name);
+    let places: Vec<_> = (0..damage.sound.len()).filter(is_place).collect();
     for bit in 0..name.len() * 8 {
         let mut bytes = damage.sound.clone();
         places.iter().for_each(|at| bytes[at + bit / 8] ^= 1 << (bit % 8));

@@ -151,8 +151,8 @@ async fn a_full_disk_refuses_mutations_and_serves_reads() {
     let url = limited.server.url.clone();
     let (mut health, mut client) = (limited.health().await, Client::connect(&url).await);
     until_serving(&mut health, true).await;
-    let first = v1::User { identities: vec![identity(handle("first"))], ..Default::default() };
-    let first = client.create(first).await.unwrap();
+    let draft = v1::User { identities: vec![identity(handle("first"))], ..Default::default() };
+    let first = client.create(draft).await.unwrap();
     let (stop, reads, refusals) =
         (Arc::new(AtomicBool::new(false)), Arc::default(), Arc::default());
     let reader = tokio::spawn(read(url.clone(), first.user_id, stop.clone(), Arc::clone(&reads)));

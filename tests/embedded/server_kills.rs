@@ -112,8 +112,8 @@ async fn acknowledged_users_survive_kills_of_the_server() {
     }
 
     let server = server(&folder);
-    let log = std::mem::take(&mut *log.lock().unwrap());
-    let (acknowledged, unanswered) = check(&server.url, &log).await;
+    let entries = std::mem::take(&mut *log.lock().unwrap());
+    let (acknowledged, unanswered) = check(&server.url, &entries).await;
     println!("{ROUNDS} kills: {acknowledged} acknowledged users, {unanswered} others in full");
 }
 
@@ -133,8 +133,8 @@ async fn a_stopped_server_completes_calls_in_progress() {
 
     callers.await.unwrap();
     let second = server(&folder);
-    let log = std::mem::take(&mut *log.lock().unwrap());
-    check(&second.url, &log).await;
+    let entries = std::mem::take(&mut *log.lock().unwrap());
+    check(&second.url, &entries).await;
 }
 
 #[test]

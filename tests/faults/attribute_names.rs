@@ -69,8 +69,8 @@ async fn servers_agree(uri: &str, database: &Database) {
     for _ in 0..SERVERS {
         stores.push(open(uri, Options::default(), false).await);
     }
-    let created = stores.iter().enumerate().map(|(n, store)| create(store, n));
-    let created: Vec<_> = join_all(created).await.into_iter().flatten().collect();
+    let creations = stores.iter().enumerate().map(|(n, store)| create(store, n));
+    let created: Vec<_> = join_all(creations).await.into_iter().flatten().collect();
     assert_eq!(names_have_one_token(database).await, SERVERS * USERS + USERS + 7);
 
     stores.push(open(uri, Options::default(), false).await);
@@ -80,11 +80,11 @@ async fn servers_agree(uri: &str, database: &Database) {
         for (found, wanted) in found.into_iter().zip(&created) {
             assert_eq!(&found.unwrap().unwrap().decode().unwrap(), wanted);
         }
-        let path = Filter::parse("attributes.\"shared 5\" = 5", &[Rules::PRESENT]).unwrap();
-        let path = path.access_paths().remove(0);
-        let found =
+        let filter = Filter::parse("attributes.\"shared 5\" = 5", &[Rules::PRESENT]).unwrap();
+        let path = filter.access_paths().remove(0);
+        let records =
             store.search.search(&Tenant::DEFAULT, &path, None, 10, View::Full).await.unwrap();
-        let found: BTreeSet<_> = found.into_iter().map(|found| found.user.id).collect();
+        let found: BTreeSet<_> = records.into_iter().map(|found| found.user.id).collect();
         assert_eq!(found, (0..SERVERS).map(|server| users::id(server * USERS + 5)).collect());
     }
 }

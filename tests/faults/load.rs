@@ -195,13 +195,13 @@ impl Shared {
     /// Unmerges rarely find merged users, so they are tried more often.
     fn choose_in_group(&self, random: &mut Random) -> Call {
         let group = random.below(self.plan.users / Group::USERS);
-        let user = random.below(Group::USERS);
+        let member = random.below(Group::USERS);
         let other =
-            group * Group::USERS + (user + 1 + random.below(Group::USERS - 1)) % Group::USERS;
-        let user = group * Group::USERS + user;
-        let name = random.below(Group::NAMES);
-        let new = group * Group::NAMES + (name + 1 + random.below(Group::NAMES - 1)) % Group::NAMES;
-        let name = group * Group::NAMES + name;
+            group * Group::USERS + (member + 1 + random.below(Group::USERS - 1)) % Group::USERS;
+        let user = group * Group::USERS + member;
+        let slot = random.below(Group::NAMES);
+        let new = group * Group::NAMES + (slot + 1 + random.below(Group::NAMES - 1)) % Group::NAMES;
+        let name = group * Group::NAMES + slot;
         let owner = self.owners[name].load(Relaxed).checked_sub(1).unwrap_or(user);
         match random.below(100) {
             0..20 => Call::Resolve(name),

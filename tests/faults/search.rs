@@ -64,8 +64,8 @@ fn is_unchanged(user: &User) -> bool {
 async fn found(store: &Backend, path: &AccessPath, size: usize) -> Vec<Position> {
     let (mut found, mut after) = (Vec::new(), None::<Position>);
     loop {
-        let page = store.search.search(&Tenant::DEFAULT, path, after.as_ref(), size, View::Full);
-        let page = page.await.unwrap();
+        let answer = store.search.search(&Tenant::DEFAULT, path, after.as_ref(), size, View::Full);
+        let page = answer.await.unwrap();
         let Some(last) = page.last() else { return found };
         after = path.position(&last.user);
         let resting = page.iter().filter(|found| is_unchanged(&found.user));

@@ -47,8 +47,8 @@ async fn search(client: &mut Client, clock: &Clock) -> (String, usize) {
         skip_quiet_time(clock);
         match client.directory.search_users(by_bio()).await {
             Ok(answer) => {
-                let answer = answer.into_inner();
-                return (answer.plan.unwrap().lead, answer.users.len());
+                let page = answer.into_inner();
+                return (page.plan.unwrap().lead, page.users.len());
             }
             Err(status) => {
                 assert_eq!(status.code(), Code::FailedPrecondition, "{status}");

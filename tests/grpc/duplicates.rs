@@ -35,13 +35,13 @@ fn reasons(pair: &Pair) -> Vec<(v1::DuplicateReason, &str)> {
 async fn pairs_have_reasons_and_can_be_merged() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe Smith", vec![email("joe.smith@gmail.com")])).await.unwrap();
-    let again = user("SMITH, Joe", vec![email("joesmith+x@gmail.com"), handle("wolf")]);
-    let again = client.create(again).await.unwrap();
-    let contact = attribute_value::Kind::StringValue("Joe.Smith@gmail.com".to_owned());
-    let contact = v1::AttributeValue { kind: Some(contact) };
+    let draft = user("SMITH, Joe", vec![email("joesmith+x@gmail.com"), handle("wolf")]);
+    let again = client.create(draft).await.unwrap();
+    let text = attribute_value::Kind::StringValue("Joe.Smith@gmail.com".to_owned());
+    let contact = v1::AttributeValue { kind: Some(text) };
     let attributes = [("contact".to_owned(), contact)].into();
-    let third = v1::User { attributes, ..user("Jane", vec![handle("jane")]) };
-    let third = client.create(third).await.unwrap();
+    let jane = v1::User { attributes, ..user("Jane", vec![handle("jane")]) };
+    let third = client.create(jane).await.unwrap();
     client.create(user("Joe Smith", vec![email("joe.smith@example.com")])).await.unwrap();
 
     let request = FindDuplicatesRequest::default();
@@ -63,8 +63,8 @@ async fn pairs_have_reasons_and_can_be_merged() {
     }));
 
     let merge = merging(&best.user_id_a, &best.user_id_b);
-    let preview = v1::MergeUsersRequest { validate_only: true, ..merge.clone() };
-    let preview = client.registry.merge_users(preview).await.unwrap().into_inner();
+    let dry_run = v1::MergeUsersRequest { validate_only: true, ..merge.clone() };
+    let preview = client.registry.merge_users(dry_run).await.unwrap().into_inner();
     assert!(preview.preview.is_some());
     client.registry.merge_users(merge).await.unwrap();
     let (pairs, _) = found(&mut client, request).await.unwrap();

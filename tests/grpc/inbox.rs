@@ -102,9 +102,9 @@ async fn invalid_reads_and_marks_are_refused() {
     };
     let first = inbox.client.inbox.list_notices(list(&joe)).await.unwrap().into_inner();
     let token = first.next_page_token;
-    let mut changed = token.clone().into_bytes();
-    changed[3] ^= 1;
-    let changed = String::from_utf8(changed).unwrap();
+    let mut bytes = token.clone().into_bytes();
+    bytes[3] ^= 1;
+    let changed = String::from_utf8(bytes).unwrap();
     let tokens = [
         v1::ListNoticesRequest { page_token: changed, ..list(&joe) },
         v1::ListNoticesRequest { page_token: token.clone(), ..list(&ann) },

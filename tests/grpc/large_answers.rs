@@ -46,8 +46,8 @@ async fn histories_of_large_changes_are_readable() {
     let mut joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     // An event records whole values of up to a KiB, before and after the change.
     let names: Vec<_> = (0..40).map(|n| format!("note{n}")).collect();
-    let paths: Vec<_> = names.iter().map(|name| format!("attributes.{name}")).collect();
-    let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+    let fields: Vec<_> = names.iter().map(|name| format!("attributes.{name}")).collect();
+    let paths: Vec<_> = fields.iter().map(String::as_str).collect();
     for n in 0..70 {
         let value = format!("{n:03}{}", "x".repeat(1_000));
         joe.attributes = names.iter().map(|name| (name.clone(), text(&value))).collect();

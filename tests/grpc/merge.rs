@@ -17,8 +17,8 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> StatusDetails {
 async fn two_users() -> (Fresh, Client, v1::User, v1::User) {
     let (server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![email("joe@example.com")])).await.unwrap();
-    let joseph = user("Joseph", vec![email("joseph@example.com"), handle("joseph")]);
-    let joseph = client.create(joseph).await.unwrap();
+    let draft = user("Joseph", vec![email("joseph@example.com"), handle("joseph")]);
+    let joseph = client.create(draft).await.unwrap();
     (server, client, joe, joseph)
 }
 
@@ -127,9 +127,9 @@ async fn a_conflict_in_many_fields_fits_into_a_status() {
         headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
     assert!(bytes < 8 << 10, "{bytes} bytes");
 
-    let status = status_details(status);
-    let listed = status.metadata["fields"].split(',').count();
-    assert_eq!(status.metadata["more"].parse::<usize>().unwrap() + listed, 202, "{status:?}");
+    let details = status_details(status);
+    let listed = details.metadata["fields"].split(',').count();
+    assert_eq!(details.metadata["more"].parse::<usize>().unwrap() + listed, 202, "{details:?}");
 }
 
 #[tokio::test]

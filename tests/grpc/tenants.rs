@@ -115,9 +115,9 @@ async fn policies_are_changed_by_mask_and_etag() {
         StatusDetails::new(Code::Aborted, "ETAG_MISMATCH")
     );
 
-    let dry =
+    let dry_run =
         v1::UpdateTenantRequest { etag: off.etag.clone(), validate_only: true, ..update("holds") };
-    let dry = client.admin.update_tenant(dry).await.unwrap().into_inner().tenant.unwrap();
+    let dry = client.admin.update_tenant(dry_run).await.unwrap().into_inner().tenant.unwrap();
     assert_eq!(dry.policies.unwrap().holds, Some(v1::Holds::default()));
     assert_eq!(get(&mut client, "").await.unwrap(), off);
 }
@@ -212,8 +212,8 @@ async fn unverified_identities_can_be_hidden_and_taken_over() {
 
     let mut verified = identity(email("joe@example.com"));
     verified.verify_time = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
-    let joe = v1::User { identities: vec![verified], ..Default::default() };
-    let joe = client.create(joe).await.unwrap();
+    let draft = v1::User { identities: vec![verified], ..Default::default() };
+    let joe = client.create(draft).await.unwrap();
     assert_eq!(client.resolve(email("joe@example.com")).await.unwrap().user, Some(joe));
 
     let left = client.get(&squatter.user_id).await.unwrap();
@@ -231,8 +231,8 @@ async fn a_policy_can_protect_last_and_primary_identities() {
         ..Default::default()
     };
     client.govern(policies).await.unwrap();
-    let joe = user("Joe", vec![email("joe@example.com"), email("joe@example.org")]);
-    let joe = client.create(joe).await.unwrap();
+    let draft = user("Joe", vec![email("joe@example.com"), email("joe@example.org")]);
+    let joe = client.create(draft).await.unwrap();
     let primary = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
     assert_eq!(primary, StatusDetails::new(Code::FailedPrecondition, "PRIMARY_IDENTITY"));
 

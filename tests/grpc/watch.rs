@@ -29,11 +29,11 @@ async fn events_are_sent_immediately() {
     let (_server, mut client) = fresh().await;
     let ann = client.create(user("Ann", vec![handle("ann")])).await.unwrap();
     let mut all = Watching::begin(&mut client, v1::WatchRequest::default()).await.unwrap();
-    let of_ann = v1::WatchRequest { user_ids: vec![ann.user_id.clone()], ..Default::default() };
-    let mut of_ann = Watching::begin(&mut client, of_ann).await.unwrap();
+    let about_ann = v1::WatchRequest { user_ids: vec![ann.user_id.clone()], ..Default::default() };
+    let mut of_ann = Watching::begin(&mut client, about_ann).await.unwrap();
     let types = vec![v1::EventType::UserDisabled.into()];
-    let disabled = v1::WatchRequest { types, ..Default::default() };
-    let mut disabled = Watching::begin(&mut client, disabled).await.unwrap();
+    let disabling = v1::WatchRequest { types, ..Default::default() };
+    let mut disabled = Watching::begin(&mut client, disabling).await.unwrap();
 
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     rename(&mut client, &ann.user_id, "Anna").await.unwrap();
@@ -84,9 +84,9 @@ async fn bad_requests_name_the_field() {
     let unknown = v1::WatchRequest { types: vec![99], ..Default::default() };
     assert_eq!(refused(&mut client, unknown).await, field("types"));
     let no_id = v1::WatchRequest { user_ids: vec!["joe".to_owned()], ..Default::default() };
-    let no_id = refused(&mut client, no_id).await;
+    let status = refused(&mut client, no_id).await;
     assert_eq!(
-        (&*no_id.reason, &no_id.fields[..]),
+        (&*status.reason, &status.fields[..]),
         ("USER_ID_INVALID", &["user_ids[0]".to_owned()][..])
     );
     let elsewhere = v1::WatchRequest { tenant: "acme".to_owned(), ..Default::default() };

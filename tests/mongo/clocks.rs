@@ -71,7 +71,7 @@ async fn until_status_shows(uri: &str, shown: Option<&str>) {
         }
         sleep(Duration::from_millis(100)).await;
     }
-    let status = polynym(&["store", "status", "--json", "--store", uri]).output().unwrap();
-    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let output = polynym(&["store", "status", "--json", "--store", uri]).output().unwrap();
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
     panic!("{shown:?} is not shown: {}", status["clocks_ahead"]);
 }

@@ -34,8 +34,8 @@ async fn a_damaged_document_affects_no_other() {
         store.mutate(users::creation(n)).await.unwrap();
     }
     let database = set.client().await.database(factory.name().await);
-    let put = async |collection: &str, document: Document| {
-        let collection = database.collection::<Document>(collection);
+    let put = async |name: &str, document: Document| {
+        let collection = database.collection::<Document>(name);
         let filter = doc! { "_id": document.get("_id").cloned() };
         let replaced = collection
             .replace_one(filter, document)
@@ -119,8 +119,8 @@ async fn an_answer_reads_a_bounded_amount() {
 }
 
 /// Callers that share calls get complete answers, even if these take several calls.
-async fn together(store: Mongo, keys: &[IdentityKey], ids: &[LocalityId]) {
-    let store = Arc::new(Coalesced::new(Arc::new(store), Default::default()));
+async fn together(mongo: Mongo, keys: &[IdentityKey], ids: &[LocalityId]) {
+    let store = Arc::new(Coalesced::new(Arc::new(mongo), Default::default()));
     let callers = keys.chunks(4).map(|keys| {
         let (store, keys) = (store.clone(), keys.to_vec());
         tokio::spawn(async move {

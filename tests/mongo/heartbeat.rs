@@ -16,13 +16,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The documents of the servers of a store: their ids and times.
 async fn present(factory: &InDatabase) -> Vec<(Bson, DateTime)> {
     let database = servers::one_member().await.client().await.database(factory.name().await);
-    let found = database
+    let cursor = database
         .collection::<Document>("servers")
         .find(doc! {})
         .sort(doc! { "_id": 1 })
         .await
         .unwrap();
-    let found: Vec<Document> = found.try_collect().await.unwrap();
+    let found: Vec<Document> = cursor.try_collect().await.unwrap();
     found
         .iter()
         .map(|one| (one.get("_id").unwrap().clone(), *one.get_datetime("t").unwrap()))

@@ -38,9 +38,9 @@ impl Server {
     }
 
     async fn newer(factory: &InDatabase) -> Self {
-        let store =
+        let opened =
             Mongo::open_supporting(&factory.uri().await, Options::default(), supported()).await;
-        let store = Arc::new(store.unwrap());
+        let store = Arc::new(opened.unwrap());
         Self { directory: directory(store.clone()).with_rules(later_rules()), store }
     }
 
@@ -250,10 +250,10 @@ async fn late_collisions_stop_the_renormalization() {
 async fn interrupted(factory: &InDatabase, at: &'static str) {
     let (uri, (said, heard)) = (factory.uri().await, oneshot::channel());
     std::thread::spawn(move || {
-        let said = Mutex::new(Some(said));
+        let sender = Mutex::new(Some(said));
         let hang = |line: &str| {
             while line.contains(at) {
-                said.lock().unwrap().take().map(|said| said.send(()));
+                sender.lock().unwrap().take().map(|said| said.send(()));
                 std::thread::park();
             }
         };

@@ -122,7 +122,7 @@ async fn a_watch_needs_change_streams() {
     init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
     let server = start(&uri);
     let mut client = Client::connect(&server.url).await;
-    let refused = Watching::begin(&mut client, from("")).await.err().expect("it is refused");
-    let refused = status_details(refused);
+    let status = Watching::begin(&mut client, from("")).await.err().expect("it is refused");
+    let refused = status_details(status);
     assert_eq!(refused, StatusDetails::new(Code::Unimplemented, "WATCH_UNSUPPORTED"));
 }

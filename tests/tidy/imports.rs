@@ -47,10 +47,10 @@ pub fn folders(graph: &Graph) -> Graph {
         if folder == "src" || folder.ends_with("/src") { path.to_owned() } else { folder }
     };
     let mut folders = Graph::new();
-    for (from, targets) in graph {
-        let from = node(from);
-        let targets = targets.iter().map(|target| node(target));
-        let others: Vec<_> = targets.filter(|target| *target != from).collect();
+    for (file, targets) in graph {
+        let from = node(file);
+        let others: Vec<_> =
+            targets.iter().map(|target| node(target)).filter(|target| *target != from).collect();
         folders.entry(from).or_default().extend(others);
     }
     folders
@@ -104,8 +104,8 @@ impl Modules<'_> {
             "self" => module.to_owned(),
             "super" => module.rsplit_once("::")?.0.to_owned(),
             child => {
-                let child = format!("{module}::{child}");
-                self.files.contains_key(&child).then_some(child)?
+                let nested = format!("{module}::{child}");
+                self.files.contains_key(&nested).then_some(nested)?
             }
         };
         match rest {
@@ -133,10 +133,10 @@ impl Modules<'_> {
 /// Returns the module of a file: `src::a::b` for `src/a/b.rs` and `src/a/b/mod.rs`.
 fn module(path: &str) -> Option<String> {
     let at = if path.starts_with("src/") { 3 } else { path.find("/src/")? + 4 };
-    let (root, rest) = path.split_at(at);
-    let rest = rest.strip_suffix(".rs")?.replace('/', "::");
+    let (root, file) = path.split_at(at);
+    let joined = file.strip_suffix(".rs")?.replace('/', "::");
     let roots = ["::mod", "::lib", "::main"];
-    let rest = roots.iter().find_map(|name| rest.strip_suffix(name)).unwrap_or(&rest);
+    let rest = roots.iter().find_map(|name| joined.strip_suffix(name)).unwrap_or(&joined);
     Some(format!("{root}{rest}"))
 }
 
@@ -162,8 +162,8 @@ fn imports(text: &str) -> Vec<Import> {
 /// Returns the `use` statements of a file, without their semicolons.
 fn statements(text: &str) -> Vec<&str> {
     let starts = |line: &str| {
-        let line = line.trim_start();
-        line.starts_with("use ") || (line.starts_with("pub") && line.contains(" use "))
+        let code = line.trim_start();
+        code.starts_with("use ") || (code.starts_with("pub") && code.contains(" use "))
     };
     let mut found = Vec::new();
     let mut at = 0;
@@ -177,17 +177,17 @@ fn statements(text: &str) -> Vec<&str> {
 }
 
 /// Calls `add` with the path and the name of each import of a tree such as `a::{b, c as d}`.
-fn expand(prefix: &str, tree: &str, add: &mut impl FnMut(&str, &str)) {
-    let tree = tree.trim();
+fn expand(prefix: &str, text: &str, add: &mut impl FnMut(&str, &str)) {
+    let tree = text.trim();
     if let Some((head, rest)) = tree.split_once('{') {
-        let prefix = format!("{prefix}{}", head.trim());
+        let base = format!("{prefix}{}", head.trim());
         for part in parts(rest.strip_suffix('}').unwrap_or(rest)) {
-            expand(&prefix, part, add);
+            expand(&base, part, add);
         }
     } else if !tree.is_empty() {
         let (path, alias) = tree.split_once(" as ").unwrap_or((tree, ""));
-        let path = format!("{prefix}{path}");
-        let path = path.strip_suffix("::self").unwrap_or(&path);
+        let full = format!("{prefix}{path}");
+        let path = full.strip_suffix("::self").unwrap_or(&full);
         let last = path.rsplit("::").next().unwrap_or_default();
         add(path, if alias.is_empty() { last } else { alias });
     }

@@ -12,12 +12,12 @@ pub fn of_document(text: &str) -> Vec<(usize, String)> {
 /// the number of its line.
 pub fn of_comments(text: &str, marks: &[&str]) -> Vec<(usize, String)> {
     let comment = |line: &str| {
-        let line = line.trim_start();
-        marks.iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or_default().to_owned()
+        let trimmed = line.trim_start();
+        marks.iter().find_map(|mark| trimmed.strip_prefix(mark)).unwrap_or_default().to_owned()
     };
     let comments: Vec<_> = text.lines().map(comment).collect();
-    let comments = comments.join("\n");
-    spans(prose(&comments).map(|(n, line)| (n, line, line.is_empty())))
+    let joined = comments.join("\n");
+    spans(prose(&joined).map(|(n, line)| (n, line, line.is_empty())))
 }
 
 /// Returns the texts between backticks. One may go over two lines, unless the second begins a

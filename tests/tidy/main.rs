@@ -136,8 +136,7 @@ fn commands_in_documents_name_what_exists() {
 
 #[test]
 fn every_test_file_is_run() {
-    let sources = files("tests").into_iter().filter(|path| path.ends_with(".rs"));
-    let sources: Vec<_> = sources.collect();
+    let sources: Vec<_> = files("tests").into_iter().filter(|path| path.ends_with(".rs")).collect();
     let is_named = |path: &String| {
         let (folder, file) = path.rsplit_once('/').unwrap();
         if file == "main.rs" {
@@ -148,8 +147,8 @@ fn every_test_file_is_run() {
             name => (folder, name.unwrap()),
         };
         let parents = ["main.rs", "mod.rs"].map(|parent| format!("{folder}/{parent}"));
-        let mut parents = parents.iter().filter(|parent| sources.contains(parent));
-        parents.any(|parent| read(parent).contains(&format!("mod {name};\n")))
+        let mut named = parents.iter().filter(|parent| sources.contains(parent));
+        named.any(|parent| read(parent).contains(&format!("mod {name};\n")))
     };
     let faults: Vec<_> = sources.iter().filter(|path| !is_named(path)).collect();
     assert!(sources.len() > 100 && faults.is_empty(), "no program has {faults:?}");

@@ -34,8 +34,8 @@ impl Names {
         let fault = |(n, code): (usize, String)| self.fault(&code).map(|fault| (n, code, fault));
         if path.ends_with(".rs") {
             let all = inline_code::of_comments(text, &["//!", "///"]);
-            let modules = inline_code::of_comments(text, &["//!"]);
-            let modules = modules.into_iter().filter(|_| !path.starts_with("tests/"));
+            let comments = inline_code::of_comments(text, &["//!"]);
+            let modules = comments.into_iter().filter(|_| !path.starts_with("tests/"));
             let missing = modules.filter_map(|(n, code)| {
                 self.module_fault(path, &code).map(|fault| (n, code, fault))
             });
@@ -65,8 +65,8 @@ impl Names {
     }
 
     /// Returns true if a file or folder has this path, or a path that ends with it.
-    fn has_path(&self, path: &str) -> bool {
-        let path = path.trim_end_matches('/');
+    fn has_path(&self, text: &str) -> bool {
+        let path = text.trim_end_matches('/');
         let ending = format!("/{path}");
         self.paths.contains(path) || self.paths.iter().any(|known| known.ends_with(&ending))
     }

@@ -15,10 +15,10 @@ pub fn faults(path: &str, text: &str) -> Vec<String> {
     };
 
     let faults = text.lines().enumerate().flat_map(|(n, line)| {
-        let unfinished = unfinished.iter().filter(|word| line.contains(*word));
-        let places = places.iter().filter(|place| starts(line, place));
+        let words = unfinished.iter().filter(|word| line.contains(*word));
+        let folders = places.iter().filter(|place| starts(line, place));
         let found =
-            unfinished.chain(places).map(|word| format!("{path}:{}: {word} is not allowed", n + 1));
+            words.chain(folders).map(|word| format!("{path}:{}: {word} is not allowed", n + 1));
         found.collect::<Vec<_>>()
     });
     faults.collect()

@@ -81,13 +81,13 @@ fn single(field: &FieldDescriptor, filling: Filling, depth: usize) -> Value {
 async fn call(channel: &Channel, path: &str, message: DynamicMessage) -> Result<(), Status> {
     let mut grpc = Grpc::new(channel.clone());
     grpc.ready().await.unwrap();
-    let path = PathAndQuery::try_from(path).unwrap();
+    let route = PathAndQuery::try_from(path).unwrap();
     let codec: ProstCodec<DynamicMessage, ()> = ProstCodec::default();
     // A call with one message and one answer is a stream of one each.
     let mut request = Request::new(stream::iter([message]));
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     request.metadata_mut().insert("traceparent", parent.parse().unwrap());
-    let mut answers = grpc.streaming(request, path, codec).await?.into_inner();
+    let mut answers = grpc.streaming(request, route, codec).await?.into_inner();
     while answers.message().await?.is_some() {}
     Ok(())
 }

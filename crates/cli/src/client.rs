@@ -135,7 +135,7 @@ impl Session {
 
     /// The failure of a call. It names the request id if the call is safe to send again.
     pub fn failure(&self, status: Status, request_id: Option<&str>) -> Failure {
-        let status = match status.code() {
+        let reported = match status.code() {
             Code::Cancelled if is_connection_closed(&status) => {
                 self.connection_lost(CONNECTION_CLOSED)
             }
@@ -147,7 +147,7 @@ impl Session {
             _ => status,
         };
         let request_id = request_id.map(str::to_owned);
-        Failure::Call(Box::new(FailedCall { status, request_id, json: self.json() }))
+        Failure::Call(Box::new(FailedCall { status: reported, request_id, json: self.json() }))
     }
 }
 

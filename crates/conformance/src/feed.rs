@@ -65,9 +65,9 @@ pub async fn a_feed_resumes_after_each_event(f: Fixture) -> Result<(), Failure> 
 pub async fn an_idle_feed_answers_in_time(f: Fixture) -> Result<(), Failure> {
     let feed = &f.store.feed;
     let Some(start) = end_of_feed(&f).await? else { return Ok(()) };
-    let page = feed.events(&start, Duration::from_millis(50)).await?;
-    ensure(page.events.is_empty(), "an unexpected event")?;
+    let idle = feed.events(&start, Duration::from_millis(50)).await?;
+    ensure(idle.events.is_empty(), "an unexpected event")?;
     let joe = f.create(&["handle:joe"]).await?;
-    let page = feed.events(&page.resume_token, ARRIVAL_TIMEOUT).await?;
+    let page = feed.events(&idle.resume_token, ARRIVAL_TIMEOUT).await?;
     equal(&facts(&page.events.first().ok_or(NO_EVENT)?.0), &(joe.id, 1), "the event")
 }

@@ -191,8 +191,8 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads the text form of an identifier.
 pub fn identifier(name: &str) -> Result<Identifier, Failure> {
-    let parsed = RawIdentifier::from_text(name).map_err(Failure::from);
-    let parsed = parsed.and_then(|raw| Identifier::parse(raw).map_err(Failure::from));
+    let raw = RawIdentifier::from_text(name).map_err(Failure::from);
+    let parsed = raw.and_then(|raw| Identifier::parse(raw).map_err(Failure::from));
     parsed.map_err(|error| format!("invalid case: {name}: {error}").into())
 }
 

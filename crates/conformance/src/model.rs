@@ -106,8 +106,7 @@ impl Model {
             Etag::Wrong => Some("etag".to_owned()),
         });
         let tenant = tenant(TENANTS[step.tenant])?;
-        let request = step.request.filter(|_| !dry_run);
-        let request = request.map(|(id, request_hash)| IdempotencyKey {
+        let request = step.request.filter(|_| !dry_run).map(|(id, request_hash)| IdempotencyKey {
             key: format!("{tenant},{id}"),
             request_hash,
         });
@@ -218,11 +217,11 @@ impl Model {
                 ids.iter().map(|id| user(id).filter(|user| user.tenant == tenant)).collect();
             equal(&decoded::users(store, &tenant, &ids).await?, &users, "the users")?;
             self.compare_owners(store, &tenant, &users).await?;
-            let mut users: Vec<_> = users.into_iter().flatten().collect();
-            users.sort_by_key(|user| user.id);
-            let scanned = store.search.scan(&tenant, None, ids.len() + 1).await?;
-            let scanned: Vec<_> = scanned.into_iter().map(|record| record.user).collect();
-            equal(&scanned, &users, "the users of a scan")?;
+            let mut existing: Vec<_> = users.into_iter().flatten().collect();
+            existing.sort_by_key(|user| user.id);
+            let records = store.search.scan(&tenant, None, ids.len() + 1).await?;
+            let scanned: Vec<_> = records.into_iter().map(|record| record.user).collect();
+            equal(&scanned, &existing, "the users of a scan")?;
             self.compare_claims(store, &tenant).await?;
         }
 
@@ -264,8 +263,8 @@ impl Model {
     /// Fails unless the claims are equal, apart from those whose holds have ended.
     async fn compare_claims(&self, store: &Backend, tenant: &Tenant) -> Result<(), Failure> {
         let mut keys = Vec::new();
-        for name in NAMES {
-            let name = identifier(name)?;
+        for text in NAMES {
+            let name = identifier(text)?;
             keys.push(IdentityKey::new(tenant.as_str(), &name));
             keys.extend(name.guard().map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard)));
         }
@@ -273,8 +272,8 @@ impl Model {
         let is_over = |claim: &Claim| claim.hold.is_some_and(|until| until.as_millis() <= self.now);
         let found = store.reads.claims(&keys).await?;
         equal(&found.len(), &keys.len(), "claims")?;
-        for (key, found) in keys.iter().zip(found) {
-            let found = found.filter(|claim| !is_over(claim));
+        for (key, claim) in keys.iter().zip(found) {
+            let found = claim.filter(|claim| !is_over(claim));
             let wanted = self.state.claim(key, self.now).map(|(owner, guard, hold)| {
                 let rules_version = RULES_VERSION;
                 Claim { owner, guard, hold, rules_version }

@@ -163,22 +163,19 @@ impl Action {
                 let identities = drafts(names, *primary)?;
                 UserChange::Create(NewUser { identities, ..NewUser::default() })
             }
-            Action::Rename(name) => {
-                let name = Some(name).filter(|name| **name > 0).map(ToString::to_string);
+            Action::Rename(number) => {
+                let name = Some(number).filter(|number| **number > 0).map(ToString::to_string);
                 update("display_name", name.unwrap_or_default(), BTreeMap::new())?
             }
             Action::Set(n, value) => {
                 update(&format!("attributes.{}", ATTRIBUTES[*n]), String::new(), set(*n, *value))?
             }
             Action::SetAll(numbers) => update("attributes", String::new(), all(numbers))?,
-            Action::Link(n, verified, primary) => {
-                let verification = verified.then_some(verification);
-                UserChange::Link(NewIdentity {
-                    verification,
-                    primary: *primary,
-                    ..draft(NAMES[*n])?
-                })
-            }
+            Action::Link(n, verified, primary) => UserChange::Link(NewIdentity {
+                verification: verified.then_some(verification),
+                primary: *primary,
+                ..draft(NAMES[*n])?
+            }),
             Action::Unlink(n) => UserChange::Unlink(identifier(NAMES[*n])?),
             Action::Replace(old, new) => {
                 UserChange::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?)

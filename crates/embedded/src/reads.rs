@@ -21,8 +21,8 @@ impl Embedded {
     ) -> Result<Vec<ItemResult<T>>, Error> {
         let is_large = wanted.len() > YIELD_EVERY;
         let _permit = if is_large { self.batch_permits.acquire().await.ok() } else { None };
-        let snapshot = self.published.load();
-        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
+        let published = self.published.load();
+        let snapshot = published.as_ref().ok_or_else(|| self.closed())?;
         let (mut found, mut bytes) = (Vec::with_capacity(wanted.len()), 0);
         for chunk in wanted.chunks(YIELD_EVERY) {
             if !found.is_empty() {
@@ -45,8 +45,8 @@ impl Embedded {
         &self,
         read: impl FnOnce(&Snapshot) -> Result<T, Fault>,
     ) -> Result<T, Error> {
-        let snapshot = self.published.load();
-        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
+        let published = self.published.load();
+        let snapshot = published.as_ref().ok_or_else(|| self.closed())?;
         self.guarded(snapshot, || read(snapshot))
     }
 

@@ -86,9 +86,9 @@ impl Mongo {
             cache: (options.cache_bytes > 0).then(|| LookupCache::new(options.cache_bytes)),
             ..Collections::new(database.clone(), options.timeout, is_routed, version_guard)
         };
-        let heartbeat =
+        let starting =
             Heartbeat::start(uri, collections.sessions.clone(), collections.version_guard.clone());
-        let heartbeat = connect::or_disconnect(&database, heartbeat).await?;
+        let heartbeat = connect::or_disconnect(&database, starting).await?;
         heartbeat.first_reading().await;
 
         Ok(Self {

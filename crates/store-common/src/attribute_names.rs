@@ -150,10 +150,10 @@ mod tests {
         let known = names(1, 7, &["team", "plan"]);
         assert_eq!((known.id("team"), known.id("plan")), (Some(7), Some(8)));
         assert_eq!((known.name(6), known.name(7), known.name(9)), (None, Some("team"), None));
-        let mut known = KnownNames::clone(&known);
-        known.skip_to(10);
-        assert_eq!((known.push("level"), known.name(9)), (10, None));
-        assert_eq!(known.page("", 5), ["level", "plan", "team"]);
+        let mut extended = KnownNames::clone(&known);
+        extended.skip_to(10);
+        assert_eq!((extended.push("level"), extended.name(9)), (10, None));
+        assert_eq!(extended.page("", 5), ["level", "plan", "team"]);
     }
 
     #[test]

@@ -94,8 +94,8 @@ impl OwnerHints {
 }
 
 impl Table {
-    fn new(buckets: usize) -> Self {
-        let buckets = std::iter::repeat_with(Bucket::default).take(buckets).collect();
+    fn new(count: usize) -> Self {
+        let buckets = std::iter::repeat_with(Bucket::default).take(count).collect();
         Self { buckets, used: AtomicUsize::new(0) }
     }
 

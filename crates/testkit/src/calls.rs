@@ -107,20 +107,18 @@ impl Client {
     }
 
     pub async fn link(&mut self, user_id: &str, identifier: v1::Identifier) -> Outcome {
-        let identifier = Some(identifier);
         let request = v1::LinkIdentityRequest {
             user_id: user_id.to_owned(),
-            identifier,
+            identifier: Some(identifier),
             ..Default::default()
         };
         Ok(self.registry.link_identity(request).await?.into_inner().user.unwrap())
     }
 
     pub async fn unlink(&mut self, user_id: &str, identifier: v1::Identifier) -> Outcome {
-        let identifier = Some(identifier);
         let request = v1::UnlinkIdentityRequest {
             user_id: user_id.to_owned(),
-            identifier,
+            identifier: Some(identifier),
             ..Default::default()
         };
         Ok(self.registry.unlink_identity(request).await?.into_inner().user.unwrap())

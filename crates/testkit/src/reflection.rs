@@ -92,19 +92,19 @@ impl Api {
             return Err(Status::data_loss("reflection sends no file"));
         };
         let decode = |file: Vec<u8>| FileDescriptorProto::decode(file.as_slice());
-        let files: Result<_, _> = files.file_descriptor_proto.into_iter().map(decode).collect();
-        files.map_err(|error| Status::data_loss(error.to_string()))
+        let decoded: Result<_, _> = files.file_descriptor_proto.into_iter().map(decode).collect();
+        decoded.map_err(|error| Status::data_loss(error.to_string()))
     }
 
     async fn ask(&self, ask: ReflectionCall) -> Result<ReflectionReply, Status> {
-        let path = match self.version {
+        let route = match self.version {
             Version::V1 => "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
             Version::V1Alpha => "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
         };
         let request = ServerReflectionRequest { host: String::new(), message_request: Some(ask) };
         let codec = ProstCodec::<ServerReflectionRequest, ServerReflectionResponse>::default();
         let mut client = ready(&self.channel).await?;
-        let path = http::uri::PathAndQuery::from_static(path);
+        let path = http::uri::PathAndQuery::from_static(route);
         let mut responses =
             client.streaming(Request::new(once(request)), path, codec).await?.into_inner();
         let response = responses.message().await?.and_then(|response| response.message_response);
@@ -126,8 +126,8 @@ impl Api {
         let request =
             DynamicMessage::deserialize(method.input(), &mut deserializer).map_err(invalid)?;
         deserializer.end().map_err(invalid)?;
-        let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
-        let path = path.parse().map_err(|_| Status::invalid_argument("no path"))?;
+        let text = format!("/{}/{}", method.parent_service().full_name(), method.name());
+        let path = text.parse().map_err(|_| Status::invalid_argument("no path"))?;
 
         ready(&self.channel)
             .await?

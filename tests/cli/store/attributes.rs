@@ -125,11 +125,11 @@ async fn a_lost_name_is_found() {
     let transaction = database(path).begin_write().unwrap();
     {
         let mut names = transaction.open_table(NAMES).unwrap();
-        let rows = names.iter().unwrap().map(|row| {
+        let stored = names.iter().unwrap().map(|row| {
             let (token, name) = row.unwrap();
             (token.value().1, name.value().1.to_owned())
         });
-        let rows: Vec<_> = rows.collect();
+        let rows: Vec<_> = stored.collect();
         assert_eq!(rows, [(0, "team".to_owned()), (1, "level".to_owned())]);
         names.remove(("default", 0)).unwrap();
     }

@@ -32,7 +32,7 @@ impl Folder {
         let store = Embedded::open(folder.path(), Options::default()).unwrap();
         let joe = {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-            let joe = runtime.spawn(async move {
+            let task = runtime.spawn(async move {
                 let mut scene = Scene::at(Arc::new(store).backend(), ahead).await;
                 let (joe, ann) =
                     (scene.create(handle("joe")).await, scene.create(handle("ann")).await);
@@ -41,7 +41,7 @@ impl Folder {
                 scene.client.unlink(&ann, handle("anna")).await.unwrap();
                 joe
             });
-            let joe = joe.await.unwrap();
+            let joe = task.await.unwrap();
             // The store is closed once the server in this process is gone.
             runtime.shutdown_background();
             joe

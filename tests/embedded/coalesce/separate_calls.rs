@@ -32,9 +32,8 @@ async fn eventual_look_ups_share_calls_with_each_other() {
     let busy = scene.busy(1).await;
     let first = scene.resolve(&[1], Consistency::Eventual);
     scene.gate.asked_for(2).await;
-    let callers =
-        [(2, Consistency::Eventual), (3, Consistency::Latest), (4, Consistency::Eventual)];
-    let callers = callers.map(|(n, consistency)| (n, scene.resolve(&[n], consistency)));
+    let calls = [(2, Consistency::Eventual), (3, Consistency::Latest), (4, Consistency::Eventual)];
+    let callers = calls.map(|(n, consistency)| (n, scene.resolve(&[n], consistency)));
     settle().await;
     scene.gate.open(4);
     are(&answer(first).await.unwrap(), &[1]);

@@ -222,11 +222,11 @@ impl Stage {
             v1::ListNoticesRequest { user_id, unread_only, page_size, ..Default::default() };
         let mut notices = Vec::new();
         loop {
-            let page = self.until_answered(|mut client| {
+            let answer = self.until_answered(|mut client| {
                 let request = request.clone();
                 async move { client.inbox.list_notices(request).await }
             });
-            let page = page.await.unwrap_or_else(|status| panic!("{status:?}"));
+            let page = answer.await.unwrap_or_else(|status| panic!("{status:?}"));
             notices.extend(page.notices);
             if page.next_page_token.is_empty() || unread_only && notices.len() > 3 {
                 return notices;

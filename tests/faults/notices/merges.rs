@@ -146,9 +146,9 @@ async fn merges_and_purges(servers: Servers) -> Arc<Stage> {
     purge_all(&stage).await;
     let late = SENDERS * NOTICES - sent.load(Relaxed);
 
-    let mut sent = senders.join_all().await;
-    sent.sort_by_key(|(sender, _)| *sender);
-    let sent: Vec<_> = sent.into_iter().map(|(_, notices)| notices).collect();
+    let mut by_sender = senders.join_all().await;
+    by_sender.sort_by_key(|(sender, _)| *sender);
+    let sent: Vec<_> = by_sender.into_iter().map(|(_, notices)| notices).collect();
     is_sent.store(true, Relaxed);
     let merges: usize = mergers.join_all().await.into_iter().sum();
     assert!(late > 0 && merges > PAIRS, "{late} notices after the purge, {merges} merges");
@@ -206,9 +206,9 @@ async fn merges_and_purges_during_deliveries_on_the_embedded_store() {
     let read = file.begin_read().unwrap();
     let (rows, notices) = (read.open_table(rows).unwrap(), read.open_table(notices).unwrap());
     let times = read.open_table(times).unwrap();
-    let rows = rows.iter().unwrap().map(|row| *row.unwrap().0.value().0);
-    let notices = notices.iter().unwrap().map(|row| *row.unwrap().0.value().0);
-    let times = times.iter().unwrap().map(|row| *row.unwrap().0.value().1);
-    let owners: Vec<_> = rows.chain(notices).chain(times).map(LocalityId::from).collect();
+    let row_ids = rows.iter().unwrap().map(|row| *row.unwrap().0.value().0);
+    let notice_ids = notices.iter().unwrap().map(|row| *row.unwrap().0.value().0);
+    let time_ids = times.iter().unwrap().map(|row| *row.unwrap().0.value().1);
+    let owners: Vec<_> = row_ids.chain(notice_ids).chain(time_ids).map(LocalityId::from).collect();
     assert!(!owners.is_empty() && owners.iter().all(|owner| !purged.contains(owner)));
 }

@@ -188,9 +188,9 @@ impl Mutation {
             let names = names(owner.as_ref().unwrap());
             assert_eq!(names, wanted.iter().map(|(name, _)| (*name).clone()).collect::<Vec<_>>());
             if matches!(self.kind, Kind::Create) {
-                let owner = owner.as_ref().unwrap();
-                assert_eq!(owner.attributes, self.attributes());
-                assert_eq!(self.found(client).await, std::slice::from_ref(&owner.user_id));
+                let user = owner.as_ref().unwrap();
+                assert_eq!(user.attributes, self.attributes());
+                assert_eq!(self.found(client).await, std::slice::from_ref(&user.user_id));
             }
         }
         found == self.owned(true)

@@ -77,20 +77,20 @@ fn errors(output: &Output) -> String {
 /// Starts a server, uses it, and stops it. A warning in its log is a failure.
 fn serve(uri: &str) -> Outcome {
     let folder = tempdir().unwrap();
-    let log = folder.path().join("log");
+    let log_file = folder.path().join("log");
     let mut command = polynym(&[
         "serve",
         "--listen=127.0.0.1:0",
         "--log=error,polynym=warn,polynym::commands::serve::listen=error",
     ]);
-    command.env("POLYNYM_STORE", uri).stderr(File::create(&log).unwrap());
+    command.env("POLYNYM_STORE", uri).stderr(File::create(&log_file).unwrap());
     let outcome = Server::try_start_with(&mut command, &[]).map(|server| {
-        let outcome = use_server(&server, &log);
+        let outcome = use_server(&server, &log_file);
         server.signal("TERM");
         assert!(server.wait().success());
         outcome
     });
-    let log = fs::read_to_string(&log).unwrap();
+    let log = fs::read_to_string(&log_file).unwrap();
     assert_no_password(&log);
     match (log, outcome) {
         (log, Some(outcome)) if log.is_empty() => outcome,
@@ -109,8 +109,8 @@ fn use_server(server: &Server, log: &Path) -> Outcome {
         let identity = format!("--identity=handle:{handle}");
         let attributes: Vec<_> = (0..60).map(|n| format!("--attribute={handle}{n}=1")).collect();
         let create = ["user", "create", "--tenant=acme", &identity];
-        let attributes = attributes.iter().map(String::as_str);
-        outcome_of(&server.run(&create.into_iter().chain(attributes).collect::<Vec<_>>()))?;
+        let texts = attributes.iter().map(String::as_str);
+        outcome_of(&server.run(&create.into_iter().chain(texts).collect::<Vec<_>>()))?;
     }
     outcome_of(&server.run(deletion))?;
     let since = Instant::now();
@@ -336,13 +336,13 @@ async fn long_every_documented_privilege_is_needed() {
         if role.ends_with("Cluster") {
             continue;
         }
-        for privilege in command.get_array("privileges").unwrap() {
-            let privilege = privilege.as_document().unwrap();
+        for entry in command.get_array("privileges").unwrap() {
+            let privilege = entry.as_document().unwrap();
             // Without `shardingState`, a server does not detect a connection to a shard.
             let resource = privilege.get_document("resource").unwrap();
             let Ok(collection) = resource.get_str("collection") else { continue };
-            for action in privilege.get_array("actions").unwrap() {
-                let action = action.as_str().unwrap();
+            for value in privilege.get_array("actions").unwrap() {
+                let action = value.as_str().unwrap();
                 variants.push([role, collection, action].map(str::to_owned));
             }
         }

@@ -45,13 +45,13 @@ impl Secured {
         let authority = Authority::new();
         let [server, _] = ["server", "client"].map(|name| certificate(&authority, name));
         let key_file = private_file(&authority, "members", "cG9seW55bQ==");
-        let options = format!(
+        let line = format!(
             "--replSet rs0 --auth --keyFile {key_file} --wiredTigerCacheSizeGB 0.25 \
              --tlsMode requireTLS --tlsCertificateKeyFile {server} --tlsCAFile {} \
              --tlsAllowConnectionsWithoutCertificates",
             authority.path("ca.pem")
         );
-        let options: Vec<_> = options.split(' ').map(str::to_owned).collect();
+        let options: Vec<_> = line.split(' ').map(str::to_owned).collect();
         let process = Process::start_mongod(&options).await;
 
         // The folder lives as long as the server.
@@ -114,8 +114,8 @@ pub fn assert_no_password(text: &str) {
 async fn initiate(process: &Process) -> Client {
     let (address, tls) = (process.address(), tls(process));
     // A local client may create the first user.
-    let nobody = format!("mongodb://{address}/?directConnection=true&{tls}");
-    let nobody = Client::with_uri_str(&nobody).await.unwrap().database("admin");
+    let local_uri = format!("mongodb://{address}/?directConnection=true&{tls}");
+    let nobody = Client::with_uri_str(&local_uri).await.unwrap().database("admin");
     let member = doc! { "_id": 0, "host": address.to_string() };
     let set = doc! { "_id": "rs0", "members": [member] };
     nobody.run_command(doc! { "replSetInitiate": set }).await.unwrap();
@@ -166,7 +166,7 @@ fn private_file(authority: &Authority, name: &str, text: &str) -> String {
 /// suffix of names.
 pub fn documented(database: &str, suffix: &str) -> Vec<Document> {
     let page = include_str!("../../../docs/mongodb.md");
-    let text: String = page
+    let script: String = page
         .split("```")
         .filter_map(|block| block.strip_prefix("js\n"))
         .filter(|block| block.contains("db.create"))
@@ -176,23 +176,23 @@ pub fn documented(database: &str, suffix: &str) -> Vec<Document> {
     // The two functions in the documentation.
     let config = Regex::new(r#"config\("([a-z]*)"\)"#).unwrap();
     let resource = r#"{ resource: { db: "config", collection: "$1" }, actions: ["find"] }"#;
-    let text = config.replace_all(&text, resource);
+    let with_config = config.replace_all(&script, resource);
     let on = Regex::new(r#"on\(("[a-z]*"), (\[[^\]]*\])\)"#).unwrap();
     let resource =
         format!(r#"{{ resource: {{ db: "{DATABASE}", collection: $1 }}, actions: $2 }}"#);
-    let text = on.replace_all(&text, resource);
+    let expanded = on.replace_all(&with_config, resource);
     let name = Regex::new(r#""(polynym[A-Z-][a-zA-Z]*)""#).unwrap();
-    let text = name.replace_all(&text, format!("\"${{1}}{suffix}\""));
-    let text = text.replace(&format!("\"{DATABASE}\""), &format!("\"{database}\""));
+    let suffixed = name.replace_all(&expanded, format!("\"${{1}}{suffix}\""));
+    let text = suffixed.replace(&format!("\"{DATABASE}\""), &format!("\"{database}\""));
     let key = Regex::new("([a-zA-Z]+):").unwrap();
-    let text =
+    let json =
         key.replace_all(&text, "\"$1\":").replace("passwordPrompt()", &format!("\"{PASSWORD}\""));
 
-    let calls = text.split("db.").skip(1).map(|call| {
-        let (name, argument) = call.trim().split_once('(').unwrap();
-        let argument = argument.strip_suffix(')').unwrap();
+    let calls = json.split("db.").skip(1).map(|call| {
+        let (name, rest) = call.trim().split_once('(').unwrap();
+        let text = rest.strip_suffix(')').unwrap();
         let mut argument: Document =
-            serde_json::from_str(argument).unwrap_or_else(|error| panic!("{argument}: {error}"));
+            serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let named = argument.remove(if name == "createRole" { "role" } else { "user" });
         let mut command = doc! { name: named.unwrap() };
         command.extend(argument);

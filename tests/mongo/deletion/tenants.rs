@@ -29,9 +29,8 @@ fn call(method: &'static str) -> MutationCall<'static> {
 /// A server, whose jobs end with the test.
 async fn server(factory: &InDatabase) -> Arc<Directory> {
     let store = Arc::new(factory.mongo().await.unwrap()).backend();
-    let directory =
-        Directory::new(store, Generator::new(Mode::Variable), Limits::default()).closed();
-    let directory = Arc::new(directory);
+    let closed = Directory::new(store, Generator::new(Mode::Variable), Limits::default()).closed();
+    let directory = Arc::new(closed);
     let upkeep = directory.clone();
     tokio::spawn(async move { upkeep.run_tenant_jobs().await });
     directory

@@ -65,8 +65,8 @@ async fn operations_are_routed_by_key() {
         Some(thing("s1", 1))
     );
 
-    let sum = doc! { "$group": { "_id": null, "n": { "$sum": "$n" }, "count": { "$sum": 1 } } };
-    let sum: Vec<Document> = things.aggregate([sum]).await.unwrap().try_collect().await.unwrap();
+    let group = doc! { "$group": { "_id": null, "n": { "$sum": "$n" }, "count": { "$sum": 1 } } };
+    let sum: Vec<Document> = things.aggregate([group]).await.unwrap().try_collect().await.unwrap();
     assert_eq!(sum, [doc! { "_id": null, "n": 3, "count": 9 }]);
 
     let again = things.insert_many(["a4", "h1", "s4"].map(|key| thing(key, 0))).await.unwrap_err();

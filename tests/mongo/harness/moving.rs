@@ -41,8 +41,8 @@ impl Things {
     /// Moves 1 from one key to another in a transaction.
     async fn transfer(&self, from: usize, to: usize) -> mongodb::error::Result<()> {
         let mut session = begin(&self.things).await;
-        for (key, by) in [(from, -1), (to, 1)] {
-            let key = &self.keys[key % self.keys.len()];
+        for (n, by) in [(from, -1), (to, 1)] {
+            let key = &self.keys[n % self.keys.len()];
             let update = self.things.update_one(doc! { "_id": key }, doc! { "$inc": { "n": by } });
             if let Err(error) = update.session(&mut session).await {
                 session.abort_transaction().await?;
@@ -56,8 +56,8 @@ impl Things {
     async fn sum(&self) -> mongodb::error::Result<i32> {
         let mut session = begin(&self.things).await;
         let all = doc! { "_id": { "$in": &self.keys } };
-        let mut found = self.things.find(all).session(&mut session).await?;
-        let found: Vec<Document> = found.stream(&mut session).try_collect().await?;
+        let mut cursor = self.things.find(all).session(&mut session).await?;
+        let found: Vec<Document> = cursor.stream(&mut session).try_collect().await?;
         assert_eq!(found.len(), self.keys.len());
         session.commit_transaction().await?;
         Ok(found.iter().map(|thing| thing.get_i32("n").unwrap()).sum())
@@ -129,8 +129,8 @@ async fn run_while_chunks_move(things: Arc<Things>, space: &str, points: [String
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_and_snapshots_stay_consistent_while_chunks_move() {
-    let things = spread(cluster().await, "moving").await;
-    let things = Things::new(things, KEYS.map(str::to_owned).into()).await;
+    let collection = spread(cluster().await, "moving").await;
+    let things = Things::new(collection, KEYS.map(str::to_owned).into()).await;
     run_while_chunks_move(things, "moving.things", ["b", "j", "t"].map(str::to_owned)).await;
 }
 

@@ -142,15 +142,15 @@ impl Counted {
     }
 
     async fn resolve(&mut self, call: &str, keys: &[IdentityKey]) {
-        let cost = self.cost(async {
+        let lookup = async {
             let resolved = self
                 .store
                 .resolve(keys, Consistency::Latest, View::Full, Duration::ZERO)
                 .await
                 .unwrap();
             assert_eq!(resolved.found.iter().flatten().flatten().count(), keys.len());
-        });
-        let cost = cost.await;
+        };
+        let cost = self.cost(lookup).await;
         self.add(call, &cost, "");
     }
 
@@ -225,8 +225,8 @@ impl Counted {
             .database(self.factory.name().await)
             .await
             .collection::<Document>("system.profile");
-        let done = profile.find(doc! {}).sort(doc! { "$natural": 1 }).await.unwrap();
-        let done: Vec<Document> = done.try_collect().await.unwrap();
+        let cursor = profile.find(doc! {}).sort(doc! { "$natural": 1 }).await.unwrap();
+        let done: Vec<Document> = cursor.try_collect().await.unwrap();
         profile.drop().await.unwrap();
         done.iter().filter_map(|done| statement(n, done)).collect()
     }
@@ -279,21 +279,20 @@ impl Cost {
 /// number of its documents.
 fn statement(shard: usize, done: &Document) -> Option<Statement> {
     let (_, collection) = done.get_str("ns").unwrap().split_once('.').unwrap();
-    let name = match done.get_str("op").unwrap() {
+    let operation = match done.get_str("op").unwrap() {
         "query" => "find",
         "remove" => "delete",
         "command" if done.get_document("command").unwrap().contains_key("profile") => return None,
         other => other,
     };
     let name = match done.get_i32("ninserted") {
-        Ok(2..) => format!("{name} of {}", done.get_i32("ninserted").unwrap()),
-        _ => name.to_owned(),
+        Ok(2..) => format!("{operation} of {}", done.get_i32("ninserted").unwrap()),
+        _ => operation.to_owned(),
     };
-    let collection = collection.to_owned();
     // The heartbeat belongs to no call.
     let is_of_none =
-        matches!((&*collection, &*name), ("system.profile" | "servers", _) | ("meta", "find"));
-    (!is_of_none).then_some(Statement { shard, name, collection })
+        matches!((collection, &*name), ("system.profile" | "servers", _) | ("meta", "find"));
+    (!is_of_none).then_some(Statement { shard, name, collection: collection.to_owned() })
 }
 
 /// The table of the document.
@@ -338,15 +337,15 @@ async fn a_call_reaches_only_the_shards_of_its_keys() {
 /// Look-ups go to the shards of their keys.
 async fn look_up_shards(counted: &Counted) {
     for (n, claim, user) in [(0, 2, 0), (1, 2, 1), (2, 1, 2), (3, 0, 0)] {
-        let cost = counted.cost(async {
+        let lookup = async {
             let resolved = counted
                 .store
                 .resolve(&[key(claim, n)], Consistency::Latest, View::Full, Duration::ZERO)
                 .await
                 .unwrap();
             assert_eq!(resolved.reads, 2);
-        });
-        let cost = cost.await.statements;
+        };
+        let cost = counted.cost(lookup).await.statements;
         let mut went: Vec<_> =
             cost.iter().map(|done| (&*done.name, &*done.collection, done.shard)).collect();
         went.sort_unstable();
@@ -354,15 +353,15 @@ async fn look_up_shards(counted: &Counted) {
 
         // The server has an owner hint now.
         let linearizable = Consistency::Linearizable;
-        let hinted = counted.cost(async {
+        let hinted_lookup = async {
             let resolved = counted
                 .store
                 .resolve(&[key(claim, n)], linearizable, View::Full, Duration::ZERO)
                 .await
                 .unwrap();
             assert_eq!(resolved.reads, 1);
-        });
-        let hinted = hinted.await.statements;
+        };
+        let hinted = counted.cost(hinted_lookup).await.statements;
         let went: Vec<_> =
             hinted.iter().map(|done| (&*done.name, &*done.collection, done.shard)).collect();
         assert_eq!(went, [("find", "users", user)]);
@@ -383,36 +382,36 @@ async fn request_costs(counted: &Counted) {
 
 async fn look_ups(counted: &mut Counted) {
     counted.resolve("resolve one identifier", &[key(2, 0)]).await;
-    let cost = counted.cost(async {
+    let lookup = async {
         let resolved = counted
             .store
             .resolve(&[key(1, 1_000)], Consistency::Latest, View::Full, Duration::ZERO)
             .await
             .unwrap();
         assert_eq!((users::all(resolved.found), resolved.reads), (vec![None], 1));
-    });
-    let cost = cost.await;
+    };
+    let cost = counted.cost(lookup).await;
     counted.add("resolve one that nobody owns", &cost, "");
     let emails: Vec<_> = (0..100).map(|n| key(0, n)).collect();
-    let hinted = counted.cost(async {
+    let hinted_lookup = async {
         counted
             .store
             .resolve(&[key(2, 0)], Consistency::Linearizable, View::Full, Duration::ZERO)
             .await
             .unwrap();
-    });
-    let hinted = hinted.await;
+    };
+    let hinted = counted.cost(hinted_lookup).await;
     counted.add("resolve one whose owner is remembered, LINEARIZABLE", &hinted, "");
     counted.resolve("resolve 100, claims on one shard, users on three", &emails).await;
     let mixed: Vec<_> = (0..100).map(|n| key(n / 3 % 3, n)).collect();
     counted.resolve("resolve 100, claims and users on three shards", &mixed).await;
     for (call, count) in [("get one user", 1), ("get 100 users on three shards", 100)] {
         let ids: Vec<_> = (0..count).map(|n| id(n % 3, n)).collect();
-        let cost = counted.cost(async {
+        let get = async {
             let found = counted.store.get(&Tenant::DEFAULT, &ids, View::Full).await.unwrap();
             assert_eq!(found.into_iter().flatten().flatten().count(), count);
-        });
-        let cost = cost.await;
+        };
+        let cost = counted.cost(get).await;
         counted.add(call, &cost, "");
     }
     let plain = first(|k| handle(&format!("free{k}")), |_| true);
@@ -542,14 +541,14 @@ async fn merges(counted: &mut Counted) {
     let secondary = id(1, 231).to_string();
     // The policies of the tenant are loaded on first use.
     directory.get(&users::context(Tenant::DEFAULT, "Get"), &secondary, View::Full).await.unwrap();
-    let cost = counted.cost(async {
+    let get = async {
         let got = directory
             .get(&users::context(Tenant::DEFAULT, "Get"), &secondary, View::Full)
             .await
             .unwrap();
         assert_eq!(got.merged_from, Some(id(1, 231)));
-    });
-    let cost = cost.await;
+    };
+    let cost = counted.cost(get).await;
     counted.add("get the secondary, which leads to the primary", &cost, "of reads alone");
     counted.mutate("unmerge of the same", unmerge).await;
 }
@@ -632,10 +631,10 @@ async fn inboxes(counted: &mut Counted) {
         counted.store.deliver(notice(&one)).await.unwrap();
     }
     deliver(counted, "deliver a 51st, for which a bucket is closed", &one).await;
-    let cost = counted.cost(async {
+    let list = async {
         assert_eq!(counted.store.inbox(one[0], None, 50, true).await.unwrap().entries.len(), 50);
-    });
-    let cost = cost.await;
+    };
+    let cost = counted.cost(list).await;
     counted.add("list the 50 latest notices", &cost, "");
     let change = InboxChange::ReadUpTo(Timestamp::now());
     let cost =
@@ -644,11 +643,11 @@ async fn inboxes(counted: &mut Counted) {
 }
 
 async fn deliver(counted: &mut Counted, call: &str, users: &[LocalityId]) {
-    let cost = counted.cost(async {
+    let delivery = async {
         let delivered = counted.store.deliver(notice(users)).await.unwrap();
         assert!(delivered.into_iter().all(|is_there| is_there));
-    });
-    let cost = cost.await;
+    };
+    let cost = counted.cost(delivery).await;
     counted.add(call, &cost, "by one shard");
 }
 
@@ -667,10 +666,10 @@ fn notice(users: &[LocalityId]) -> Arc<Delivery> {
 }
 
 async fn renormalizing(counted: &mut Counted) {
-    let cost = counted.cost(async {
+    let scan = async {
         assert_eq!(counted.store.scan(&Tenant::DEFAULT, None, 100).await.unwrap().len(), 100);
-    });
-    let cost = cost.await;
+    };
+    let cost = counted.cost(scan).await;
     counted.add("read 100 users to renormalize", &cost, "");
     let is_on_one = |old: &Identifier| {
         let new = Identifier::parse(RawIdentifier::Email(old.canonical())).unwrap();

@@ -42,9 +42,9 @@ fn id(n: usize) -> Bson {
 /// The shard of each chunk of a collection, by the text of its first key.
 async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, String> {
     let config = client.database("config");
-    let entry =
+    let found =
         config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
-    let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
+    let entry = found.unwrap_or_else(|| panic!("{space} is not sharded"));
     let key = if space.ends_with(".identities") {
         doc! { "_id": "hashed" }
     } else {
@@ -61,8 +61,8 @@ async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, Strin
         .await
         .unwrap();
     let chunk = |chunk: &Document| {
-        let min = chunk.get_document("min").unwrap().get("_id").unwrap();
-        let min = min.as_str().map_or_else(|| min.to_string(), str::to_owned);
+        let value = chunk.get_document("min").unwrap().get("_id").unwrap();
+        let min = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (min, chunk.get_str("shard").unwrap().to_owned())
     };
     chunks.iter().map(chunk).collect()
@@ -159,9 +159,9 @@ async fn a_shard_without_hashes_gets_chunks() {
     let (uri, space) = (cluster.uri("init_added"), "init_added.identities");
     run(&uri).await.unwrap();
     let hashes = chunks(cluster.client().await, space).await;
-    for (start, _) in hashes.iter().filter(|(_, shard)| *shard != "shard0") {
+    for (hash, _) in hashes.iter().filter(|(_, shard)| *shard != "shard0") {
         let bound = |hash: i64| doc! { "_id": hash };
-        let start = start.parse().unwrap();
+        let start = hash.parse().unwrap();
         let next = hashes
             .keys()
             .filter_map(|other| other.parse().ok())

@@ -60,8 +60,8 @@ fn copy(from: &Server, to: &Server, folder: &Path) {
 
 /// The tenants of an export with their policies and times, without the begin of their histories.
 fn tenants(exported: &str) -> Vec<Value> {
-    let tenants = exported.lines().filter(|line| line.contains("tenant_record"));
-    let tenants: Vec<_> = tenants
+    let lines = exported.lines().filter(|line| line.contains("tenant_record"));
+    let tenants: Vec<_> = lines
         .map(|line| {
             let mut tenant: Value = serde_json::from_str(line).unwrap();
             let record = tenant["tenant_record"].as_object_mut().unwrap();
@@ -98,9 +98,9 @@ async fn directories_move_between_all_stores() {
 
         drop(fifth);
         let store = format!("embedded:{}", path.join("fifth").display());
-        let verified =
+        let output =
             crate::support::server::polynym(&["store", "verify", "--store", &store]).output();
-        let verified = verified.unwrap();
+        let verified = output.unwrap();
         assert!(verified.status.success(), "{} {}", stdout(&verified), stderr(&verified));
     })
     .await

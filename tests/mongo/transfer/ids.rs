@@ -15,8 +15,8 @@ const USERS: &str = "200";
 async fn by_shard(cluster: &Sharded, database: &str, tenant: &str) -> Vec<u64> {
     let mut counts = Vec::new();
     for shard in &cluster.shards {
-        let database = shard.members[0].database(database).await;
-        let users = database.collection::<RawDocumentBuf>("users");
+        let shard_database = shard.members[0].database(database).await;
+        let users = shard_database.collection::<RawDocumentBuf>("users");
         counts.push(users.count_documents(doc! { "t": tenant }).await.unwrap());
     }
     counts

@@ -77,8 +77,7 @@ fn run(
         let (certificate, key) = (file(&format!("{name}.pem")), file(&format!("{name}.key")));
         arguments.extend(["--cert".to_owned(), certificate, "--key".to_owned(), key]);
     }
-    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let output = server.run(&arguments);
+    let output = server.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let text = |bytes| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
@@ -123,8 +122,8 @@ fn a_certificate_is_its_callers_credential() {
         (None, "free"),
     ];
     for (names, more) in good {
-        let more = if more.is_empty() { String::new() } else { token(more) };
-        outcome(names, &more).unwrap_or_else(|error| panic!("{names:?}: {error}"));
+        let flag = if more.is_empty() { String::new() } else { token(more) };
+        outcome(names, &flag).unwrap_or_else(|error| panic!("{names:?}: {error}"));
     }
     let wrong: [(Option<&[&str]>, &str); 9] = [
         (None, ""),
@@ -138,8 +137,8 @@ fn a_certificate_is_its_callers_credential() {
         (Some(&["dns:ops.corp"]), "free"),
     ];
     for (names, more) in wrong {
-        let more = if more.is_empty() { String::new() } else { token(more) };
-        let error = outcome(names, &more).expect_err(&format!("{names:?} {more}"));
+        let flag = if more.is_empty() { String::new() } else { token(more) };
+        let error = outcome(names, &flag).expect_err(&format!("{names:?} {flag}"));
         assert!(error.contains("CREDENTIAL_INVALID"), "{names:?}: {error}");
     }
 }
@@ -188,9 +187,9 @@ fn connection(server: &Server, authority: &Authority) -> StreamOwned<ClientConne
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let client = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
-    let stream = TcpStream::connect(server.url.trim_start_matches("https://")).unwrap();
-    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let mut stream = StreamOwned::new(client, stream);
+    let socket = TcpStream::connect(server.url.trim_start_matches("https://")).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let mut stream = StreamOwned::new(client, socket);
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
     stream.flush().unwrap();
     stream

@@ -95,9 +95,9 @@ fn commands_send_the_token_of_a_file() {
     let callers = Callers::new();
     let token = callers.create("a", "resolver", "*");
     let server = callers.serve(&[]);
-    let file = callers.folder.path().join("a.token");
-    fs::write(&file, token).unwrap();
-    let file = file.to_str().unwrap();
+    let path = callers.folder.path().join("a.token");
+    fs::write(&path, token).unwrap();
+    let file = path.to_str().unwrap();
 
     let found = server.run(&["resolve", "handle:joe", "--token-file", file]);
     assert!(found.status.success(), "{found:?}");

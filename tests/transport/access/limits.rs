@@ -18,8 +18,8 @@ use crate::server::Server;
 /// Adds a rate to all entries of the file.
 fn limit(callers: &Callers, rate: &str) {
     let text = fs::read_to_string(callers.path()).unwrap();
-    let text = text.replace("token =", &format!("rate = {rate}\ntoken ="));
-    fs::write(callers.path(), text).unwrap();
+    let limited = text.replace("token =", &format!("rate = {rate}\ntoken ="));
+    fs::write(callers.path(), limited).unwrap();
 }
 
 fn handle(name: &str) -> v1::Identifier {
@@ -105,11 +105,11 @@ async fn misses_stop_every_look_up_of_their_caller() {
 /// A request that names users and identifiers that do not exist.
 fn request_of_nobody(method: &MethodDescriptor) -> DynamicMessage {
     let mut request = DynamicMessage::new(method.input());
-    let nobody = DynamicMessage::decode(
+    let decoded = DynamicMessage::decode(
         method.parent_pool().get_message_by_name("polynym.v1.Identifier").unwrap(),
         &*handle("nobody").encode_to_vec(),
     );
-    let nobody = Value::Message(nobody.unwrap());
+    let nobody = Value::Message(decoded.unwrap());
     let id = Value::String("20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned());
     for (field, value) in [("user_id", &id), ("identifier", &nobody)] {
         let _ = request.try_set_field_by_name(field, value.clone());
@@ -186,10 +186,10 @@ async fn connections_without_a_valid_call_make_room_for_others() {
     let address = server.url.trim_start_matches("http://").to_owned();
     let silent: Vec<_> = (0..35).map(|_| TcpStream::connect(&address).unwrap()).collect();
     resolve(&server, &token, "joe").await.unwrap();
-    let ended = silent.iter().filter(|stream| {
+    let closed = silent.iter().filter(|stream| {
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         (&mut &**stream).read(&mut [0]).is_ok_and(|count| count == 0)
     });
-    let ended = ended.count();
+    let ended = closed.count();
     assert!((25..=26).contains(&ended), "{ended} of 35: a quarter of 40 may stay");
 }

@@ -46,8 +46,8 @@ async fn each_mutation_has_a_line_without_identifiers() {
     let text = fs::read_to_string(log).unwrap();
     assert!(!text.contains("canary"), "{text}");
     assert!(!text.contains(&token), "{text}");
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let lines: Vec<_> = lines.filter(|line| line["message"] == "mutation").collect();
+    let parsed = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<_> = parsed.filter(|line| line["message"] == "mutation").collect();
     assert_eq!(lines.len(), 2, "{text}");
     for line in &lines {
         assert_eq!(line["caller"], "sign-up");
@@ -82,8 +82,8 @@ async fn calls_are_logged_with_their_trace_on_request() {
     resolve_traced(&server).await;
     drop(server);
     let text = fs::read_to_string(log).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let lines: Vec<_> = lines.filter(|line| line["message"] == "call").collect();
+    let parsed = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<_> = parsed.filter(|line| line["message"] == "call").collect();
     assert_eq!(lines.len(), 1, "{text}");
     let line = &lines[0];
     assert_eq!((&line["caller"], &line["code"]), (&"anonymous".into(), &"NOT_FOUND".into()));

@@ -101,19 +101,18 @@ async fn call<M: prost::Message + 'static, A: prost::Message + Default + 'static
     if let Some(text) = authorization {
         request.metadata_mut().insert("authorization", text.parse().unwrap());
     }
-    let path = PathAndQuery::try_from(path).unwrap();
     let codec: ProstCodec<M, A> = ProstCodec::default();
-    Ok(grpc.unary(request, path, codec).await?.into_inner())
+    Ok(grpc.unary(request, PathAndQuery::try_from(path).unwrap(), codec).await?.into_inner())
 }
 
 /// The refusal of a call with an empty message, if it is refused.
 async fn refusal(channel: &Channel, path: &str, token: &str) -> Option<StatusDetails> {
     let header = format!("Bearer {token}");
-    let answer = call(channel, path, Some(&header), ());
+    let sent = call(channel, path, Some(&header), ());
     // A watch that is permitted lasts an hour.
     let answer: Result<(), _> = match path.ends_with("/Watch") {
-        true => timeout(Duration::from_secs(2), answer).await.unwrap_or(Ok(())),
-        false => answer.await,
+        true => timeout(Duration::from_secs(2), sent).await.unwrap_or(Ok(())),
+        false => sent.await,
     };
     answer.err().map(status_details)
 }
@@ -136,8 +135,7 @@ fn methods() -> Vec<(String, usize)> {
                 // Searches and histories reveal data for registrars only.
                 let is_for_registrars =
                     ["SearchUsers", "ListHistory", "Watch"].contains(&method.name());
-                let least = if is_for_registrars { 1 } else { least };
-                (format!("{path}{}", method.name()), least)
+                (format!("{path}{}", method.name()), if is_for_registrars { 1 } else { least })
             })
             .collect::<Vec<_>>()
     });

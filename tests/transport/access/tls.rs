@@ -55,8 +55,8 @@ fn clients_without_a_protocol_are_closed() {
     let server = authority.serve();
     // The handshake of TLS 1.3 ends for the client before the server has looked at it.
     if let Ok((mut client, mut stream)) = authority.handshake(&server, &[&TLS13], &[]) {
-        let mut stream = rustls::Stream::new(&mut client, &mut stream);
-        assert_eq!(stream.read(&mut [0; 100]).unwrap_or(0), 0);
+        let mut session = rustls::Stream::new(&mut client, &mut stream);
+        assert_eq!(session.read(&mut [0; 100]).unwrap_or(0), 0);
     }
 }
 

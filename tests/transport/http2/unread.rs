@@ -26,9 +26,9 @@ async fn large(url: &str) -> String {
 
     for part in 0..9 {
         user.attributes = (0..12).map(|n| (format!("text{part}_{n}"), text())).collect();
-        let paths: Vec<_> =
+        let fields: Vec<_> =
             user.attributes.keys().map(|name| format!("attributes.{name}")).collect();
-        let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+        let paths: Vec<_> = fields.iter().map(String::as_str).collect();
         user = client.update(user, &paths).await.unwrap();
     }
 

@@ -37,8 +37,8 @@ pub async fn ensure(
     let missing: Vec<u64> = (0..users).filter(|n| ids[*n as usize].is_none()).collect();
     let progress = progress_bar(missing.len() as u64, "loading");
     let creates = missing.into_iter().map(|n| create(caller(n as usize), n));
-    let mut creates = stream::iter(creates).buffer_unordered(CONCURRENT_CREATES);
-    while let Some((n, id)) = creates.try_next().await? {
+    let mut pending = stream::iter(creates).buffer_unordered(CONCURRENT_CREATES);
+    while let Some((n, id)) = pending.try_next().await? {
         ids[n as usize] = Some(id);
         progress.inc(1);
     }

@@ -80,12 +80,12 @@ impl NumberedUser {
     pub fn identifier(self, kind: usize) -> Identifier {
         let mut value = String::with_capacity(VALUE_CAPACITY);
         self.write_value(kind, &mut value);
-        let kind = match kind {
+        let typed = match kind {
             0 => Kind::Email(value),
             1 => Kind::Handle(value),
             _ => Kind::Social(Social { provider: PROVIDER.to_owned(), subject: value }),
         };
-        Identifier { kind: Some(kind) }
+        Identifier { kind: Some(typed) }
     }
 
     fn write_value(self, kind: usize, out: &mut String) {

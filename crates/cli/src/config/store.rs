@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn a_uri_is_shown_without_secrets() {
-        for (uri, shown) in [
+        for (text, shown) in [
             ("mongodb://joe:s3cr%40t@a,b/db?authSource=s3cr@t", "mongodb://a,b/db"),
             ("mongodb+srv://joe:s3cret@a.example.com/db", "mongodb+srv://a.example.com/db"),
             ("mongodb://a:1/db?appName=s3cret@a", "mongodb://a:1/db"),
         ] {
-            let uri = mongo(uri).unwrap();
+            let uri = mongo(text).unwrap();
             assert_eq!((uri.to_string().as_str(), format!("{uri:?}").as_str()), (shown, shown));
         }
     }

@@ -59,8 +59,8 @@ impl FileReader {
                     let text = String::from_utf8(line).map_err(|_| {
                         (None, "the line is not UTF-8: correct its source".to_owned())
                     });
-                    text.and_then(|text| {
-                        let text = text.trim_start_matches('\u{feff}');
+                    text.and_then(|line| {
+                        let text = line.trim_start_matches('\u{feff}');
                         let original = Original::Text(text.into());
                         match jsonl::parse(text) {
                             Ok(parsed) => Ok((original, parsed)),
@@ -106,8 +106,7 @@ impl FileReader {
                 Err(error) => self.reject(row.line, &error, None)?,
                 Ok(user) => {
                     let original = Original::User(Arc::new(user.clone()));
-                    let user = Some(user);
-                    let request = ImportUsersRequest { user, ..Default::default() };
+                    let request = ImportUsersRequest { user: Some(user), ..Default::default() };
                     self.send(row.line, original, request, row.bytes)?
                 }
             };

@@ -16,8 +16,8 @@ fn held(until: Timestamp, field: &str) -> Error {
 async fn held_handle(f: &Fixture) -> Result<(User, User, Timestamp), Failure> {
     let (owner, other) = (f.create(&["handle:joe"]).await?, f.create(&["handle:other"]).await?);
     let until = f.now().plus(10 * DAY);
-    let owner = f.change_with(&holding(10), &owner, unlink("handle:joe")?).await?;
-    Ok((owner, other, until))
+    let unlinked = f.change_with(&holding(10), &owner, unlink("handle:joe")?).await?;
+    Ok((unlinked, other, until))
 }
 
 pub async fn an_unlinked_identifier_is_held_for_its_owner(f: Fixture) -> Result<(), Failure> {
@@ -39,10 +39,10 @@ pub async fn an_unlinked_identifier_is_held_for_its_owner(f: Fixture) -> Result<
     let create = f.creation(&["handle:new", "handle:joe"])?;
     refused(f.mutate(create).await, &held(until, "user.identities[1].identifier"))?;
     f.has(&other).await?;
-    let owner = f.change(&owner, link("handle:joe")?).await?;
-    f.has(&owner).await?;
+    let relinked = f.change(&owner, link("handle:joe")?).await?;
+    f.has(&relinked).await?;
 
-    taken(f.change(&other, link("handle:joe")?).await, &owner, "identifier")
+    taken(f.change(&other, link("handle:joe")?).await, &relinked, "identifier")
 }
 
 pub async fn a_hold_ends_to_the_millisecond(f: Fixture) -> Result<(), Failure> {
@@ -52,12 +52,12 @@ pub async fn a_hold_ends_to_the_millisecond(f: Fixture) -> Result<(), Failure> {
         f.mutate(Mutation { time, ..f.mutation(user.id, change) })
     };
     refused(at(-1, &other, link("handle:joe")?).await, &held(until, "identifier"))?;
-    let other = at(0, &other, link("handle:joe")?).await?;
-    f.has(&other).await?;
-    taken(at(1, &owner, link("handle:joe")?).await, &other, "identifier")?;
+    let winner = at(0, &other, link("handle:joe")?).await?;
+    f.has(&winner).await?;
+    taken(at(1, &owner, link("handle:joe")?).await, &winner, "identifier")?;
     // A clock that is behind does not revive the hold.
-    taken(at(-1, &owner, link("handle:joe")?).await, &other, "identifier")?;
-    f.has(&other).await?;
+    taken(at(-1, &owner, link("handle:joe")?).await, &winner, "identifier")?;
+    f.has(&winner).await?;
 
     f.has(&owner).await
 }
@@ -65,24 +65,24 @@ pub async fn a_hold_ends_to_the_millisecond(f: Fixture) -> Result<(), Failure> {
 pub async fn an_expired_hold_gives_no_priority(f: Fixture) -> Result<(), Failure> {
     let (owner, other, until) = held_handle(&f).await?;
     f.wait_until(until);
-    let owner = f.change(&owner, link("handle:joe")?).await?;
-    f.has(&owner).await?;
-    taken(f.change(&other, link("handle:joe")?).await, &owner, "identifier")
+    let relinked = f.change(&owner, link("handle:joe")?).await?;
+    f.has(&relinked).await?;
+    taken(f.change(&other, link("handle:joe")?).await, &relinked, "identifier")
 }
 
 pub async fn a_replaced_identifier_is_held_like_an_unlinked_one(f: Fixture) -> Result<(), Failure> {
-    let owner = f.create(&["handle:joe", "email:joe@example.com"]).await?;
+    let created = f.create(&["handle:joe", "email:joe@example.com"]).await?;
     let until = f.now().plus(10 * DAY);
     let owner =
-        f.change_with(&holding(10), &owner, replace("handle:joe", "handle:joseph")?).await?;
-    let owner = f
+        f.change_with(&holding(10), &created, replace("handle:joe", "handle:joseph")?).await?;
+    let replaced = f
         .change_with(&holding(10), &owner, replace("email:joe@example.com", "email:j@example.com")?)
         .await?;
     let other = f.create(&["email:joe@example.com"]).await?;
     refused(f.change(&other, link("handle:joe")?).await, &held(until, "identifier"))?;
-    let owner =
-        f.change_with(&holding(10), &owner, replace("handle:joseph", "handle:joe")?).await?;
-    f.has(&owner).await?;
+    let restored =
+        f.change_with(&holding(10), &replaced, replace("handle:joseph", "handle:joe")?).await?;
+    f.has(&restored).await?;
     ensure(
         f.claim("handle:joseph").await?.is_some_and(|claim| claim.hold.is_some()),
         "the intermediate name is not held",
@@ -130,10 +130,10 @@ pub async fn a_hold_can_be_released(f: Fixture) -> Result<(), Failure> {
     f.apply(send()?).await?;
     equal(&f.claim("handle:joe").await?, &None, "the claim")?;
     expect_not_held(&f, "handle:joe").await?;
-    let other = f.change(&other, link("handle:joe")?).await?;
-    f.has(&other).await?;
+    let linked = f.change(&other, link("handle:joe")?).await?;
+    f.has(&linked).await?;
     f.has(&owner).await?;
-    f.change_with(&holding(10), &other, unlink("handle:joe")?).await?;
+    f.change_with(&holding(10), &linked, unlink("handle:joe")?).await?;
     f.wait_until(until.plus(DAY));
 
     expect_not_held(&f, "handle:joe").await

@@ -55,10 +55,10 @@ pub async fn the_first_of_two_lookalikes_wins(f: Fixture) -> Result<(), Failure>
         f.free(&["handle:new", second]).await?;
         f.has(&owner).await?;
         f.has(&other).await?;
-        let owner = f.change(&owner, unlink(first)?).await?;
-        let owner = f.change(&owner, link(second)?).await?;
-        f.has(&owner).await?;
-        f.change(&owner, unlink(second)?).await?;
+        let unlinked = f.change(&owner, unlink(first)?).await?;
+        let relinked = f.change(&unlinked, link(second)?).await?;
+        f.has(&relinked).await?;
+        f.change(&relinked, unlink(second)?).await?;
         checked += 1;
     }
 
@@ -93,10 +93,10 @@ pub async fn ascii_handles_have_no_guard(f: Fixture) -> Result<(), Failure> {
     f.has(&a).await?;
     f.has(&b).await?;
     for name in ["joel", "joe1", "rn", "joei", "m"] {
-        let guard = key("default", &format!("handle:{name}"))?
+        let text = key("default", &format!("handle:{name}"))?
             .into_string()
             .replace("handle", Guard::LOOKALIKE);
-        let guard = IdentityKey::from_stored(guard).ok_or("invalid case: no key")?;
+        let guard = IdentityKey::from_stored(text).ok_or("invalid case: no key")?;
         equal(&f.store.reads.claims(&[guard]).await?, &vec![None], &format!("a guard of {name}"))?;
     }
 
@@ -106,18 +106,18 @@ pub async fn ascii_handles_have_no_guard(f: Fixture) -> Result<(), Failure> {
 pub async fn a_guard_is_removed_with_its_handle(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:ѕсоре"]).await?;
     // The user itself may take the name that its handle looks like.
-    let user = f.change(&user, replace("handle:ѕсоре", "handle:scope")?).await?;
-    f.has(&user).await?;
-    let user = f.change(&user, replace("handle:scope", "handle:ѕсоре")?).await?;
-    f.has(&user).await?;
-    is_guarded(&f, &user, "handle:ѕсоре").await?;
-    let user = f.change(&user, unlink("handle:ѕсоре")?).await?;
+    let renamed = f.change(&user, replace("handle:ѕсоре", "handle:scope")?).await?;
+    f.has(&renamed).await?;
+    let restored = f.change(&renamed, replace("handle:scope", "handle:ѕсоре")?).await?;
+    f.has(&restored).await?;
+    is_guarded(&f, &restored, "handle:ѕсоре").await?;
+    let unlinked = f.change(&restored, unlink("handle:ѕсоре")?).await?;
     equal(
         &f.store.reads.claims(&[guard("handle:ѕсоре")?]).await?,
         &vec![None],
         "the guard of the unlinked handle",
     )?;
-    f.has(&user).await?;
+    f.has(&unlinked).await?;
 
     f.has(&f.create(&["handle:scope"]).await?).await
 }
@@ -126,31 +126,31 @@ pub async fn a_guard_is_held_like_its_handle(f: Fixture) -> Result<(), Failure> 
     let user = f.create(&["handle:ѕсоре"]).await?;
     let other = f.create(&["handle:other"]).await?;
     let until = f.now().plus(DAY * 10);
-    let user = f.change_with(&holding(10), &user, unlink("handle:ѕсоре")?).await?;
+    let unlinked = f.change_with(&holding(10), &user, unlink("handle:ѕсоре")?).await?;
     let held = Error::IdentityHeld { until, field: "identifier".to_owned() };
     for name in ["handle:scope", "handle:ѕсоре"] {
         refused(f.change(&other, link(name)?).await, &held)?;
     }
 
-    let user = f.change(&user, link("handle:ѕсоре")?).await?;
-    is_guarded(&f, &user, "handle:ѕсоре").await?;
-    let user = f.change_with(&holding(10), &user, unlink("handle:ѕсоре")?).await?;
-    let user = f.change(&user, link("handle:scope")?).await?;
-    f.has(&user).await?;
-    refused(f.change(&user, link("handle:ѕсоре")?).await, &confusable("identifier"))?;
+    let relinked = f.change(&unlinked, link("handle:ѕсоре")?).await?;
+    is_guarded(&f, &relinked, "handle:ѕсоре").await?;
+    let unlinked_again = f.change_with(&holding(10), &relinked, unlink("handle:ѕсоре")?).await?;
+    let linked = f.change(&unlinked_again, link("handle:scope")?).await?;
+    f.has(&linked).await?;
+    refused(f.change(&linked, link("handle:ѕсоре")?).await, &confusable("identifier"))?;
 
-    f.has(&user).await
+    f.has(&linked).await
 }
 
 pub async fn policies_can_allow_lookalikes(f: Fixture) -> Result<(), Failure> {
     let open = Policies { allow_lookalikes: true, ..no_holds() };
     let a = f.create(&["handle:a"]).await?;
-    let a = f.change_with(&open, &a, link("handle:ѕсоре")?).await?;
+    let lookalike = f.change_with(&open, &a, link("handle:ѕсоре")?).await?;
     let b = f.create(&["handle:scope"]).await?;
-    f.has(&a).await?;
+    f.has(&lookalike).await?;
     f.has(&b).await?;
-    let a = f.change(&a, unlink("handle:ѕсоре")?).await?;
-    refused(f.change(&a, link("handle:ѕсоре")?).await, &confusable("identifier"))?;
+    let unlinked = f.change(&lookalike, unlink("handle:ѕсоре")?).await?;
+    refused(f.change(&unlinked, link("handle:ѕсоре")?).await, &confusable("identifier"))?;
     f.has(&b).await
 }
 

@@ -123,9 +123,8 @@ pub async fn a_deleted_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn state_changes_of_unknown_users_are_refused(f: Fixture) -> Result<(), Failure> {
-    let elsewhere =
-        Mutation { tenant: Tenant::parse("elsewhere")?, ..f.creation(&["handle:joe"])? };
-    let elsewhere = f.mutate(elsewhere).await?;
+    let creation = Mutation { tenant: Tenant::parse("elsewhere")?, ..f.creation(&["handle:joe"])? };
+    let elsewhere = f.mutate(creation).await?;
     for id in [f.ids.next_id(), elsewhere.id] {
         for change in [
             UserChange::Disable,
@@ -175,9 +174,9 @@ async fn purge(
 }
 
 pub async fn purge_leaves_only_ownerless_holds(f: Fixture) -> Result<(), Failure> {
-    let user = f.create(&["email:joe@example.com", "handle:joe", "handle:second"]).await?;
+    let created = f.create(&["email:joe@example.com", "handle:joe", "handle:second"]).await?;
     let policies = holding(10);
-    let user = f.change_with(&policies, &user, unlink("handle:second")?).await?;
+    let user = f.change_with(&policies, &created, unlink("handle:second")?).await?;
     let held = f.claim("handle:second").await?.and_then(|claim| claim.hold);
     let until = f.now().plus(10 * DAY);
     equal(&purge(&f, policies, user.id).await?, &vec![user.id], "the purged users")?;
@@ -338,8 +337,8 @@ pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), F
         };
         let changed = f.mutate(send()).await?;
         equal(&f.mutate(send()).await?, &changed, "the answer to the same request")?;
-        let back = f.change(&user, back).await?;
-        equal(&f.mutate(send()).await?, &back, "the user as it is now")?;
+        let restored = f.change(&user, back).await?;
+        equal(&f.mutate(send()).await?, &restored, "the user as it is now")?;
     }
 
     Ok(())

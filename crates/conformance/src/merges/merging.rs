@@ -33,10 +33,9 @@ pub async fn person(
     attributes: &[(&str, &str)],
     owns: &[&str],
 ) -> Result<User, Failure> {
-    let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), text(value)));
+    let owned = attributes.iter().map(|(name, value)| ((*name).to_owned(), text(value)));
     let identities = owns.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
-    let draft =
-        NewUser { display_name: name.to_owned(), attributes: attributes.collect(), identities };
+    let draft = NewUser { display_name: name.to_owned(), attributes: owned.collect(), identities };
     Ok(f.change_new(UserChange::Create(draft)).await?)
 }
 
@@ -204,8 +203,8 @@ pub async fn bad_merges_are_refused(f: Fixture) -> Result<(), Failure> {
         f.mutate(Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:joe"])? }).await?;
     refused(f.change(&primary, merge(&elsewhere)).await, &Error::UserNotFound)?;
     refused(f.change(&elsewhere, merge(&primary)).await, &Error::UserNotFound)?;
-    let gone = f.create(&["handle:gone"]).await?;
-    let gone = f.change(&gone, UserChange::Delete).await?;
+    let created = f.create(&["handle:gone"]).await?;
+    let gone = f.change(&created, UserChange::Delete).await?;
     refused(f.change(&primary, merge(&gone)).await, &Error::UserDeleted { user: gone.id })?;
     refused(f.change(&gone, merge(&primary)).await, &Error::UserDeleted { user: gone.id })?;
     let stale =
@@ -328,16 +327,16 @@ pub async fn holds_of_the_secondary_move_to_the_primary(f: Fixture) -> Result<()
         (f.create(&["handle:joe"]).await?, f.create(&["handle:jo", "handle:ѕсоре"]).await?);
     let until = f.now().plus(DAY * 10);
     f.change_with(&holding(10), &secondary, unlink("handle:jo")?).await?;
-    let primary = f.change(&primary, merge(&secondary)).await?;
+    let merged = f.change(&primary, merge(&secondary)).await?;
     let other = f.create(&["handle:other"]).await?;
     let held = Error::IdentityHeld { until, field: "identifier".to_owned() };
     refused(f.change(&other, link("handle:jo")?).await, &held)?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.change(&other, link("handle:scope")?).await, &confusable)?;
-    let primary = f.change(&primary, link("handle:jo")?).await?;
-    f.has(&primary).await?;
-    let primary = f.change(&primary, unlink("handle:ѕсоре")?).await?;
-    f.has(&primary).await?;
+    let linked = f.change(&merged, link("handle:jo")?).await?;
+    f.has(&linked).await?;
+    let unlinked = f.change(&linked, unlink("handle:ѕсоре")?).await?;
+    f.has(&unlinked).await?;
 
     f.change(&other, link("handle:scope")?).await.map(drop).map_err(Failure::from)
 }

@@ -17,8 +17,8 @@ pub async fn a_moved_identity_has_its_new_owner_at_once(f: Fixture) -> Result<()
     let (to, from) = conflicting_users(&f).await?;
     let verification = Some(Verification { time: f.now(), by: "a letter".to_owned() });
     let name = "handle:ѕсоре";
-    let from = f.change(&from, UserChange::Link(draft(name)?)).await?;
-    let from = f.change(&from, UserChange::Verify(identifier(name)?, verification.clone())).await?;
+    let user = f.change(&from, UserChange::Link(draft(name)?)).await?;
+    let from = f.change(&user, UserChange::Verify(identifier(name)?, verification.clone())).await?;
 
     let outcome = f.change_with(&holding(30), &to, take(&from, name)?).await?;
     let is = |identity: &&Identity| identity.identifier.to_string() == name;

@@ -39,8 +39,7 @@ pub async fn an_unmerge_restores_both_users(f: Fixture) -> Result<(), Failure> {
     for policy in [ConflictPolicy::PrimaryWins, ConflictPolicy::SecondaryWins] {
         let (primary, secondary) = conflicting_users(&f).await?;
         f.change(&primary, merge_by(&secondary, policy)).await?;
-        let f = &f;
-        let (back, not_restored) = unmerge(f, &primary, &secondary).await?;
+        let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
         equal(&not_restored, &vec![], "the unrestored fields")?;
         equal(&with_time_of(&back, &secondary), &secondary, "the secondary")?;
         let now = f.get(primary.id).await?.ok_or("the primary is gone")?;
@@ -61,11 +60,11 @@ pub async fn an_unmerge_restores_both_users(f: Fixture) -> Result<(), Failure> {
 
 pub async fn an_unmerge_after_a_restart_restores_the_state(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = conflicting_users(&f).await?;
-    let secondary = f.change(&secondary, UserChange::Disable).await?;
-    f.change(&primary, merge(&secondary)).await?;
+    let disabled = f.change(&secondary, UserChange::Disable).await?;
+    f.change(&primary, merge(&disabled)).await?;
     let f = f.reopen().await?;
-    let (back, _) = unmerge(&f, &primary, &secondary).await?;
-    equal(&with_time_of(&back, &secondary), &secondary, "the secondary")?;
+    let (back, _) = unmerge(&f, &primary, &disabled).await?;
+    equal(&with_time_of(&back, &disabled), &disabled, "the secondary")?;
     f.reopen().await?.has(&back).await
 }
 
@@ -99,11 +98,11 @@ pub async fn later_changes_are_reported(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = conflicting_users(&f).await?;
     let verification = merge_and_change(&f, &primary, &secondary).await?;
     let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
-    let lost = [
+    let identities = [
         NotRestored::Identity(identifier("social:github/1")?),
         NotRestored::Identity(identifier("email:j@example.com")?),
     ];
-    let lost: Vec<_> = lost
+    let lost: Vec<_> = identities
         .into_iter()
         .chain([NotRestored::DisplayName, NotRestored::Attribute("city".to_owned())])
         .collect();
@@ -155,7 +154,7 @@ pub async fn a_merge_is_undone_once(f: Fixture) -> Result<(), Failure> {
 pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = conflicting_users(&f).await?;
     let merged = f.change(&primary, merge(&secondary)).await?;
-    let merged = f.change(&merged, unlink("social:github/1")?).await?;
+    let unlinked = f.change(&merged, unlink("social:github/1")?).await?;
     let dry =
         Mutation { dry_run: true, ..f.mutation(primary.id, UserChange::Unmerge(secondary.id)) };
     let lost = vec![NotRestored::Identity(identifier("social:github/1")?)];
@@ -167,7 +166,7 @@ pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     )?;
     let user = preview.into_user()?;
     equal(&(user.id, user.state), &(secondary.id, secondary.state), "the user as it would be")?;
-    f.has(&merged).await?;
+    f.has(&unlinked).await?;
 
     is_merged(&f, secondary.id, primary.id).await
 }
@@ -237,14 +236,14 @@ pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
     let (first, not_restored) = unmerge(&f, &users[1], &users[0]).await?;
     equal(&(first.identities.len(), not_restored.len()), &(2, 0), "identities of the first")?;
     for (n, user) in users.iter().enumerate() {
-        let user = f.get(user.id).await?.ok_or("a user is gone")?;
+        let stored = f.get(user.id).await?.ok_or("a user is gone")?;
         equal(
-            &names(&user),
+            &names(&stored),
             &vec![format!("handle:user{n}"), format!("email:user{n}@example.com")],
             "the identities",
         )?;
-        equal(&user.state, &State::Active, "its state")?;
-        f.has(&user).await?;
+        equal(&stored.state, &State::Active, "its state")?;
+        f.has(&stored).await?;
     }
 
     let report = f.apply(f.mutation(users[2].id, UserChange::Purge)).await?.report;
@@ -275,12 +274,12 @@ pub async fn holds_return_to_the_secondary(f: Fixture) -> Result<(), Failure> {
         matches!(outcome, Err(Error::IdentityHeld { .. })),
         "the primary can take the secondary's hold",
     )?;
-    let back = f.change(&back, link("handle:a")?).await?;
-    f.has(&back).await?;
+    let relinked = f.change(&back, link("handle:a")?).await?;
+    f.has(&relinked).await?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.change(&primary, link("handle:scope")?).await, &confusable)?;
-    let back = f.change(&back, unlink("handle:ѕсоре")?).await?;
-    f.has(&back).await?;
+    let unlinked = f.change(&relinked, unlink("handle:ѕсоре")?).await?;
+    f.has(&unlinked).await?;
 
     f.change(&primary, UserChange::Link(draft("handle:scope")?))
         .await

@@ -115,10 +115,10 @@ impl Owners {
             let keys = NAMES.iter().map(key).collect::<Result<Vec<_>, Failure>>()?;
             for time in self.times_to_check() {
                 let at = (&tenant, Now::certain(now));
-                let found = owners_at(store, at, &keys, time, View::Basic).await?;
-                let found = found.ok_or("a former owner is unavailable")?;
-                for (key, found) in keys.iter().zip(found) {
-                    let found = match found {
+                let answer = owners_at(store, at, &keys, time, View::Basic).await?;
+                let found = answer.ok_or("a former owner is unavailable")?;
+                for (key, result) in keys.iter().zip(found) {
+                    let found = match result {
                         Ok(found) => Some(found.user.decode()?.id),
                         Err(Error::IdentityNotFound) => None,
                         Err(error) => return Err(error.into()),
@@ -174,8 +174,8 @@ async fn check_user(
     let (mut events, mut cursor) = (Vec::new(), None);
     let limit = PageLimit::new(PAGE_SIZE, LIST_BYTES);
     loop {
-        let history = store.histories.history(tenant, id, cursor, limit).await?;
-        let history = history.ok_or("a user without a history")?;
+        let page = store.histories.history(tenant, id, cursor, limit).await?;
+        let history = page.ok_or("a user without a history")?;
         ensure(history.events.len() <= PAGE_SIZE, "a page exceeds its limit")?;
         events.extend(history.events);
         cursor = history.next;

@@ -93,8 +93,8 @@ impl ReferenceModel {
                 return Ok(Effect::new(*other, merges::unmerge(self, mutation, id, *other)?));
             }
             UserChange::Move(from, identifier) => {
-                let giver = self.changeable(*from, mutation)?;
-                let giver = transfers::move_identity(giver, &mut person, identifier, mutation)?;
+                let owner = self.changeable(*from, mutation)?;
+                let giver = transfers::move_identity(owner, &mut person, identifier, mutation)?;
                 self.people.extend([(id, person), (*from, giver)]);
                 return Ok(Effect::new(id, MutationReport::Nothing));
             }
@@ -170,8 +170,8 @@ impl ReferenceModel {
 
     fn release(&mut self, mutation: &Mutation, identifier: &Identifier) -> Result<(), Error> {
         let tenant = mutation.tenant.as_str();
-        let held = self.holds.remove(&IdentityKey::new(tenant, identifier));
-        let held = held.filter(|held| held.until > mutation.time).ok_or(Error::NotHeld)?;
+        let removed = self.holds.remove(&IdentityKey::new(tenant, identifier));
+        let held = removed.filter(|held| held.until > mutation.time).ok_or(Error::NotHeld)?;
         if let Some(guard) = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)) {
             let same = |other: &Held| {
                 other.guard && (other.owner, other.until) == (held.owner, held.until)
@@ -363,8 +363,8 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
 }
 
 fn hold_end(key: &IdentityKey, policies: &Policies, now: Timestamp) -> Option<Timestamp> {
-    let word = key.parts().1;
-    let word = if word == Guard::LOOKALIKE { "handle" } else { word };
+    let stored = key.parts().1;
+    let word = if stored == Guard::LOOKALIKE { "handle" } else { stored };
     let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word)?;
     let time = policies.holds.get(&kind)?;
     Some(Timestamp::from_millis(now.as_millis() + time.as_millis() as i64))

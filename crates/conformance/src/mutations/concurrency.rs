@@ -37,8 +37,8 @@ fn one_wins(outcomes: Vec<Result<User, Error>>, field: &str) -> Result<User, Fai
 
 pub async fn one_of_many_links_gets_the_identifier(f: Fixture) -> Result<(), Failure> {
     let users = users(&f, CALLERS).await?;
-    let links = users.iter().map(|user| Ok(f.mutation(user.id, link("email:joe@example.com")?)));
-    let links = links.collect::<Result<Vec<_>, Failure>>()?;
+    let changes = users.iter().map(|user| Ok(f.mutation(user.id, link("email:joe@example.com")?)));
+    let links = changes.collect::<Result<Vec<_>, Failure>>()?;
     let ids = ids(&links);
     let winner = one_wins(f.all(links).await?, "identifier")?;
     let after = f.invariants(&ids, &["email:joe@example.com".to_owned()]).await?;

@@ -33,8 +33,8 @@ pub async fn link_adds_an_identity(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn link_again_changes_nothing(f: Fixture) -> Result<(), Failure> {
-    let user = f.create(&["email:Joe@example.com"]).await?;
-    let user = f.change(&user, link("handle:joe")?).await?;
+    let created = f.create(&["email:Joe@example.com"]).await?;
+    let user = f.change(&created, link("handle:joe")?).await?;
     for again in ["handle:joe", "handle:@JOE", "email:joe@EXAMPLE.com"] {
         equal(&f.change(&user, link(again)?).await?, &user, "the answer to a second link")?;
         f.has(&user).await?;
@@ -62,21 +62,21 @@ pub async fn link_of_a_taken_identifier_is_refused(f: Fixture) -> Result<(), Fai
 }
 
 pub async fn unlink_frees_the_identifier(f: Fixture) -> Result<(), Failure> {
-    let first = f.create(&["email:joe@example.com", "handle:joe", "handle:joseph"]).await?;
-    let first = f.change(&first, unlink("handle:JOE")?).await?;
+    let created = f.create(&["email:joe@example.com", "handle:joe", "handle:joseph"]).await?;
+    let first = f.change(&created, unlink("handle:JOE")?).await?;
     lists(&first, &["email:joe@example.com", "handle:joseph"])?;
     f.free(&["handle:joe"]).await?;
     f.has(&first).await?;
-    let second = f.create(&[]).await?;
-    let second = f.change(&second, link("handle:joe")?).await?;
+    let empty = f.create(&[]).await?;
+    let second = f.change(&empty, link("handle:joe")?).await?;
     f.has(&second).await?;
     taken(f.change(&first, link("handle:joe")?).await, &second, "identifier")?;
-    let second = f.change(&second, unlink("handle:joe")?).await?;
-    equal(&names(&second), &Vec::new(), "the identities after all were unlinked")?;
-    let first = f.change(&first, link("handle:joe")?).await?;
-    f.has(&first).await?;
+    let emptied = f.change(&second, unlink("handle:joe")?).await?;
+    equal(&names(&emptied), &Vec::new(), "the identities after all were unlinked")?;
+    let relinked = f.change(&first, link("handle:joe")?).await?;
+    f.has(&relinked).await?;
 
-    f.has(&second).await
+    f.has(&emptied).await
 }
 
 pub async fn unlink_of_an_unowned_identifier_is_refused(f: Fixture) -> Result<(), Failure> {
@@ -130,15 +130,15 @@ pub async fn each_kind_keeps_one_primary(f: Fixture) -> Result<(), Failure> {
         &vec!["handle:second".to_owned(), "email:a@example.com".to_owned()],
         "the marked and the first",
     )?;
-    let user = f.change(&user, link("handle:third")?).await?;
-    let user = f.change(&user, unlink("handle:second")?).await?;
+    let linked = f.change(&user, link("handle:third")?).await?;
+    let unlinked = f.change(&linked, unlink("handle:second")?).await?;
     equal(
-        &primaries(&user),
+        &primaries(&unlinked),
         &vec!["handle:first".to_owned(), "email:a@example.com".to_owned()],
         "after the primary was unlinked",
     )?;
-    let user = f.change(&user, unlink("email:b@example.com")?).await?;
-    equal(&primaries(&user).len(), &2, "primaries after another was unlinked")?;
+    let reduced = f.change(&unlinked, unlink("email:b@example.com")?).await?;
+    equal(&primaries(&reduced).len(), &2, "primaries after another was unlinked")?;
 
-    f.has(&user).await
+    f.has(&reduced).await
 }

@@ -32,21 +32,21 @@ pub async fn replace_takes_the_position_of_the_old_identity(f: Fixture) -> Resul
 }
 
 pub async fn replace_drops_the_verification(f: Fixture) -> Result<(), Failure> {
-    let user = f.create(&["email:joe@example.com"]).await?;
+    let joe = f.create(&["email:joe@example.com"]).await?;
     let verification = Verification { time: Timestamp::from_millis(1), by: "a link".to_owned() };
     let verify =
         UserChange::Verify(identifier("email:joe@example.com")?, Some(verification.clone()));
-    f.change(&user, verify).await?;
-    let user = f.change(&user, replace("email:joe@example.com", "email:JOE@example.com")?).await?;
+    f.change(&joe, verify).await?;
+    let user = f.change(&joe, replace("email:joe@example.com", "email:JOE@example.com")?).await?;
     equal(
         &user.identities[0].verification,
         &Some(verification),
         "the verification of another spelling",
     )?;
-    let user = f.change(&user, replace("email:joe@example.com", "email:eve@example.com")?).await?;
-    equal(&user.identities[0].verification, &None, "the verification of another identifier")?;
+    let eve = f.change(&user, replace("email:joe@example.com", "email:eve@example.com")?).await?;
+    equal(&eve.identities[0].verification, &None, "the verification of another identifier")?;
 
-    f.has(&user).await
+    f.has(&eve).await
 }
 
 pub async fn replace_by_another_spelling_changes_the_display(f: Fixture) -> Result<(), Failure> {
@@ -78,8 +78,8 @@ pub async fn replace_by_an_owned_identity_drops_the_old_one(f: Fixture) -> Resul
 }
 
 pub async fn replace_by_another_kind_keeps_one_primary_a_kind(f: Fixture) -> Result<(), Failure> {
-    let user = f.create(&["handle:one", "handle:two", "email:a@example.com"]).await?;
-    let user = f.change(&user, replace("handle:one", "email:b@example.com")?).await?;
+    let created = f.create(&["handle:one", "handle:two", "email:a@example.com"]).await?;
+    let user = f.change(&created, replace("handle:one", "email:b@example.com")?).await?;
     let primary: Vec<bool> = user.identities.iter().map(|identity| identity.primary).collect();
     equal(
         primary.as_slice(),
@@ -186,7 +186,7 @@ pub async fn replace_is_atomic_for_readers(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:name-0", "email:joe@example.com"]).await?;
     let progress = Arc::new(Progress::default());
     let watcher = Watcher { store: f.store.clone(), id: user.id, progress: progress.clone() };
-    let watcher = tokio::spawn(watcher.watch());
+    let watching = tokio::spawn(watcher.watch());
     for round in 1..=ROUNDS {
         progress.begun.store(round, Ordering::SeqCst);
         let change =
@@ -195,7 +195,7 @@ pub async fn replace_is_atomic_for_readers(f: Fixture) -> Result<(), Failure> {
         progress.done.store(round, Ordering::SeqCst);
     }
 
-    ensure(watcher.await?? > 0, "nothing was checked")
+    ensure(watching.await?? > 0, "nothing was checked")
 }
 
 /// Resolves `name` until `done` is set.

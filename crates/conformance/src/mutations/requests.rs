@@ -16,11 +16,11 @@ pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure>
     let id = user_id(&again)?;
     equal(&f.mutate(again).await?, &user, "the answer to the same request")?;
     equal(&f.get(id).await?, &None, "a second user")?;
-    let user = f.change(&user, unlink("handle:joe")?).await?;
-    equal(&f.mutate(creation(&f)?).await?, &user, "the user as it is now")?;
+    let unlinked = f.change(&user, unlink("handle:joe")?).await?;
+    equal(&f.mutate(creation(&f)?).await?, &unlinked, "the user as it is now")?;
     f.free(&["handle:joe"]).await?;
 
-    f.has(&user).await
+    f.has(&unlinked).await
 }
 
 pub async fn a_repeated_change_happens_once(f: Fixture) -> Result<(), Failure> {
@@ -91,16 +91,16 @@ pub async fn a_request_is_remembered_for_a_day(f: Fixture) -> Result<(), Failure
         f.mutate(Mutation { time, request: request("key", 1), ..f.mutation(user.id, change) })
     };
     at(0, link("handle:new")?).await?;
-    let user = f.change(&user, unlink("handle:new")?).await?;
+    let unlinked = f.change(&user, unlink("handle:new")?).await?;
     let day = IdempotencyKey::LIFETIME.as_millis() as i64;
-    equal(&at(day - 1, link("handle:new")?).await?, &user, "the answer within a day")?;
+    equal(&at(day - 1, link("handle:new")?).await?, &unlinked, "the answer within a day")?;
     f.free(&["handle:new"]).await?;
     let again = at(day, link("handle:new")?).await?;
     f.owns(&again, &["handle:new"]).await?;
-    let user = f.change(&user, unlink("handle:new")?).await?;
+    let unlinked_again = f.change(&unlinked, unlink("handle:new")?).await?;
     equal(
         &at(2 * day - 1, link("handle:new")?).await?,
-        &user,
+        &unlinked_again,
         "the answer within a day of the second time",
     )?;
 
@@ -125,14 +125,14 @@ pub async fn expiry_keeps_renewed_requests(f: Fixture) -> Result<(), Failure> {
     for n in 0..20 {
         f.mutate(later(1, n, format!("handle:new{n}"))?).await?;
     }
-    let user = f.get(user.id).await?.ok_or("the user is gone")?;
-    equal(&user.identities.len(), &40, "identities")?;
+    let stored = f.get(user.id).await?.ok_or("the user is gone")?;
+    equal(&stored.identities.len(), &40, "identities")?;
     for n in 0..20 {
         let again = f.mutate(later(1, n, format!("handle:again{n}"))?).await?;
-        equal(&again, &user, &format!("the answer to request {n}, sent a third time"))?;
+        equal(&again, &stored, &format!("the answer to request {n}, sent a third time"))?;
     }
 
-    f.has(&user).await
+    f.has(&stored).await
 }
 
 pub async fn a_refused_request_is_not_remembered(f: Fixture) -> Result<(), Failure> {

@@ -23,9 +23,9 @@ fn update(
     display_name: &str,
     attributes: &[(&str, &str)],
 ) -> Result<UserChange, Failure> {
-    let mask: Vec<String> = mask.iter().map(|path| (*path).to_owned()).collect();
+    let paths: Vec<String> = mask.iter().map(|path| (*path).to_owned()).collect();
     Ok(UserChange::Update(Update::from_mask(
-        Some(&mask),
+        Some(&paths),
         display_name.to_owned(),
         texts(attributes),
     )?))
@@ -190,7 +190,7 @@ pub async fn changes_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), 
     let user = named(&f).await?;
     let verified = Verification { time: f.now(), by: String::new() };
     let handle = identifier("handle:joe")?;
-    let users = in_one_millisecond(
+    let changes = in_one_millisecond(
         &f,
         &user,
         vec![
@@ -212,7 +212,7 @@ pub async fn changes_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), 
             UserChange::Delete,
         ],
     );
-    let users = users.await?;
+    let users = changes.await?;
     for (n, pair) in users.windows(2).enumerate() {
         ensure(
             pair[0].update_time < pair[1].update_time,

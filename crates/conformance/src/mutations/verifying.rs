@@ -70,9 +70,9 @@ pub async fn a_verified_link_takes_over_an_unverified_identity(f: Fixture) -> Re
 }
 
 pub async fn a_verified_link_takes_over_no_verified_identity(f: Fixture) -> Result<(), Failure> {
-    let owner = f.create(&["email:joe@example.com"]).await?;
+    let created = f.create(&["email:joe@example.com"]).await?;
     let owner = f
-        .change(&owner, UserChange::Verify(identifier("email:joe@example.com")?, verification()))
+        .change(&created, UserChange::Verify(identifier("email:joe@example.com")?, verification()))
         .await?;
     let other = f.create(&["handle:other"]).await?;
     let outcome = change_verified_wins(&f, &other, verified_link("email:joe@example.com")?)
@@ -126,21 +126,21 @@ pub async fn policies_can_keep_the_primary_identity(f: Fixture) -> Result<(), Fa
     f.has(&user).await?;
     let mut marked = draft("email:b@example.com")?;
     marked.primary = true;
-    let user = f.change(&user, UserChange::Link(marked)).await?;
-    let marks: Vec<bool> = user.identities.iter().map(|identity| identity.primary).collect();
+    let linked = f.change(&user, UserChange::Link(marked)).await?;
+    let marks: Vec<bool> = linked.identities.iter().map(|identity| identity.primary).collect();
     equal(marks.as_slice(), &[false, true, true], "the marks")?;
-    let user = f.change_with(&keep, &user, unlink("email:a@example.com")?).await?;
+    let without_a = f.change_with(&keep, &linked, unlink("email:a@example.com")?).await?;
     // The last identity of a kind can be unlinked.
-    let user = f.change_with(&keep, &user, unlink("email:b@example.com")?).await?;
-    let user = f.change_with(&keep, &user, unlink("handle:joe")?).await?;
+    let without_email = f.change_with(&keep, &without_a, unlink("email:b@example.com")?).await?;
+    let emptied = f.change_with(&keep, &without_email, unlink("handle:joe")?).await?;
 
-    f.has(&user).await
+    f.has(&emptied).await
 }
 
 pub async fn policies_can_keep_the_last_identity(f: Fixture) -> Result<(), Failure> {
     let keep = Policies { keep_last: true, ..no_holds() };
-    let user = f.create(&["email:a@example.com", "handle:joe"]).await?;
-    let user = f.change_with(&keep, &user, unlink("email:a@example.com")?).await?;
+    let created = f.create(&["email:a@example.com", "handle:joe"]).await?;
+    let user = f.change_with(&keep, &created, unlink("email:a@example.com")?).await?;
     refused(f.change_with(&keep, &user, unlink("handle:joe")?).await, &Error::LastIdentity)?;
     f.has(&user).await?;
     f.has(&f.change(&user, unlink("handle:joe")?).await?).await

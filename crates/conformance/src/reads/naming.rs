@@ -39,8 +39,8 @@ pub async fn names_of_any_script_come_back(f: Fixture) -> Result<(), Failure> {
     let (id, f) = (user.id, f.reopen().await?);
     let read = decoded::users(&f.store, &Tenant::DEFAULT, &[id]).await?;
     equal(&read, &vec![Some(user.clone())], "the user")?;
-    let basic = f.store.lookups.get(&Tenant::DEFAULT, &[id], View::Basic).await?.remove(0)?;
-    let basic = basic.ok_or("no user")?.decode()?;
+    let record = f.store.lookups.get(&Tenant::DEFAULT, &[id], View::Basic).await?.remove(0)?;
+    let basic = record.ok_or("no user")?.decode()?;
     ensure(basic.attributes.is_empty(), "a look-up without attributes reads some")?;
     equal(&basic.update_time, &user.update_time, "the rest of the user")?;
 
@@ -53,8 +53,8 @@ pub async fn names_of_any_script_come_back(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn an_unused_name_stays_listed(f: Fixture) -> Result<(), Failure> {
-    let user = f.change_new(create(with(["a", "b"]))).await?;
-    let user = f.change(&user, set(with(["b", "c"]))).await?;
+    let created = f.change_new(create(with(["a", "b"]))).await?;
+    let user = f.change(&created, set(with(["b", "c"]))).await?;
     equal(&user.attributes, &with(["b", "c"]), "attributes")?;
     let read = decoded::users(&f.store, &Tenant::DEFAULT, &[user.id]).await?;
     equal(&read, &vec![Some(user)], "the user")?;

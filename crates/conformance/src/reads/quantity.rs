@@ -45,9 +45,9 @@ pub async fn identities_are_limited(f: Fixture) -> Result<(), Failure> {
     )?;
     f.free(&["handle:c"]).await?;
     f.has(&user).await?;
-    let user = limited(&f, &user, 2, replace("handle:b", "handle:c")?).await?;
+    let replaced = limited(&f, &user, 2, replace("handle:b", "handle:c")?).await?;
 
-    f.has(&user).await
+    f.has(&replaced).await
 }
 
 pub async fn attributes_are_limited(f: Fixture) -> Result<(), Failure> {
@@ -56,40 +56,40 @@ pub async fn attributes_are_limited(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:a"]).await?;
     refused(limited(&f, &user, 2, set(3)?).await, &too_many("attributes", 2, 3))?;
     f.has(&user).await?;
-    let user = limited(&f, &user, 2, set(2)?).await?;
-    f.has(&user).await?;
+    let full = limited(&f, &user, 2, set(2)?).await?;
+    f.has(&full).await?;
     let add =
         Update::from_mask(Some(&["attributes.a009".to_owned()]), String::new(), numbered(10))?;
-    refused(limited(&f, &user, 2, UserChange::Update(add)).await, &too_many("attributes", 2, 3))?;
-    f.has(&user).await
+    refused(limited(&f, &full, 2, UserChange::Update(add)).await, &too_many("attributes", 2, 3))?;
+    f.has(&full).await
 }
 
 pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure> {
     let identities =
         ["handle:a", "handle:b", "handle:c"].map(draft).into_iter().collect::<Result<_, _>>()?;
-    let user = NewUser { identities, attributes: numbered(3), ..NewUser::default() };
-    let user = f.change_new(UserChange::Create(user)).await?;
+    let draft = NewUser { identities, attributes: numbered(3), ..NewUser::default() };
+    let user = f.change_new(UserChange::Create(draft)).await?;
     refused(limited(&f, &user, 1, link("handle:d")?).await, &too_many("identities", 1, 4))?;
-    let user = limited(
+    let named = limited(
         &f,
         &user,
         1,
         UserChange::Update(Update::from_mask(None, "Joe".to_owned(), numbered(3))?),
     )
     .await?;
-    let user = limited(&f, &user, 1, replace("handle:a", "handle:d")?).await?;
-    let user = limited(&f, &user, 1, unlink("handle:b")?).await?;
-    let user = limited(
+    let replaced = limited(&f, &named, 1, replace("handle:a", "handle:d")?).await?;
+    let unlinked = limited(&f, &replaced, 1, unlink("handle:b")?).await?;
+    let reduced = limited(
         &f,
-        &user,
+        &unlinked,
         1,
         UserChange::Update(Update::from_mask(None, String::new(), numbered(2))?),
     )
     .await?;
-    refused(limited(&f, &user, 1, link("handle:b")?).await, &too_many("identities", 1, 3))?;
+    refused(limited(&f, &reduced, 1, link("handle:b")?).await, &too_many("identities", 1, 3))?;
     f.free(&["handle:a", "handle:b"]).await?;
 
-    f.has(&user).await
+    f.has(&reduced).await
 }
 
 /// Keys in a batch; every fourth has no owner.
@@ -142,16 +142,16 @@ fn large(f: &Fixture, n: usize) -> Result<Mutation, Failure> {
 
 pub async fn large_users_come_back(f: Fixture) -> Result<(), Failure> {
     let creations = (0..4).map(|n| large(&f, n)).collect::<Result<_, _>>()?;
-    for user in f.all(creations).await? {
-        let user = user?;
+    for created in f.all(creations).await? {
+        let user = created?;
         equal(&user.identities.len(), &100, "identities")?;
         equal(&f.get(user.id).await?, &Some(user.clone()), "a large user")?;
         let ids: Vec<_> =
             user.identities.iter().map(|identity| identity.identifier.to_string()).collect();
         f.owns(&user, &[&ids[0], &ids[99]]).await?;
-        let user = f.change(&user, unlink(&ids[50])?).await?;
+        let changed = f.change(&user, unlink(&ids[50])?).await?;
         f.free(&[&ids[50]]).await?;
-        equal(&f.get(user.id).await?, &Some(user), "a large user after a change")?;
+        equal(&f.get(changed.id).await?, &Some(changed), "a large user after a change")?;
     }
 
     Ok(())

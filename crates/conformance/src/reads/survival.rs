@@ -9,18 +9,18 @@ use crate::fixture::{Fixture, link, replace, request, unlink};
 pub async fn everything_survives_closing(f: Fixture) -> Result<(), Failure> {
     let joe = f.create(&["email:joe@example.com", "handle:joe"]).await?;
     let eve = f.create(&["email:eve@example.com", "handle:eve"]).await?;
-    let joe = f.change(&joe, replace("handle:joe", "handle:joseph")?).await?;
-    let eve = f.change(&eve, unlink("handle:eve")?).await?;
+    let joseph = f.change(&joe, replace("handle:joe", "handle:joseph")?).await?;
+    let unlinked = f.change(&eve, unlink("handle:eve")?).await?;
     let f = f.reopen().await?;
-    f.has(&joe).await?;
-    f.has(&eve).await?;
+    f.has(&joseph).await?;
+    f.has(&unlinked).await?;
     f.free(&["handle:joe", "handle:eve"]).await?;
-    taken(f.change(&eve, link("handle:joseph")?).await, &joe, "identifier")?;
-    let eve = f.change(&eve, link("handle:joe")?).await?;
+    taken(f.change(&unlinked, link("handle:joseph")?).await, &joseph, "identifier")?;
+    let relinked = f.change(&unlinked, link("handle:joe")?).await?;
     let f = f.reopen().await?.reopen().await?;
-    f.has(&joe).await?;
+    f.has(&joseph).await?;
 
-    f.has(&eve).await
+    f.has(&relinked).await
 }
 
 pub async fn requests_survive_closing(f: Fixture) -> Result<(), Failure> {
@@ -36,6 +36,5 @@ pub async fn requests_survive_closing(f: Fixture) -> Result<(), Failure> {
 
 pub async fn an_open_store_passes_its_check(f: Fixture) -> Result<(), Failure> {
     f.store.reads.check().await?;
-    let f = f.reopen().await?;
-    Ok(f.store.reads.check().await?)
+    Ok(f.reopen().await?.store.reads.check().await?)
 }

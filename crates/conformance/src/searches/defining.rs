@@ -92,11 +92,11 @@ pub async fn an_index_follows_the_definition(f: Fixture) -> Result<(), Failure> 
     ensure(!unindexed.indexes("bio"), "the definition is gone")?;
     let attributes = [("bio".to_owned(), Value::String("y".to_owned()))].into();
     let update = UserChange::Update(Update::from_mask(None, String::new(), attributes)?);
-    let during = f.change_with(&unindexed, &during, update).await?;
+    let updated = f.change_with(&unindexed, &during, update).await?;
     equal(&count("attributes.bio:*").await?, &0, "users in the index after an update")?;
 
     let (indexed, since) = define(&f, AttributeDefinition::default()).await?;
-    reindex(&f, &indexed, &[&before, &during]).await?;
+    reindex(&f, &indexed, &[&before, &updated]).await?;
     equal(&count("attributes.bio = x").await?, &1, "users in the index again")?;
     equal(&count("attributes.bio = y").await?, &1, "users in the index with the present value")?;
     equal(&finish(&f, since).await?, &Policies::default(), "policies without a definition")?;

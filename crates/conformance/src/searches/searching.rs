@@ -287,9 +287,9 @@ pub async fn random_filters_agree_with_the_reference(f: Fixture) -> Result<(), F
         {
             let size = 1 + random.below(50);
             check_lead(&f, &Tenant::DEFAULT, &path, size).await?;
-            let found = found(&f, &Tenant::DEFAULT, &path, size).await?;
-            let found = found.iter().filter(|record| filter.matches(&record.user));
-            let found: BTreeSet<_> = found.map(|found| found.user.id).collect();
+            let records = found(&f, &Tenant::DEFAULT, &path, size).await?;
+            let matching = records.iter().filter(|record| filter.matches(&record.user));
+            let found: BTreeSet<_> = matching.map(|record| record.user.id).collect();
             let agrees = if is_whole { found == matches } else { found.is_subset(&matches) };
             ensure(agrees, format!("{text}: {path} finds {} of {}", found.len(), matches.len()))?;
         }
@@ -326,8 +326,8 @@ pub async fn unchanged_users_are_found_once_during_writes(f: Fixture) -> Result<
             f.change_new(create(&[])?).await?;
         }
         equal(&seen.len(), &unchanged.len(), &format!("users found by {path}"))?;
-        let seen: BTreeSet<_> = seen.into_iter().collect();
-        equal(&seen, &unchanged, &format!("the users found by {path}"))?;
+        let distinct: BTreeSet<_> = seen.into_iter().collect();
+        equal(&distinct, &unchanged, &format!("the users found by {path}"))?;
     }
     Ok(())
 }

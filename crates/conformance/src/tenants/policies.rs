@@ -118,8 +118,8 @@ pub async fn a_repeated_change_of_a_tenant_happens_once(f: Fixture) -> Result<()
         || Ok::<_, Failure>(Mutation { request: request("tenant", 1), ..set(&f, "acme", all())? });
     let changed = execute(&f, send()?).await?;
     equal(&execute(&f, send()?).await?, &changed, "the answer to the same request")?;
-    let off = PolicyUpdate { verified_wins: Some(false), ..PolicyUpdate::default() };
-    let off = execute(&f, set(&f, "acme", off)?).await?;
+    let update = PolicyUpdate { verified_wins: Some(false), ..PolicyUpdate::default() };
+    let off = execute(&f, set(&f, "acme", update)?).await?;
     equal(&execute(&f, send()?).await?, &off, "the tenant as it is now")
 }
 

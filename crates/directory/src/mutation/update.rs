@@ -167,9 +167,9 @@ mod tests {
     use super::*;
 
     fn update(paths: &[&str], names: &[&str]) -> Result<Update, Error> {
-        let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
+        let mask: Vec<_> = paths.iter().map(ToString::to_string).collect();
         let attributes = names.iter().map(|name| (name.to_string(), Value::Bool(true))).collect();
-        Update::from_mask(Some(&paths), String::new(), attributes)
+        Update::from_mask(Some(&mask), String::new(), attributes)
     }
 
     #[test]

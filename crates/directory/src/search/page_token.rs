@@ -173,8 +173,8 @@ fn bound_record(bound: &Bound<Scalar>) -> Option<BoundRecord> {
 
 fn read_bound(record: Option<BoundRecord>) -> Result<Bound<Scalar>, DamagedToken> {
     let Some(BoundRecord { value, excluded }) = record else { return Ok(Bound::Unbounded) };
-    let value = value.ok_or(DamagedToken)?.try_into()?;
-    Ok(if excluded { Bound::Excluded(value) } else { Bound::Included(value) })
+    let scalar = value.ok_or(DamagedToken)?.try_into()?;
+    Ok(if excluded { Bound::Excluded(scalar) } else { Bound::Included(scalar) })
 }
 
 impl From<&Field> for FieldRecord {

@@ -103,8 +103,8 @@ impl Directory {
                 let (path, probes) = self.choose(context, paths, request.explain).await?;
                 (path, probes, None)
             }
-            token => {
-                let token = PageToken::decode(&self.backend.token_key, token, query, now)?;
+            text => {
+                let token = PageToken::decode(&self.backend.token_key, text, query, now)?;
                 // After a change of rules, the same filter may have other paths.
                 if token.path != AccessPath::All && !paths.contains(&token.path) {
                     return Err(stale_token());
@@ -118,8 +118,8 @@ impl Directory {
         let mut page = PageBuilder { limit, read_limit, path, view, after, users, read: 0 };
         let has_more = self.fill_page(context, &filter, &mut page).await?;
         let next = has_more.then(|| page.token()).flatten();
-        let next = next.map(|token| token.encode(&self.backend.token_key, query, now));
-        Ok(page.build(probes, next.unwrap_or_default()))
+        let next_token = next.map(|token| token.encode(&self.backend.token_key, query, now));
+        Ok(page.build(probes, next_token.unwrap_or_default()))
     }
 
     /// The path with the fewest index entries, equalities before others; all users if there is no

@@ -24,9 +24,9 @@ fn claims(user: Option<&super::User>) -> BTreeMap<IdentityKey, Claim> {
 
 fn changes(before: Option<&super::User>, after: &super::User) -> ClaimDiff {
     let mut changes = ClaimDiff::new();
-    let before = before.map(|user| Record::new(user.clone()));
+    let earlier = before.map(|user| Record::new(user.clone()));
     let transition =
-        UserTransition { before: before.as_ref(), after: Some(Record::new(after.clone())) };
+        UserTransition { before: earlier.as_ref(), after: Some(Record::new(after.clone())) };
     add_changes(&mutation(UserChange::Disable), &mut changes, &transition).unwrap();
     changes
 }

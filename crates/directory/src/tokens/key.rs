@@ -48,13 +48,13 @@ impl TokenKey {
     /// Encrypts a message of this kind, as text. Equal messages have equal texts: the nonce is a
     /// hash of the key and the message, as a synthetic initialization vector (RFC 5297) is.
     pub(crate) fn seal(&self, kind: u64, message: &[u8]) -> String {
-        let kind = kind.to_le_bytes();
-        let hash = Sha256::new().chain_update(self.bytes).chain_update(kind).chain_update(message);
-        let hash: [u8; 32] = hash.finalize().into();
+        let aad = kind.to_le_bytes();
+        let hasher = Sha256::new().chain_update(self.bytes).chain_update(aad).chain_update(message);
+        let hash: [u8; 32] = hasher.finalize().into();
         let mut nonce = [0; NONCE_BYTES];
         nonce.copy_from_slice(&hash[..NONCE_BYTES]);
 
-        let payload = Payload { msg: message, aad: &kind };
+        let payload = Payload { msg: message, aad: &aad };
         // Only a message of 256 GiB is too long.
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).unwrap_or_default();
         URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())

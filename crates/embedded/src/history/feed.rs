@@ -35,8 +35,8 @@ impl EventFeed for Embedded {
     async fn position(&self) -> Result<ResumeToken, Error> {
         let place = self.on_journal(|snapshot| {
             let number = snapshot.next_event()?;
-            let before = snapshot.event_row(number.wrapping_sub(1))?;
-            let before = before.map_or(Ok(0), |row| fingerprint(&row))?;
+            let row = snapshot.event_row(number.wrapping_sub(1))?;
+            let before = row.map_or(Ok(0), |row| fingerprint(&row))?;
             Ok(Cursor { number, before })
         });
         Ok(place?.encode_to_vec())
@@ -48,8 +48,8 @@ impl EventFeed for Embedded {
         let mut commits = self.commits.clone();
         loop {
             commits.mark_unchanged();
-            let page = self.on_journal(|snapshot| snapshot.events_after(&place))?;
-            let page = page.ok_or_else(foreign_token)?;
+            let found = self.on_journal(|snapshot| snapshot.events_after(&place))?;
+            let page = found.ok_or_else(foreign_token)?;
             if !page.events.is_empty() {
                 return Ok(page);
             }
@@ -96,6 +96,6 @@ impl Snapshot {
 }
 
 fn fingerprint(row: &[u8]) -> Result<u64, Fault> {
-    let row = StoredEvent::read(row)?;
-    Ok(row.fingerprint(&row.decode()?))
+    let event = StoredEvent::read(row)?;
+    Ok(event.fingerprint(&event.decode()?))
 }

@@ -96,8 +96,8 @@ impl Snapshot {
             return self.scan_all(tenant, after, count, read);
         };
         let (name, last) = (tenant.as_str(), [0xff; 16]);
-        let after = after.map(|id| *id.as_bytes());
-        let start = after
+        let position = after.map(|id| *id.as_bytes());
+        let start = position
             .as_ref()
             .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
         let mut scanned = Scanned { users: Vec::new(), last: None };
@@ -105,8 +105,8 @@ impl Snapshot {
         for (n, entry) in
             listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate()
         {
-            let entry = entry?.0;
-            let id = entry.value().1;
+            let key = entry?.0;
+            let id = key.value().1;
             let record = self
                 .users
                 .get(id)?
@@ -152,16 +152,16 @@ impl Snapshot {
         if after.is_some_and(|(time, _)| time > now) {
             return Ok(found);
         }
-        let after = after.map(|(time, id)| (time.as_millis(), *id.as_bytes()));
+        let position = after.map(|(time, id)| (time.as_millis(), *id.as_bytes()));
         let start =
-            after.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
+            position.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
         let end = (now.as_millis(), &[0xff; 16]);
 
         for entry in
             self.expiries.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit)
         {
-            let entry = entry?.0;
-            let (millis, bytes) = entry.value();
+            let key = entry?.0;
+            let (millis, bytes) = key.value();
             let (time, id) = (Timestamp::from_millis(millis), LocalityId::from(*bytes));
             found.push(ExpiredUser { time, id, tenant: item_result(self.tenant_of(id))? });
         }

@@ -65,17 +65,17 @@ impl<'t> Names<'t> {
         since: Timestamp,
         users: impl Iterator<Item = &'r Record> + Clone,
     ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
-        let tenant = tenant.as_str();
+        let tenant_name = tenant.as_str();
         let has_all = |known: &KnownNames| {
             let mut names = users.clone().flat_map(|record| record.user.attributes.keys());
             names.all(|name| known.is_of(since) && known.id(name).is_some())
         };
-        let known = self.known(tenant);
+        let known = self.known(tenant_name);
         if has_all(&known) {
             return Ok(Ok(known));
         }
 
-        let mut known = KnownNames::clone(&*self.all(tenant)?);
+        let mut known = KnownNames::clone(&*self.all(tenant_name)?);
         if !known.is_of(since) {
             known = KnownNames::new(since, known.next());
         }
@@ -89,11 +89,11 @@ impl<'t> Names<'t> {
 
         for name in new {
             let id = known.push(name);
-            self.table.insert((tenant, id), (since.as_millis(), name.as_str()))?;
+            self.table.insert((tenant_name, id), (since.as_millis(), name.as_str()))?;
         }
-        let known = Arc::new(known);
-        self.own.insert(tenant.to_owned(), known.clone());
-        Ok(Ok(known))
+        let shared = Arc::new(known);
+        self.own.insert(tenant_name.to_owned(), shared.clone());
+        Ok(Ok(shared))
     }
 
     /// Removes the names of a tenant. Their ids are never reused.
@@ -139,8 +139,8 @@ mod tests {
         let mut names = Names::new(table, &cache);
         let mut ids = |since, wanted: &[&str]| {
             let record = record(wanted);
-            let known = names.with_names_of(&tenant, time(since), [&record].into_iter()).unwrap();
-            let known = known.unwrap();
+            let named = names.with_names_of(&tenant, time(since), [&record].into_iter()).unwrap();
+            let known = named.unwrap();
             let ids: Vec<_> = wanted.iter().map(|name| known.id(name).unwrap()).collect();
             (ids, known.names().len())
         };

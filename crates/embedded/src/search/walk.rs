@@ -216,14 +216,14 @@ fn range_walk(prefix: &[u8], range: &Range, after: Option<&Position>) -> Walk {
 
 fn claims_walk(tenant: &Tenant, kind: Kind, prefix: &str, after: Option<&Position>) -> Walk {
     let start = claim_key(tenant, kind, prefix);
-    let after = after.and_then(|after| match &after.value {
+    let resumed = after.and_then(|after| match &after.value {
         Some(Scalar::String(value)) => Some(Bound::Excluded(claim_key(tenant, kind, value))),
         _ => None,
     });
     Walk {
         source: Source::Claims,
         end: Bound::Excluded(concat(&start, &[LAST_VALUE])),
-        start: after.unwrap_or(Bound::Included(start)),
+        start: resumed.unwrap_or(Bound::Included(start)),
     }
 }
 

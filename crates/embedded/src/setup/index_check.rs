@@ -121,8 +121,8 @@ impl Iterator for IndexCheck {
 impl IndexCheck {
     fn step(&mut self) -> Result<Option<Option<IndexFault>>, Fault> {
         if let Some(row) = self.users.next() {
-            let (id, record) = row?;
-            let id = LocalityId::from(*id.value());
+            let (key, record) = row?;
+            let id = LocalityId::from(*key.value());
             let is_complete = self.check_user(id, record.value())?;
             return Ok(Some((!is_complete).then_some(IndexFault::Missing(id))));
         }

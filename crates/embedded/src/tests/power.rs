@@ -106,8 +106,7 @@ impl Machine {
                 Ok(store) => {
                     let groups = 1 + MAX_BATCH / group_limit;
                     disk.fail_at(self.failure_point((groups * WRITING.0, groups * WRITING.1)));
-                    let store = Arc::new(store);
-                    return RunningStore { store, disk, _folder: folder };
+                    return RunningStore { store: Arc::new(store), disk, _folder: folder };
                 }
                 Err(error) => {
                     assert!(disk.has_failed(), "seed {}: {error}", self.seed);

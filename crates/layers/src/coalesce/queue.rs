@@ -283,10 +283,10 @@ impl<G: Group> InFlight<G> {
                 && self.queue.retry.is_some()
             {
                 let (queue, group) = (self.queue.clone(), self.group.clone());
-                let batch = std::mem::replace(batch, Batch::new(Vec::new()));
+                let stalled = std::mem::replace(batch, Batch::new(Vec::new()));
                 tokio::spawn(async move {
                     if let Some(retry) = &queue.retry {
-                        retry.retry_batch(&group, batch).await;
+                        retry.retry_batch(&group, stalled).await;
                     }
                 });
             }

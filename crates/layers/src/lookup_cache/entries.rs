@@ -122,8 +122,8 @@ impl Entries {
 
     /// Stores a copy of a user, whose bytes may be part of a large answer.
     pub fn put_user(&self, id: LocalityId, view: View, user: &EncodedUser, sent: CacheInstant) {
-        let user = EncodedUser::from_stored(Bytes::copy_from_slice(user.as_bytes()));
-        self.0.insert(Name::User(id, view), Entry::User(user, sent));
+        let copy = EncodedUser::from_stored(Bytes::copy_from_slice(user.as_bytes()));
+        self.0.insert(Name::User(id, view), Entry::User(copy, sent));
     }
 
     /// Removes the owner of a key.

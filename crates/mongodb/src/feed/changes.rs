@@ -42,8 +42,7 @@ impl Changes {
         after: Option<&StreamToken>,
     ) -> Result<Self, Error> {
         let resume = |token: &StreamToken| {
-            let token = doc! { "_data": token };
-            mongodb::bson::deserialize_from_document::<DriverToken>(token)
+            mongodb::bson::deserialize_from_document::<DriverToken>(doc! { "_data": token })
                 .map_err(|_| foreign_token())
         };
         let pipeline = [
@@ -70,9 +69,9 @@ impl Changes {
     /// within [`MAX_AWAIT`].
     pub async fn next(&mut self) -> Result<Option<(Vec<Event>, StreamToken)>, Error> {
         while let Some(change) = self.stream.next_if_any().await.map_err(failure)? {
-            let [token] = read_fields(&change, [ID])?;
-            let [token] = read_fields(required(ID, token, RawBsonRef::as_document)?, ["_data"])?;
-            let token = required(ID, token, RawBsonRef::as_str)?.to_owned();
+            let [id] = read_fields(&change, [ID])?;
+            let [data] = read_fields(required(ID, id, RawBsonRef::as_document)?, ["_data"])?;
+            let token = required(ID, data, RawBsonRef::as_str)?.to_owned();
             let events = self.added(&change)?;
             if !events.is_empty() {
                 return Ok(Some((events, token)));
@@ -84,15 +83,15 @@ impl Changes {
     /// The events that a change has added. If the user's previous event is not known, these are the
     /// events with the time of the last one: a mutation adds no others.
     fn added(&mut self, change: &RawDocument) -> Result<Vec<Event>, Fault> {
-        let [key, user] = read_fields(change, ["documentKey", "fullDocument"])?;
-        let key = required("documentKey", key, RawBsonRef::as_document)?;
-        let user = required("fullDocument", user, RawBsonRef::as_document)?;
-        let [id] = read_fields(key, [ID])?;
-        let id = required(ID, id, as_id)?;
-        let [tenant, tail] = read_fields(user, [TENANT, TAIL])?;
+        let [document_key, full_document] = read_fields(change, ["documentKey", "fullDocument"])?;
+        let key = required("documentKey", document_key, RawBsonRef::as_document)?;
+        let user = required("fullDocument", full_document, RawBsonRef::as_document)?;
+        let [stored_id] = read_fields(key, [ID])?;
+        let id = required(ID, stored_id, as_id)?;
+        let [tenant, stored_tail] = read_fields(user, [TENANT, TAIL])?;
         let name = required(TENANT, tenant, RawBsonRef::as_str)?;
         let tenant = Tenant::parse(name).map_err(Fault::damaged)?;
-        let tail = Tail::of(tail)?;
+        let tail = Tail::of(stored_tail)?;
         let decoded = tail.events.iter().map(|event| decode_event(&tenant, id, event));
         let mut events: Vec<Event> = decoded.collect::<Result<_, _>>().map_err(Fault::damaged)?;
 
@@ -118,8 +117,8 @@ pub fn with_positions<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, R
 }
 
 fn token_text(token: &DriverToken) -> Result<StreamToken, Error> {
-    let token = mongodb::bson::serialize_to_document(token).map_err(Fault::damaged)?;
-    Ok(token.get_str("_data").map_err(Fault::damaged)?.to_owned())
+    let document = mongodb::bson::serialize_to_document(token).map_err(Fault::damaged)?;
+    Ok(document.get_str("_data").map_err(Fault::damaged)?.to_owned())
 }
 
 /// The error of a stream.

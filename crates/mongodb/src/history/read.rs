@@ -30,8 +30,8 @@ impl Collections {
         limit: PageLimit,
     ) -> Result<Option<History>, Fault> {
         let Some((user, tail)) = self.read_tail(tenant, id).await? else { return Ok(None) };
-        let next = next.unwrap_or(tail.count).min(tail.count);
-        let page = self.fill(EventPage::new(tenant, id, next, limit), &tail).await?;
+        let start = next.unwrap_or(tail.count).min(tail.count);
+        let page = self.fill(EventPage::new(tenant, id, start, limit), &tail).await?;
         let next = Some(page.next).filter(|next| *next > 0);
         Ok(Some(History { user, events: page.events, next }))
     }
@@ -46,8 +46,8 @@ impl Collections {
         let Some(document) = document else { return Ok(None) };
         let stored = StoredUser::read(&document)?;
         let user = stored.decode(&*self.names_for(&stored).await?)?.user;
-        let [tail] = read_fields(&document, [TAIL])?;
-        let tail = Tail::of(tail)?;
+        let [stored_tail] = read_fields(&document, [TAIL])?;
+        let tail = Tail::of(stored_tail)?;
 
         let page = EventPage::new(&user.tenant, id, tail.count, PageLimit::unlimited());
         let events = self.fill(page, &tail).await?.events;
@@ -84,10 +84,10 @@ impl Collections {
         let (by_id, projection) = (doc! { ID: id_value(id) }, doc! { WIRE: 1, TAIL: 1 });
         let document = self.find_document(&self.users, by_id, projection).await?;
         let Some(document) = document else { return Ok(None) };
-        let [wire, tail] = read_fields(&document, [WIRE, TAIL])?;
-        let wire = required(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();
-        let user = EncodedUser::from_stored(wire.into()).without_attributes();
-        let tail = Tail::of(tail)?;
+        let [wire, stored_tail] = read_fields(&document, [WIRE, TAIL])?;
+        let bytes = required(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();
+        let user = EncodedUser::from_stored(bytes.into()).without_attributes();
+        let tail = Tail::of(stored_tail)?;
         let is_own = user.tenant() == tenant.as_str().as_bytes();
         Ok(is_own.then_some((user, tail)))
     }
@@ -112,8 +112,8 @@ impl<'p> EventPage<'p> {
 
     /// Adds the next events from `events`, which ascend by number.
     fn add(&mut self, events: &[Vec<u8>]) -> Result<(), Fault> {
-        for event in events.iter().rev() {
-            let event = decode_event(self.tenant, self.id, event).map_err(Fault::damaged)?;
+        for encoded in events.iter().rev() {
+            let event = decode_event(self.tenant, self.id, encoded).map_err(Fault::damaged)?;
             if event.sequence > self.next {
                 continue;
             }

@@ -58,17 +58,16 @@ impl Collections {
             return Ok(Vec::new());
         }
         let id = journal_id(tenant);
-        let before = bucket_id(id, before.unwrap_or(u64::MAX));
+        let end = bucket_id(id, before.unwrap_or(u64::MAX));
         let journal = self.collection(JOURNAL);
-        let filter = doc! { ID: { "$gte": bucket_id(id, 0), "$lt": before } };
+        let filter = doc! { ID: { "$gte": bucket_id(id, 0), "$lt": end } };
         let options = self.find_options(doc! { ID: -1 }, limit);
 
         let mut events = Vec::new();
         for document in self.find_documents(&journal, filter, options).await? {
             let number = number_of(&document)?;
             for event in Bucket::events(&document)? {
-                let event = decode_tenant_event(number, &event);
-                events.push(event.map_err(Fault::damaged)?);
+                events.push(decode_tenant_event(number, &event).map_err(Fault::damaged)?);
             }
         }
         Ok(events)
@@ -88,7 +87,7 @@ pub fn time_of_number(document: &RawDocument) -> Result<Timestamp, Fault> {
 
 fn number_of(document: &RawDocument) -> Result<u64, Fault> {
     let [id] = read_fields(document, [ID])?;
-    let number = required(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
-    let number = number.ok_or_else(|| Fault::damaged("an event has no number"))?;
+    let bytes = required(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
+    let number = bytes.ok_or_else(|| Fault::damaged("an event has no number"))?;
     Ok(u64::from_be_bytes(*number))
 }

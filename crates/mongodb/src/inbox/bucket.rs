@@ -134,8 +134,8 @@ pub fn update_of(user: LocalityId, change: &InboxChange) -> (Document, Document)
     if !matches!(change, InboxChange::Delete(_)) {
         element.extend([is_absent(READ)]);
     }
-    let named = element.iter().map(|(name, value)| (format!("e.{name}"), value.clone()));
-    let named: Document = named.collect();
+    let named: Document =
+        element.iter().map(|(name, value)| (format!("e.{name}"), value.clone())).collect();
     let filter = doc! { ID: all(user), NOTICES: { "$elemMatch": element } };
     let update = doc! {
         "q": filter.clone(), "u": { "$set": set }, "multi": true, "arrayFilters": [named],
@@ -164,8 +164,8 @@ pub struct Bucket<'d> {
 
 impl<'d> Bucket<'d> {
     pub fn read(document: &'d RawDocument) -> Result<Self, Fault> {
-        let [first, count, notices] = read_fields(document, [FIRST, COUNT, NOTICES])?;
-        let notices = required(NOTICES, notices, RawBsonRef::as_array)?.into_iter();
+        let [first, count, array] = read_fields(document, [FIRST, COUNT, NOTICES])?;
+        let notices = required(NOTICES, array, RawBsonRef::as_array)?.into_iter();
         let notice = |notice: Result<RawBsonRef<'d>, _>| {
             required(NOTICES, Some(notice.map_err(Fault::damaged)?), RawBsonRef::as_document)
         };
@@ -200,22 +200,22 @@ impl<'d> Bucket<'d> {
 }
 
 fn read_entry(position: u64, entry: &RawDocument, with_content: bool) -> Result<InboxEntry, Fault> {
-    let [id, sent, ends, content, read] = read_fields(entry, [NOTICE, SENT, ENDS, CONTENT, READ])?;
-    let read = read.is_some();
+    let [id, sent, ends, content, mark] = read_fields(entry, [NOTICE, SENT, ENDS, CONTENT, READ])?;
+    let read = mark.is_some();
     // A deleted notice has only its id.
     let Some(sent) = sent.and_then(RawBsonRef::as_datetime) else {
         return Ok(InboxEntry { position, read, notice: None });
     };
-    let content = match with_content {
+    let decoded = match with_content {
         true => decode_content(required(CONTENT, content, RawBsonRef::as_binary)?.bytes),
         false => Ok(NoticeContent::default()),
     };
-    let ends = ends.and_then(RawBsonRef::as_datetime);
+    let expiry = ends.and_then(RawBsonRef::as_datetime);
     let notice = Notice {
         id: required(NOTICE, id, as_id)?,
         send_time: Timestamp::from_millis(sent.timestamp_millis()),
-        expire_time: ends.map(|time| Timestamp::from_millis(time.timestamp_millis())),
-        content: content.map_err(Fault::damaged)?,
+        expire_time: expiry.map(|time| Timestamp::from_millis(time.timestamp_millis())),
+        content: decoded.map_err(Fault::damaged)?,
     };
     Ok(InboxEntry { position, read, notice: Some(notice) })
 }
@@ -247,8 +247,8 @@ impl OpenBucket {
         let [first, count, size, gone, notices, recent] =
             read_fields(document, [FIRST, COUNT, SIZE, GONE, NOTICES, RECENT])?;
         let mut ids = Vec::new();
-        for entry in required(NOTICES, notices, RawBsonRef::as_array)? {
-            let entry = required(NOTICES, entry.ok(), RawBsonRef::as_document)?;
+        for element in required(NOTICES, notices, RawBsonRef::as_array)? {
+            let entry = required(NOTICES, element.ok(), RawBsonRef::as_document)?;
             let [id] = read_fields(entry, [NOTICE])?;
             ids.push(required(NOTICE, id, as_id)?);
         }

@@ -38,8 +38,8 @@ type Session = OwnedMutexGuard<ClientSession>;
 impl Snapshot {
     /// A snapshot of the store as it is now; `None` if MongoDB has no snapshots.
     pub async fn take(store: &Mongo) -> Result<Option<Self>, Error> {
-        let session = store.collections.client.start_session().snapshot(true).await;
-        let session = Arc::new(Mutex::new(session.map_err(Fault::from)?));
+        let started = store.collections.client.start_session().snapshot(true).await;
+        let session = Arc::new(Mutex::new(started.map_err(Fault::from)?));
         let snapshot = Self { store: store.clone(), session };
         let first = |collections: Arc<Collections>, mut session: Session| async move {
             let no_tenant = doc! { ID: "" };
@@ -60,9 +60,9 @@ impl Snapshot {
     {
         let permit = self.store.walks.clone().acquire_owned().await;
         let session = self.session.clone().lock_owned().await;
-        let read = read(self.store.collections.clone(), session);
+        let reading = read(self.store.collections.clone(), session);
         let read = self.store.spawn(SCAN_TIMEOUT, async move {
-            let found = read.await;
+            let found = reading.await;
             drop(permit);
             found
         })?;

@@ -45,12 +45,12 @@ impl ReadMode<'_, '_> {
         // With a batch of exactly this size, the server would keep a cursor open for no more
         // documents.
         let size = ids.len() as u32 + 1;
-        let find = from.find(by_id(ids)).batch_size(size);
+        let whole = from.find(by_id(ids)).batch_size(size);
         let find = match projection {
-            Some(fields) => find.projection(fields),
-            None => find,
+            Some(fields) => whole.projection(fields),
+            None => whole,
         };
-        let batch = match self {
+        let received = match self {
             Self::Plain { concern, criteria, time } => {
                 let find = find
                     .read_concern(concern.clone())
@@ -64,7 +64,7 @@ impl ReadMode<'_, '_> {
                 cursor.stream(session).try_next().await?
             }
         };
-        let batch = batch.ok_or_else(|| Fault::damaged("a reply without a batch"))?;
+        let batch = received.ok_or_else(|| Fault::damaged("a reply without a batch"))?;
         Ok(Reply { is_complete: is_last(&batch)?, batch })
     }
 }
@@ -81,8 +81,8 @@ pub fn documents(
 ) -> Result<impl Iterator<Item = Result<&RawDocument, Fault>>, Fault> {
     let documents = batch.doc_slices()?.into_iter();
     Ok(documents.map(|value| {
-        let value = value.map_err(Fault::damaged)?;
         value
+            .map_err(Fault::damaged)?
             .as_document()
             .ok_or_else(|| Fault::damaged("a reply with a value that is not a document"))
     }))

@@ -79,8 +79,7 @@ impl Collections {
             self.users(hinted.owners.iter().copied().map(Some), &mut mode, view).await?;
         let (mut lookups, mut wrong) = (Vec::with_capacity(users.len()), Vec::new());
         for (n, user) in hinted.indices.iter().zip(users) {
-            let user = user.ok().flatten();
-            match user.and_then(|user| Found::new(user, &keys[*n])) {
+            match user.ok().flatten().and_then(|user| Found::new(user, &keys[*n])) {
                 Some(found) => lookups.push((*n, KeyLookup::Owned(found))),
                 None => wrong.push(*n),
             }

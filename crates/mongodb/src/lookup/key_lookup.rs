@@ -118,8 +118,8 @@ impl Collections {
             return Err(Fault::damaged("more claims than a reply can hold"));
         }
 
-        for document in documents(&reply.batch)? {
-            let document = document?;
+        for found in documents(&reply.batch)? {
+            let document = found?;
             if let Some(owner) = owners.get_mut(key_of(document)?) {
                 let claim = read_claim(document).map_err(ItemError::from);
                 *owner = claim.map(|(_, claim)| claim.resolves_to());
@@ -151,8 +151,8 @@ impl Collections {
             mode.record_reads(wanted.keys().copied().map(Key::User));
             reads += 1;
             let (mut count, mut size) = (0, 0);
-            for document in documents(&reply.batch)? {
-                let document = document?;
+            for found in documents(&reply.batch)? {
+                let document = found?;
                 (count, size) = (count + 1, size + document.as_bytes().len());
                 wanted.insert(id_of(document)?, WantedUser::Document(document));
             }

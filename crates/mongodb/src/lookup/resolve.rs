@@ -72,11 +72,11 @@ impl Collections {
             if torn.is_empty() {
                 break;
             }
-            let keys: Vec<IdentityKey> = torn.iter().map(|n| keys[*n].clone()).collect();
+            let torn_keys: Vec<IdentityKey> = torn.iter().map(|n| keys[*n].clone()).collect();
             let again = if in_snapshot {
-                self.look_up_snapshot(&keys, view).await
+                self.look_up_snapshot(&torn_keys, view).await
             } else {
-                self.look_up(&keys, &mut mode, view).await
+                self.look_up(&torn_keys, &mut mode, view).await
             };
             match again {
                 Ok((again, more)) => {

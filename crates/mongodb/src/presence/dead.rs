@@ -51,8 +51,8 @@ impl DeadServers {
             let Some(id) = key(&server.id) else { continue };
             let before = self.seen.get(&id).filter(|(time, _)| *time == server.time);
             let beats = before.map_or(1, |(_, beats)| beats.saturating_add(1));
-            let age = now.timestamp_millis().saturating_sub(server.time.timestamp_millis());
-            let age = Duration::from_millis(age.try_into().unwrap_or_default());
+            let millis = now.timestamp_millis().saturating_sub(server.time.timestamp_millis());
+            let age = Duration::from_millis(millis.try_into().unwrap_or_default());
             if beats >= DEAD_AFTER_BEATS && age >= DEAD_AFTER {
                 dead.push((server.clone(), age));
             }

@@ -87,11 +87,11 @@ pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
 /// The attributes in a user's array, in its order.
 pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(AttributeId, Value)>, Fault> {
     let mut attributes: Vec<(AttributeId, Value)> = Vec::new();
-    let Some(array) = array else { return Ok(attributes) };
-    let array = array.as_array().ok_or_else(|| Fault::damaged("attributes are not an array"))?;
+    let Some(value) = array else { return Ok(attributes) };
+    let array = value.as_array().ok_or_else(|| Fault::damaged("attributes are not an array"))?;
     for element in array {
-        let element = element.map_err(Fault::damaged)?.as_document();
-        let element = element.ok_or_else(|| Fault::damaged("an attribute is not a document"))?;
+        let document = element.map_err(Fault::damaged)?.as_document();
+        let element = document.ok_or_else(|| Fault::damaged("an attribute is not a document"))?;
         let (token, part) = read_element(element)?;
         match (attributes.last_mut(), part) {
             _ if token < 0 => {}
@@ -116,13 +116,13 @@ enum Part {
 }
 
 fn read_element(element: &RawDocument) -> Result<(i32, Part), Fault> {
-    let [token, value, unsearched, position, empty] =
+    let [key, searched, unsearched, position, empty] =
         read_fields(element, [KEY, VALUE, UNSEARCHED, POSITION, EMPTY])?;
-    let token = required(KEY, token, RawBsonRef::as_i32)?;
+    let token = required(KEY, key, RawBsonRef::as_i32)?;
     if empty.is_some() {
         return Ok((token, Part::Whole(Value::List(Vec::new()))));
     }
-    let value = required(VALUE, value.or(unsearched), read_value)?;
+    let value = required(VALUE, searched.or(unsearched), read_value)?;
     match (position, value) {
         (Some(_), Value::String(item)) => Ok((token, Part::Item(item))),
         (_, value) => Ok((token, Part::Whole(value))),
@@ -176,8 +176,8 @@ mod tests {
             ("time", Value::Time(Timestamp::from_millis(-1))),
         ];
         let attributes = values.iter().cloned().map(|(name, value)| (name.to_owned(), value));
-        let user = NewUser { attributes: attributes.collect(), ..NewUser::default() };
-        let user = user.user([1; 16].into(), Tenant::DEFAULT, Timestamp::from_millis(1));
+        let draft = NewUser { attributes: attributes.collect(), ..NewUser::default() };
+        let user = draft.user([1; 16].into(), Tenant::DEFAULT, Timestamp::from_millis(1));
         let mut names = KnownNames::new(Timestamp::default(), 5);
         for (name, _) in &values {
             names.push(name);
@@ -187,9 +187,9 @@ mod tests {
         let policies = Policies { attributes, ..Policies::default() };
         let tokens = IndexedAttributes { names: &names, policies: &policies };
         let document = doc! { ATTRIBUTES: attribute_array(&user, tokens) };
-        let document = RawDocumentBuf::try_from(&document).unwrap();
-        let read = read_attributes(document.get(ATTRIBUTES).unwrap()).unwrap();
-        let read = read.into_iter().map(|(token, value)| (names.name(token).unwrap(), value));
-        assert!(read.eq(values));
+        let raw = RawDocumentBuf::try_from(&document).unwrap();
+        let read = read_attributes(raw.get(ATTRIBUTES).unwrap()).unwrap();
+        let named = read.into_iter().map(|(token, value)| (names.name(token).unwrap(), value));
+        assert!(named.eq(values));
     }
 }

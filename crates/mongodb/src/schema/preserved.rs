@@ -35,10 +35,10 @@ impl PreservedFields {
     }
 
     fn read(document: &RawDocument, known: &[&str]) -> Result<Self, Fault> {
-        let [revision, tail] = read_fields(document, [REVISION, TAIL])?;
+        let [stored_revision, tail] = read_fields(document, [REVISION, TAIL])?;
         let mut unknown = Document::new();
-        for element in document.iter_elements() {
-            let element = element.map_err(Fault::damaged)?;
+        for item in document.iter_elements() {
+            let element = item.map_err(Fault::damaged)?;
             if !known.contains(&element.key().as_str()) {
                 unknown.insert(
                     element.key().as_str(),
@@ -47,7 +47,7 @@ impl PreservedFields {
             }
         }
 
-        let revision = required(REVISION, revision, RawBsonRef::as_i64)?;
+        let revision = required(REVISION, stored_revision, RawBsonRef::as_i64)?;
         Ok(Self { revision, tail: Tail::of(tail)?, unknown })
     }
 }

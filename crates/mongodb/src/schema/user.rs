@@ -35,13 +35,13 @@ impl StoredUser {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
         let [id, revision, wire, private, attributes] =
             read_fields(document, [ID, REVISION, WIRE, PRIVATE, ATTRIBUTES])?;
-        let wire = required(WIRE, wire, RawBsonRef::as_binary)?;
-        let private = private.and_then(RawBsonRef::as_binary);
+        let encoded = required(WIRE, wire, RawBsonRef::as_binary)?;
+        let private_binary = private.and_then(RawBsonRef::as_binary);
         Ok(Self {
             id: required(ID, id, as_id)?,
             revision: required(REVISION, revision, RawBsonRef::as_i64)?,
-            wire: EncodedUser::from_stored(Bytes::copy_from_slice(wire.bytes)),
-            private: private.map(|binary| binary.bytes.to_vec()).unwrap_or_default(),
+            wire: EncodedUser::from_stored(Bytes::copy_from_slice(encoded.bytes)),
+            private: private_binary.map(|binary| binary.bytes.to_vec()).unwrap_or_default(),
             attributes: read_attributes(attributes)?,
         })
     }
@@ -113,10 +113,10 @@ pub fn user_document(
 
 /// The expired user of a document, which must have an id.
 pub fn read_expired(document: &RawDocument) -> Result<ExpiredUser, Fault> {
-    let [tenant, id, time] = read_fields(document, [TENANT, ID, EXPIRES_AT])?;
-    let time = required(EXPIRES_AT, time, RawBsonRef::as_datetime)?;
-    let tenant = required(TENANT, tenant, RawBsonRef::as_str);
-    let tenant = tenant.and_then(|tenant| Tenant::parse(tenant).map_err(Fault::damaged));
+    let [tenant, id, expiry] = read_fields(document, [TENANT, ID, EXPIRES_AT])?;
+    let time = required(EXPIRES_AT, expiry, RawBsonRef::as_datetime)?;
+    let name = required(TENANT, tenant, RawBsonRef::as_str);
+    let tenant = name.and_then(|name| Tenant::parse(name).map_err(Fault::damaged));
     Ok(ExpiredUser {
         time: Timestamp::from_millis(time.timestamp_millis()),
         id: required(ID, id, as_id)?,

@@ -211,8 +211,8 @@ impl VersionGuard {
     /// [`Fault`]: they could not be read, and stay unchanged.
     pub async fn refresh(&self, database: &Database) -> Result<bool, Fault> {
         let requested = Instant::now();
-        let versions = read(database).await?.as_ref().and_then(Versions::of);
-        let versions = versions.ok_or_else(|| Fault::damaged("the store has no versions"))?;
+        let stored = read(database).await?.as_ref().and_then(Versions::of);
+        let versions = stored.ok_or_else(|| Fault::damaged("the store has no versions"))?;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if requested < latest.1 {
             return Ok(false);

@@ -46,8 +46,7 @@ impl Collections {
                 };
                 let condition = doc! { VALUE: scalar_value(value.into()) };
                 let filter = has_element(token, condition);
-                let after = after.map(|after| after.id);
-                self.users_by_id(tenant, filter, after, limit, view).await
+                self.users_by_id(tenant, filter, after.map(|after| after.id), limit, view).await
             }
             AccessPath::Range { field, range } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
@@ -154,10 +153,10 @@ impl Collections {
         limit: usize,
         view: View,
     ) -> Result<Vec<SearchedUser>, Fault> {
-        let filter = after_id(after, of_tenant(tenant, filter));
+        let remaining = after_id(after, of_tenant(tenant, filter));
         let mut options = self.find_options(doc! { ID: 1 }, limit);
         options.hint = Some(by_attributes());
-        self.found_users(filter, options, view).await
+        self.found_users(remaining, options, view).await
     }
 
     /// All users of a tenant in the order of their ids. There is no hint: stores of older schemas

@@ -43,8 +43,8 @@ struct Page {
 }
 
 impl Page {
-    fn read(document: &RawDocumentBuf) -> Result<Self, Fault> {
-        let document = Document::try_from(document.as_ref()).map_err(Fault::damaged)?;
+    fn read(raw: &RawDocumentBuf) -> Result<Self, Fault> {
+        let document = Document::try_from(raw.as_ref()).map_err(Fault::damaged)?;
         let names = document.get_array(NAMES_FIELD).map_err(Fault::damaged)?;
         Ok(Self {
             id: document.get_str(ID).map_err(Fault::damaged)?.to_owned(),
@@ -112,17 +112,17 @@ impl Collections {
         since: Timestamp,
         users: &[&Record],
     ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
-        let tenant = tenant.as_str();
-        let known = self.names.known(tenant);
+        let name = tenant.as_str();
+        let known = self.names.known(name);
         if missing(&known, since, users).is_empty() {
             return Ok(Ok(known));
         }
 
         for _ in 0..MAX_ATTEMPTS {
-            let pages = self.pages(tenant).await?;
+            let pages = self.pages(name).await?;
             let present = Arc::new(known_names(&pages));
             let new = missing(&present, since, users);
-            self.names.learn(tenant, present.clone());
+            self.names.learn(name, present.clone());
             if new.is_empty() {
                 return Ok(Ok(present));
             }
@@ -130,7 +130,7 @@ impl Collections {
             if before + new.len() > MAX_NAMES {
                 return Ok(Err(Error::AttributeNamesFull { limit: MAX_NAMES }));
             }
-            self.add_names(tenant, since, pages.last(), &new).await?;
+            self.add_names(name, since, pages.last(), &new).await?;
         }
 
         Err(Fault::TimedOut)
@@ -151,15 +151,15 @@ impl Collections {
         });
         let collection = self.collection(crate::schema::fields::NAMES);
         if let Some(page) = newest {
-            let new = &new[..new.len().min(NAMES_PER_DOCUMENT - page.names.len())];
-            let last_free = format!("{NAMES_FIELD}.{}", NAMES_PER_DOCUMENT - new.len());
+            let added = &new[..new.len().min(NAMES_PER_DOCUMENT - page.names.len())];
+            let last_free = format!("{NAMES_FIELD}.{}", NAMES_PER_DOCUMENT - added.len());
             let filter = doc! {
                 ID: &page.id,
                 SINCE: created,
-                NAMES_FIELD: { "$nin": new },
+                NAMES_FIELD: { "$nin": added },
                 last_free: { "$exists": false },
             };
-            let push = doc! { "$push": { NAMES_FIELD: { "$each": new } } };
+            let push = doc! { "$push": { NAMES_FIELD: { "$each": added } } };
             collection.update_one(filter, push).write_concern(majority()).await?;
             return Ok(());
         }

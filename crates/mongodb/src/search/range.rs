@@ -35,12 +35,12 @@ impl RangeSearch<'_> {
         after: Option<&Position>,
     ) -> Result<Vec<SearchedUser>, Fault> {
         let mut users = Vec::new();
-        let mut after = after.and_then(|after| Some((after.value.clone()?, after.id)));
+        let mut start = after.and_then(|after| Some((after.value.clone()?, after.id)));
         for class in CLASSES {
-            if after.as_ref().is_some_and(|(value, _)| value.class() > class) {
+            if start.as_ref().is_some_and(|(value, _)| value.class() > class) {
                 continue;
             }
-            self.read_class(range, class, after.take(), &mut users).await?;
+            self.read_class(range, class, start.take(), &mut users).await?;
             if users.len() >= self.limit {
                 break;
             }
@@ -129,9 +129,9 @@ impl RangeSearch<'_> {
                 .and_then(|position| position.value)
                 .is_some_and(|value| part.contains(&value))
         };
-        let mut found: Vec<_> = found.into_iter().filter(is_in).collect();
-        found.sort_by_cached_key(position);
-        users.extend(found);
+        let mut inside: Vec<_> = found.into_iter().filter(is_in).collect();
+        inside.sort_by_cached_key(position);
+        users.extend(inside);
         users.truncate(self.limit);
     }
 }
@@ -139,6 +139,6 @@ impl RangeSearch<'_> {
 /// The least value of a user in a part of the path's range.
 fn least(found: &SearchedUser, path: &AccessPath, part: &Range) -> Option<Scalar> {
     let field = path.field()?.clone();
-    let part = AccessPath::Range { field, range: part.clone() };
-    part.position(&found.user)?.value
+    let narrowed = AccessPath::Range { field, range: part.clone() };
+    narrowed.position(&found.user)?.value
 }

@@ -38,7 +38,7 @@ impl Collections {
         let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
         let found = self.find_documents(&self.users, old, options).await?;
         let Some(last) = found.last() else { return Ok(None) };
-        let last = bson_id(last)?;
+        let last_id = bson_id(last)?;
         let (mut updates, mut created) = (Vec::new(), HashMap::new());
         for document in &found {
             // Skip damaged documents.
@@ -70,7 +70,7 @@ impl Collections {
                 return Err(Fault::damaged("MongoDB rejects a rewritten user"));
             }
         }
-        Ok(Some((last, count)))
+        Ok(Some((last_id, count)))
     }
 
     async fn rewrite_statement(
@@ -80,8 +80,8 @@ impl Collections {
         since: Timestamp,
         versions: Versions,
     ) -> Result<Document, Fault> {
-        let names = self.names_with(&record.user.tenant, since, &[record]).await?;
-        let names = names.map_err(Fault::damaged)?;
+        let added = self.names_with(&record.user.tenant, since, &[record]).await?;
+        let names = added.map_err(Fault::damaged)?;
         let tokens = IndexedAttributes { names: &names, policies: &Policies::default() };
         let mut set = user_document(record, Some(tokens), &Tail::default(), revision + 1);
         set.remove(ID);
@@ -111,9 +111,9 @@ impl Collections {
         let (preserved, mut tenant) = (PreservedFields::of_tenant(&found)?, read_tenant(&found)?);
         tenant.policies.history_since = Some(Timestamp::now());
         let document = tenant_document(&tenant, preserved.revision + 1);
-        let document = raw(&with_epoch(document, versions.epoch, Some(&preserved)))?;
+        let encoded = raw(&with_epoch(document, versions.epoch, Some(&preserved)))?;
         let unchanged = doc! { ID: name.as_str(), REVISION: preserved.revision };
-        let replaced = tenants.replace_one(unchanged, document).write_concern(majority()).await?;
+        let replaced = tenants.replace_one(unchanged, encoded).write_concern(majority()).await?;
         Ok(replaced.matched_count == 1)
     }
 

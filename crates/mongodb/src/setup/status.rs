@@ -128,12 +128,11 @@ async fn read_status(database: &Database) -> Result<Status, OpenError> {
     advice.extend(versions.and_then(Versions::advice).map(|text| Advice { text, command: None }));
     let (topology, server_versions) = servers(database, cluster.as_ref()).await?;
     let clocks_ahead = clocks_ahead(database).await?;
-    let database = database.name().to_owned();
     let schema_version = versions.map(|versions| versions.schema);
     let rules_version = versions.map(|versions| versions.rules);
 
     Ok(Status {
-        database,
+        database: database.name().to_owned(),
         topology,
         server_versions,
         schema_version,

@@ -109,8 +109,8 @@ impl Databases {
             Servers::Set(set, _) => set.client().await,
             Servers::Cluster(cluster) => cluster.client().await,
         };
-        for collection in COLLECTIONS {
-            let collection = client.database(name).collection::<Document>(collection);
+        for collection_name in COLLECTIONS {
+            let collection = client.database(name).collection::<Document>(collection_name);
             collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
         }
     }

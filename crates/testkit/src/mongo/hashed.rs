@@ -16,22 +16,22 @@ impl Hashed {
     /// Reads the chunks of a collection from the config server.
     pub async fn read(cluster: &Sharded, space: &str) -> Self {
         let config = cluster.client().await.database("config");
-        let entry = config
+        let found = config
             .collection::<Document>("collections")
             .find_one(doc! { "_id": space })
             .await
             .unwrap();
-        let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
+        let entry = found.unwrap_or_else(|| panic!("{space} is not sharded"));
         assert_eq!(entry.get_document("key").unwrap(), &doc! { "_id": "hashed" });
 
         let own = doc! { "uuid": entry.get("uuid").cloned() };
-        let chunks = config
+        let cursor = config
             .collection::<Document>("chunks")
             .find(own)
             .sort(doc! { "min": 1 })
             .await
             .unwrap();
-        let chunks: Vec<Document> = chunks.try_collect().await.unwrap();
+        let chunks: Vec<Document> = cursor.try_collect().await.unwrap();
 
         let chunk = |chunk: &Document| {
             let least = chunk.get_document("min").unwrap().get_i64("_id").unwrap_or(i64::MIN);

@@ -271,10 +271,10 @@ impl Shared {
         mut to: OwnedWriteHalf,
         connection: &Connection,
     ) -> io::Result<()> {
-        let mut from = BufReader::new(from);
+        let mut reader = BufReader::new(from);
         let mut line = self.line.subscribe();
 
-        while let Some(message) = Message::read(&mut from).await? {
+        while let Some(message) = Message::read(&mut reader).await? {
             if side == Side::Request {
                 connection.origin.lock().unwrap().learn(&message);
                 if !self.carries(connection) {

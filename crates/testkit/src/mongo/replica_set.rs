@@ -68,10 +68,10 @@ impl ReplicaSet {
             "ttlMonitorSleepSecs=5",
         ];
 
-        let parameters = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);
+        let settings = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);
         let arguments: Vec<_> = fixed
             .into_iter()
-            .chain(parameters)
+            .chain(settings)
             .chain(roles.iter().copied())
             .map(str::to_owned)
             .collect();

@@ -167,12 +167,12 @@ impl Sharded {
     /// Returns the name of the shard that owns a key.
     pub async fn owner(&self, space: &str, key: Bson) -> String {
         let config = self.client().await.database("config");
-        let entry = config
+        let found = config
             .collection::<Document>("collections")
             .find_one(doc! { "_id": space })
             .await
             .unwrap();
-        let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
+        let entry = found.unwrap_or_else(|| panic!("{space} is not sharded"));
 
         let is_hashed = *entry.get_document("key").unwrap() == doc! { "_id": "hashed" };
         let point = doc! { "_id": if is_hashed { hash_of(key).into() } else { key } };

@@ -63,14 +63,14 @@ impl Scene {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let clock = Clock::default();
         clock.set_ahead(ahead);
-        let directory = Arc::new(directory.with_clock(clock.clone()));
-        let expiry = directory.clone();
+        let shared = Arc::new(directory.with_clock(clock.clone()));
+        let expiry = shared.clone();
         tokio::spawn(async move { expiry.run_expiry().await });
-        let jobs = directory.clone();
+        let jobs = shared.clone();
         tokio::spawn(async move { jobs.run_tenant_jobs().await });
         tokio::spawn(grpc::serve(
             listener,
-            directory,
+            shared,
             Arc::new(Access::open()),
             Options::default(),
             std::future::pending(),
@@ -206,9 +206,9 @@ pub async fn behind(store: Backend) {
 pub async fn jumping(store: Backend) {
     let mut s = Scene::new(store).await;
     let bob = s.create(handle("bob")).await;
-    let callers =
-        (0..CALLERS).map(|caller| tokio::spawn(work(s.clock.clone(), s.client.clone(), caller)));
-    let callers: Vec<_> = callers.collect();
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| tokio::spawn(work(s.clock.clone(), s.client.clone(), caller)))
+        .collect();
     let mut users = Vec::new();
 
     for caller in callers {
@@ -280,8 +280,8 @@ pub async fn histories(mut s: Scene) {
         let events = all_events(&mut s.client, &joe).await;
         let numbers: Vec<_> = events.iter().map(|event| event.sequence).collect();
         assert_eq!(numbers, (1..=changes).rev().collect::<Vec<_>>(), "{ahead} ms ahead");
-        let times: Vec<_> = events.iter().map(|event| event.time.unwrap()).collect();
-        let times: Vec<_> = times.iter().map(|time| (time.seconds, time.nanos)).collect();
+        let stamps: Vec<_> = events.iter().map(|event| event.time.unwrap()).collect();
+        let times: Vec<_> = stamps.iter().map(|time| (time.seconds, time.nanos)).collect();
         assert!(times.is_sorted_by(|later, earlier| later >= earlier), "{times:?}");
         assert_eq!(owner_at(&mut s.client, "wanderer", with_joe).await, joe, "{ahead} ms ahead");
         // A watch resumes after a token of another time.

@@ -63,8 +63,8 @@ pub fn embedded(folder: &Path, name: &str) -> Server {
 /// Imports a file. Returns the output and the rejects.
 pub fn import_file(server: &Server, path: &str, arguments: &[&str]) -> (String, Vec<Value>) {
     let output = server.run(&[&["import", path], arguments].concat());
-    let rejects = fs::read_to_string(format!("{path}.rejects")).unwrap_or_default();
-    let rejects = rejects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let text = fs::read_to_string(format!("{path}.rejects")).unwrap_or_default();
+    let rejects = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (stdout(&output), rejects)
 }
 

@@ -34,8 +34,8 @@ impl Watching {
     pub async fn next(&mut self) -> Result<v1::Event, Status> {
         let deadline = tokio::time::Instant::now() + TIMEOUT;
         loop {
-            let answer = tokio::time::timeout_at(deadline, self.answers.message()).await;
-            let answer = answer.expect("an event comes")?.ok_or_else(|| Status::unknown("end"))?;
+            let reply = tokio::time::timeout_at(deadline, self.answers.message()).await;
+            let answer = reply.expect("an event comes")?.ok_or_else(|| Status::unknown("end"))?;
             self.token = answer.resume_token;
             if let Some(Kind::Event(event)) = answer.kind {
                 return Ok(event);
@@ -120,8 +120,8 @@ async fn change(url: Arc<Mutex<String>>, users: Vec<String>, stop: Arc<AtomicBoo
     let mut n = 0;
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        let url = url.lock().unwrap().clone();
-        let Ok(channel) = Channel::from_shared(url).unwrap().connect().await else { continue };
+        let address = url.lock().unwrap().clone();
+        let Ok(channel) = Channel::from_shared(address).unwrap().connect().await else { continue };
         let mut client = Client::over(channel);
         for user in users.iter().cycle() {
             n += 1;
@@ -230,9 +230,8 @@ pub async fn survives_reconnects(server: &Server) {
         let mut client = Client::connect(&server.url).await;
         idle.push(client.directory.watch(from(&token)).await.unwrap());
     }
-    let watchers = (1..=6).map(|n| reconnect_often(server, n, token.clone()));
-    let watchers = futures_util::future::join_all(watchers).await;
-    let mut watchers = watchers.into_iter();
+    let reconnecting = (1..=6).map(|n| reconnect_often(server, n, token.clone()));
+    let mut watchers = futures_util::future::join_all(reconnecting).await.into_iter();
     let (seen, token) = watchers.next().unwrap();
     let last = changing.end(server, seen, token).await;
     for (mut seen, mut token) in watchers {

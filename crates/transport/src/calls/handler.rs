@@ -171,8 +171,8 @@ impl<R: Routes> CallHandler<R> {
         };
 
         let answer = async {
-            let request = request.map(|body| RequestBody::streaming(body, self.timeout));
-            Ok(self.routes.call(target, request).await)
+            let streaming = request.map(|body| RequestBody::streaming(body, self.timeout));
+            Ok(self.routes.call(target, streaming).await)
         };
         let span = count.log_span();
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;

@@ -38,27 +38,27 @@ pub fn edit<T>(
     change: impl FnOnce(&mut DocumentMut) -> Result<T, String>,
 ) -> Result<T, Failure> {
     // Replace the target of a link, not the link.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = folder(path);
+    let target = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = folder(target);
     let lock = File::open(folder).map_err(|error| failure(folder, error))?;
     lock.lock().map_err(|error| failure(folder, error))?;
 
     // Do not replace a device by a file.
-    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return Err(failure(path, "not a file"));
+    if fs::metadata(target).is_ok_and(|meta| !meta.is_file()) {
+        return Err(failure(target, "not a file"));
     }
-    let before = match fs::read_to_string(path) {
+    let before = match fs::read_to_string(target) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        read => read.map_err(|error| failure(path, error))?,
+        read => read.map_err(|error| failure(target, error))?,
     };
-    parse(&before).map_err(|error| failure(path, error))?;
+    parse(&before).map_err(|error| failure(target, error))?;
     let mut document: DocumentMut =
-        before.parse().map_err(|error: toml_edit::TomlError| failure(path, error.message()))?;
-    let outcome = change(&mut document).map_err(|error| failure(path, error))?;
+        before.parse().map_err(|error: toml_edit::TomlError| failure(target, error.message()))?;
+    let outcome = change(&mut document).map_err(|error| failure(target, error))?;
     let after = document.to_string();
-    parse(&after).map_err(|error| failure(path, error))?;
+    parse(&after).map_err(|error| failure(target, error))?;
 
-    replace(path, folder, &after).map_err(|error| failure(path, error))?;
+    replace(target, folder, &after).map_err(|error| failure(target, error))?;
     lock.sync_all().map_err(|error| failure(folder, error))?;
     Ok(outcome)
 }

@@ -84,10 +84,10 @@ proptest! {
     #[test]
     fn a_changed_token_is_rejected(at: prop::sample::Index, to in "[A-Za-z0-9_-]") {
         let text = token("attributes.a > 1").encode(&key(), 7, NOW);
-        let at = at.index(text.len());
-        let changed = format!("{}{to}{}", &text[..at], &text[at + 1..]);
+        let offset = at.index(text.len());
+        let changed = format!("{}{to}{}", &text[..offset], &text[offset + 1..]);
         prop_assume!(changed != text);
         prop_assert!(PageToken::decode(&key(), &changed, 7, NOW).is_err());
-        prop_assert!(PageToken::decode(&key(), &text[..at], 7, NOW).is_err());
+        prop_assert!(PageToken::decode(&key(), &text[..offset], 7, NOW).is_err());
     }
 }

@@ -200,9 +200,9 @@ fn tear(offset: u64, data: &[u8], content: &mut Vec<u8>, random: &mut Random) {
     let mut write = |from: usize, to: usize| {
         let start = offset + from as u64;
         // A write does not show beyond a length that was lost.
-        let to = to.min((content.len() as u64).saturating_sub(start) as usize + from);
-        if from < to {
-            StagedOp::Write(start, Cow::Borrowed(&data[from..to])).write_to(content);
+        let end = to.min((content.len() as u64).saturating_sub(start) as usize + from);
+        if from < end {
+            StagedOp::Write(start, Cow::Borrowed(&data[from..end])).write_to(content);
         }
     };
     let cut = random.below(data.len() + 1);
@@ -225,8 +225,8 @@ pub struct Random(pub u64);
 impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let halfway = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (halfway ^ halfway >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
 

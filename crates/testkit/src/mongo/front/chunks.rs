@@ -142,8 +142,8 @@ impl Chunks {
         if self.owners.len() == 1 {
             return Ok(self.owners[0].1);
         }
-        let key = if self.hashed { Key::hashed(key)? } else { Key::of(key)? };
-        let after = self.owners.partition_point(|(least, _)| *least <= key);
+        let shard_key = if self.hashed { Key::hashed(key)? } else { Key::of(key)? };
+        let after = self.owners.partition_point(|(least, _)| *least <= shard_key);
         Ok(self.owners[after.saturating_sub(1)].1)
     }
 }

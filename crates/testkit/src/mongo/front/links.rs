@@ -78,9 +78,9 @@ impl Links {
                 outcome
                     .and_then(|(link, reply)| {
                         self.open[*to] = Some(link);
-                        let reply = reply.body()?.to_owned();
-                        self.clock.advance(&reply);
-                        Ok(reply)
+                        let body = reply.body()?.to_owned();
+                        self.clock.advance(&body);
+                        Ok(body)
                     })
                     .map_err(Fault::from),
             );

@@ -165,11 +165,11 @@ pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fa
     if is_ok(&reply) && reply.get("writeErrors")?.is_none() {
         return Ok(reply);
     }
-    let mut reply = Document::try_from(&*reply)?;
-    if let Ok(errors) = reply.get_array_mut("writeErrors") {
+    let mut document = Document::try_from(&*reply)?;
+    if let Ok(errors) = document.get_array_mut("writeErrors") {
         renumber(errors, part);
     }
-    Err(Fault::status_details(reply))
+    Err(Fault::status_details(document))
 }
 
 /// Merges the replies of all parts, limited to `limit` documents.
@@ -183,16 +183,16 @@ pub fn merged(
 
     let mut whole = doc! { "n": 0 };
     for (part, reply) in replies {
-        let mut reply = Document::try_from(&*reply)?;
-        if let Ok(cursor) = reply.get_document_mut("cursor") {
+        let mut document = Document::try_from(&*reply)?;
+        if let Ok(cursor) = document.get_document_mut("cursor") {
             add_batch(&mut whole, cursor)?;
         }
         for field in ["n", "nModified"] {
-            if let Ok(count) = reply.get_i32(field) {
+            if let Ok(count) = document.get_i32(field) {
                 whole.insert(field, whole.get_i32(field).unwrap_or_default() + count);
             }
         }
-        if let Ok(upserted) = reply.get_array_mut("upserted") {
+        if let Ok(upserted) = document.get_array_mut("upserted") {
             renumber(upserted, &part);
             let before = whole.get_array("upserted").cloned().unwrap_or_default();
             whole.insert("upserted", [before, upserted.clone()].concat());

@@ -157,8 +157,8 @@ impl Transactions {
             };
             let requests = round.iter().map(request).collect::<Result<Vec<_>, Fault>>()?;
             let answers = links.send_all(&requests).await;
-            for (part, answer) in round.into_iter().zip(answers) {
-                let answer = accepted(&part, answer?)?;
+            for (part, reply) in round.into_iter().zip(answers) {
+                let answer = accepted(&part, reply?)?;
                 transaction.wrote(part.shard, !is_read_only(&answer));
                 replies.push((part, answer));
             }
@@ -203,9 +203,8 @@ impl Transactions {
 impl Transaction {
     fn new(session: &RawDocument, number: i64, body: &RawDocument) -> Self {
         let concern = body.get_document("readConcern").map(ToOwned::to_owned).unwrap_or_default();
-        let session = session.to_owned();
         Self {
-            session,
+            session: session.to_owned(),
             number,
             concern,
             moment: None,
@@ -283,7 +282,7 @@ impl Transaction {
         command: &RawDocument,
         concern: Option<RawBsonRef<'_>>,
     ) -> Vec<(usize, RawDocumentBuf)> {
-        let command = |shard: &usize| {
+        let of_shard = |shard: &usize| {
             let mut command = command.to_owned();
             command.append(cstr!("$db"), "admin");
             if let Some(concern) = concern {
@@ -292,7 +291,7 @@ impl Transaction {
             self.mark(*shard, &mut command);
             (*shard, command)
         };
-        shards.iter().map(command).collect()
+        shards.iter().map(of_shard).collect()
     }
 
     fn shards(&self, which: impl Fn(&Participant) -> bool) -> Vec<usize> {
