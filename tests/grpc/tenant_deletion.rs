@@ -94,12 +94,11 @@ async fn a_tenant_with_users_is_deleted_only_by_force() {
     );
 }
 
-/// Imports these lines into the tenant. Returns the progress at the end.
-async fn import(client: &mut Client, lines: Vec<v1::User>) -> Progress {
-    let options = Some(Options { tenant: ACME.to_owned(), ..Default::default() });
+/// Imports these lines into a tenant. Returns the progress at the end.
+async fn import(client: &mut Client, tenant: &str, lines: Vec<v1::ImportUsersRequest>) -> Progress {
+    let options = Some(Options { tenant: tenant.to_owned(), ..Default::default() });
     let first = v1::ImportUsersRequest { options, ..Default::default() };
-    let line =
-        |(line, user)| v1::ImportUsersRequest { line, user: Some(user), ..Default::default() };
+    let line = |(line, content)| v1::ImportUsersRequest { line, ..content };
     let requests: Vec<_> = [first].into_iter().chain((1..).zip(lines).map(line)).collect();
     let mut responses =
         client.admin.import_users(stream::iter(requests)).await.unwrap().into_inner();
@@ -110,25 +109,37 @@ async fn import(client: &mut Client, lines: Vec<v1::User>) -> Progress {
     progress
 }
 
+fn line(user: v1::User) -> v1::ImportUsersRequest {
+    v1::ImportUsersRequest { user: Some(user), ..Default::default() }
+}
+
+fn numbered(n: u32) -> v1::User {
+    let user_id = format!("{n:08}-0001-b000-0001-000000000000");
+    v1::User { user_id, ..Default::default() }
+}
+
 #[tokio::test]
-async fn a_tenant_with_a_merged_user_without_primary_is_deleted_and_imported_again() {
+async fn a_tenant_whose_users_name_others_is_deleted_and_imported_again() {
     let (_folder, clock, mut client) = fresh_with_clock().await;
     make(&mut client).await;
-    let merged = v1::User {
-        user_id: "00000001-0001-b000-0001-000000000000".to_owned(),
-        state: v1::State::Merged.into(),
-        merged_into: "00000002-0001-b000-0001-000000000000".to_owned(),
-        ..Default::default()
-    };
-    let lines = vec![merged, user("Joe", vec![handle("joe")])];
-    let progress = import(&mut client, lines.clone()).await;
-    assert_eq!((progress.created, progress.orphans), (2, 1));
-    assert_eq!(import(&mut client, lines.clone()).await.existing, 2);
+    let state = v1::State::Merged.into();
+    let orphan = v1::User { state, merged_into: numbered(2).user_id, ..numbered(1) };
+    let foreign = v1::User { identities: vec![identity(email(JOE))], ..numbered(4) };
+    let merged_user_ids = vec![foreign.user_id.clone()];
+    let internals = Some(v1::UserInternals { merged_user_ids, ..Default::default() });
+    let listing = v1::ImportUsersRequest { internals, ..line(numbered(3)) };
+    let lines = vec![line(orphan), line(user("Joe", vec![handle("joe")]))];
+    let progress = import(&mut client, ACME, [&lines[..], &[listing]].concat()).await;
+    assert_eq!((progress.created, progress.orphans), (3, 1));
+    assert_eq!(import(&mut client, ACME, lines.clone()).await.existing, 2);
+    assert_eq!(import(&mut client, "", vec![line(foreign.clone())]).await.created, 1);
 
     delete(&mut client, true).await.unwrap();
     until_gone(&mut client, &clock).await;
+    let kept = client.resolve(email(JOE)).await.unwrap().user.unwrap();
+    assert_eq!(kept.user_id, foreign.user_id, "a user of another tenant");
     make(&mut client).await;
-    let progress = import(&mut client, lines).await;
+    let progress = import(&mut client, ACME, lines).await;
     assert_eq!((progress.created, progress.existing), (2, 0), "the lines count as imported");
     assert!(is_found(&mut client, "joe").await);
 }

@@ -240,9 +240,9 @@ impl Mutation {
         self.now().is_past(deadline)
     }
 
-    /// Whether a request from `time` no longer counts, even if a store still has it: it has expired,
-    /// or belongs to a deleted tenant of the same name, which was created at another time than this
-    /// one. Older stores do not know that time.
+    /// Whether a request from `time` no longer counts, even if a store still has it: it has
+    /// expired, or belongs to a deleted tenant of the same name, which was created at another time
+    /// than this one. Older stores do not know that time.
     pub fn request_is_void(&self, time: Timestamp, tenant_since: Option<Timestamp>) -> bool {
         self.is_past(time.plus(IdempotencyKey::LIFETIME))
             || tenant_since.is_some_and(|since| since != self.tenant_since)

@@ -292,3 +292,27 @@ fn an_import_has_no_former_owners() {
     assert_fails(&new.run(&before), 1, &["use a later time"]);
     assert!(new.run(&["resolve", "email:ada@example.com"]).status.success());
 }
+
+#[test]
+fn a_line_with_a_key_twice_is_rejected_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path = folder.path().join("users.jsonl");
+    let lines = [
+        r#"{"displayName":"Ann","displayName":"Eve"}"#,
+        r#"{"displayName":"Ann","display_name":"Eve"}"#,
+        r#"{"attributes":{"a":{"intValue":"1"},"a":{"intValue":"2"}}}"#,
+    ];
+    fs::write(&path, lines.join("\n")).unwrap();
+    let mut path = path.to_str().unwrap().to_owned();
+    for _ in 0..2 {
+        let (text, rejects) = import_file(&server, &path, &[]);
+        assert!(text.starts_with("0 imported, 0 there already, 3 lines rejected"), "{text}");
+        assert!(rejects.iter().all(|reject| {
+            reject["reason"] == "LINE_INVALID"
+                && reject["message"].as_str().unwrap().contains("twice")
+        }));
+        path.push_str(".rejects");
+    }
+    assert!(export(&server, &[]).is_empty());
+}

@@ -1,5 +1,5 @@
-//! JSON whose objects have each key once. The parser itself keeps the last of several values, so that
-//! a line would say one thing to its reader and another to the server.
+//! JSON whose objects have each key once. The parser itself keeps the last of several values, so
+//! that a line would say one thing to its reader and another to the server.
 
 use std::fmt;
 

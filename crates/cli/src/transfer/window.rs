@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use super::unique_json::UniqueValue;
 use super::user_json::UserLine;
 use polynym_proto::v1::User;
 
@@ -28,7 +29,8 @@ impl Original {
     pub fn value(&self) -> Value {
         match self {
             Self::Text(text) => {
-                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string()))
+                let parsed = serde_json::from_str::<UniqueValue>(text);
+                parsed.map_or_else(|_| Value::String(text.to_string()), |value| value.0)
             }
             Self::User(user) => {
                 let line = UserLine { user, internals: None };

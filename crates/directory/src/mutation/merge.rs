@@ -116,7 +116,8 @@ impl<'v> Merger<'v> {
         after.guards.extend(secondary.guards.iter().cloned());
         // An import may have listed some of them before.
         let merged = std::iter::once(self.secondary.id()).chain(secondary.merged.iter().copied());
-        let new: Vec<_> = merged.filter(|id| !after.merged.contains(id)).collect();
+        let is_new = |id: &LocalityId| !after.merged.contains(id) && *id != self.primary.id();
+        let new: Vec<_> = merged.filter(is_new).collect();
         after.merged.extend(new);
     }
 

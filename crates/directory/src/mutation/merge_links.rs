@@ -48,7 +48,7 @@ pub enum Listed {
     Waiting,
     /// It was merged into the user.
     Merged,
-    /// It was not merged into the user.
+    /// It was not merged into the user, is the user itself, or is listed before.
     Separate,
     /// It belongs to another tenant.
     Foreign,
@@ -72,13 +72,19 @@ impl MergeLinks {
         (self.tenant.as_str().as_bytes(), self.into)
     }
 
-    /// What the listed users say, in their order. `find` returns the part of a listed user.
+    /// What the listed users say, in their order; of one that is listed twice, once. `find` returns
+    /// the part of a listed user.
     pub fn relations<'u>(
         &self,
         find: impl Fn(LocalityId) -> Option<MergedInto<'u>>,
     ) -> Vec<(LocalityId, Listed)> {
         let listed: HashSet<_> = self.listed.iter().copied().collect();
-        self.listed.iter().map(|id| (*id, self.relation(*id, &listed, &find))).collect()
+        let mut seen = HashSet::from([self.user]);
+        let relation = |id: &LocalityId| match seen.insert(*id) {
+            true => (*id, self.relation(*id, &listed, &find)),
+            false => (*id, Listed::Separate),
+        };
+        self.listed.iter().map(relation).collect()
     }
 
     fn relation<'u>(
@@ -117,7 +123,7 @@ impl MergeLinks {
         let mut users = vec![self.user];
         for (id, relation) in self.relations(find) {
             match relation {
-                Listed::Merged if !users.contains(&id) => users.push(id),
+                Listed::Merged => users.push(id),
                 Listed::Foreign => return Err(Error::MergeDamaged { user: self.user }),
                 _ => {}
             }

@@ -31,9 +31,9 @@ pub fn renormalize(
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }
 
-/// Normalises an identity by `rules`: from the text as typed if that spells the identity by the rules
-/// that normalised it, or else from its canonical form. The text of a phone lacks its region, and
-/// that of a social account may be a display name.
+/// Normalises an identity by `rules`: from the text as typed if that spells the identity by the
+/// rules that normalised it, or else from its canonical form. The text of a phone lacks its region,
+/// and that of a social account may be a display name.
 pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
     let Identity { identifier, display, rules_version, .. } = identity;
     let spells_it = |typed: &RawIdentifier<'_>| {

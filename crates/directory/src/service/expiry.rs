@@ -88,7 +88,7 @@ impl Directory {
             policies,
             ..Mutation::of_user(tenant, id, now.time, UserChange::Expire)
         };
-        let outcome = self.mutate_to_completion(mutation).await?;
+        let outcome = self.mutate_despite_damage(mutation).await?;
         if let MutationReport::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");
         }

@@ -42,7 +42,8 @@ pub struct StoredRequest {
     pub subject: Option<LocalityId>,
     pub request_hash: u64,
     pub time: Timestamp,
-    /// When the tenant was created. None if that does not matter, and in documents of older programs.
+    /// When the tenant was created. None if that does not matter, and in documents of older
+    /// programs.
     pub tenant_since: Option<Timestamp>,
 }
 

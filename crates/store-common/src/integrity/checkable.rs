@@ -78,6 +78,16 @@ pub enum UserRow {
     Unreadable(String),
 }
 
+impl UserRow {
+    /// The claims; none if the record is not a user.
+    pub(super) fn into_claims(self) -> Option<UserClaims> {
+        match self {
+            Self::UserClaims(user) | Self::Unnamed(user) => Some(user),
+            Self::Unreadable(_) => None,
+        }
+    }
+}
+
 /// A claim of a walk.
 #[derive(Clone, Debug)]
 pub enum ClaimRow {

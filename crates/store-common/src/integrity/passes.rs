@@ -390,12 +390,3 @@ impl Case {
         matches!(self.fault, Inconsistency::Unclaimed | Inconsistency::Misclaimed)
     }
 }
-
-impl UserRow {
-    fn into_claims(self) -> Option<UserClaims> {
-        match self {
-            Self::UserClaims(user) | Self::Unnamed(user) => Some(user),
-            Self::Unreadable(_) => None,
-        }
-    }
-}

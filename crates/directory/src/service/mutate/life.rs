@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::model::merge_report::{ConflictPolicy, NotRestored, Preview};
 use crate::model::user::User;
 use crate::mutation::read_set::{MutationReport, Outcome};
-use crate::mutation::{Mutation, UserChange};
+use crate::mutation::{Mutation, MutationKind, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
 use crate::service::parse::parse_user_id;
@@ -71,6 +71,20 @@ impl Directory {
             MutationReport::Purged(ids) => Ok(ids),
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// Executes a mutation of the server itself. Links to users that its user is not merged with do
+    /// not stop it: they are removed from the user first, which changes no other.
+    ///
+    /// # Errors
+    /// Those of [`crate::stores::Mutations::mutate`].
+    pub(crate) async fn mutate_despite_damage(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        let outcome = self.mutate_to_completion(mutation.clone()).await;
+        let Err(Error::MergeDamaged { user }) = outcome else { return outcome };
+        let kind = MutationKind::User(user, UserChange::RemoveMergeFaults);
+        self.backend.mutations.mutate(Mutation { kind, ..mutation.clone() }).await?;
+        tracing::warn!(%user, "removed links to users that a user is not merged with");
+        self.mutate_to_completion(mutation).await
     }
 
     /// Executes a mutation. A purge may take several transactions; a repeated purge continues an

@@ -173,6 +173,6 @@ impl Directory {
         let holds = Default::default();
         let policies = Arc::new(Policies { holds, history_retention, ..Policies::default() });
         let mutation = self.own_mutation(name, KnownTenant { policies, ..known }, kind);
-        Ok(self.mutate_to_completion(mutation).await?.report)
+        Ok(self.mutate_despite_damage(mutation).await?.report)
     }
 }
