@@ -301,7 +301,7 @@ fn limits(settings: &Serve) -> Limits {
         holds: settings.max_holds,
         merged: settings.max_merged,
         bytes: settings.max_user_bytes,
-        redactions: Limits::default().redactions,
+        purge_events: Limits::default().purge_events,
     }
 }
 

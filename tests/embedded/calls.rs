@@ -108,3 +108,16 @@ async fn two_searches_for_duplicates_run_at_once() {
     drop(second);
     while third.next().await.unwrap().is_some() {}
 }
+
+/// Each copy takes the space of the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_of_the_store_are_limited() {
+    let folder = Folder::new(Options::default());
+    let directory = directory(&folder).await;
+    let first = directory.backup().await.unwrap();
+    let second = directory.backup().await.unwrap();
+    assert!(matches!(directory.backup().await, Err(Error::Overloaded)));
+    drop(first);
+    directory.backup().await.unwrap();
+    drop(second);
+}

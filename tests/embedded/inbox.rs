@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
 use polynym_directory::Mutations;
-use polynym_directory::stores::{Delivery, Inboxes};
+use polynym_directory::stores::{Delivery, InboxChange, Inboxes};
 use polynym_embedded::{self as embedded, Embedded};
 
 use crate::support::scenarios::deliveries::{START, delivery};
@@ -42,4 +42,51 @@ async fn expired_records_are_removed() {
         left.push((known, store.inbox(user, None, 10, true).await.unwrap().entries.len()));
     }
     assert_eq!(left, [(2, 2), (1, 1), (0, 0)]);
+}
+
+/// Expired notices do not pile up: each delivery removes more of them than it adds.
+#[tokio::test]
+async fn removal_keeps_up_with_deliveries() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = embedded::Options { create: true, ..Default::default() };
+    let store = Embedded::open(&folder.path().join("store"), options).unwrap();
+    let all: Vec<_> = (0..40).map(users::id).collect();
+    for n in 0..all.len() {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    let ids = Generator::new(Mode::Variable);
+    for hour in 0..4 {
+        let time = START.plus(hour * Duration::from_secs(3_600));
+        let mut sent = delivery(ids.next_id(), time, all[0]);
+        sent.users.clone_from(&all);
+        sent.notice.expire_time = Some(time.plus(Duration::from_secs(60)));
+        store.deliver(Arc::new(sent)).await.unwrap();
+        for user in &all {
+            let left = store.inbox(*user, None, 10, true).await.unwrap().entries.len();
+            assert_eq!(left, 1, "expired notices are left after {hour} hours");
+        }
+    }
+}
+
+/// Notices are marked in parts, and all of them.
+#[tokio::test]
+async fn many_notices_are_marked_as_read() {
+    const NOTICES: usize = 450;
+    let folder = tempfile::tempdir().unwrap();
+    let options = embedded::Options { create: true, ..Default::default() };
+    let store = Embedded::open(&folder.path().join("store"), options).unwrap();
+    store.mutate(users::creation(0)).await.unwrap();
+    let (ids, user) = (Generator::new(Mode::Variable), users::id(0));
+    let deliveries = (0..NOTICES).map(|n| {
+        let time = START.plus(Duration::from_secs(n as u64));
+        let mut sent = delivery(ids.next_id(), time, user);
+        sent.limits.count = NOTICES as u64;
+        store.deliver(Arc::new(sent))
+    });
+    futures_util::future::try_join_all(deliveries).await.unwrap();
+    let up_to = START.plus(Duration::from_secs(NOTICES as u64 - 3));
+    store.change_inbox(user, InboxChange::ReadUpTo(up_to)).await.unwrap();
+    let entries = store.inbox(user, None, NOTICES, false).await.unwrap().entries;
+    let unread = entries.iter().filter(|entry| !entry.read).count();
+    assert_eq!((entries.len(), unread), (NOTICES, 2));
 }

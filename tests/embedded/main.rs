@@ -21,6 +21,7 @@ mod full_disk;
 mod golden;
 mod groups;
 mod inbox;
+mod journal;
 mod lookup_cache;
 mod merge_redirects;
 mod moved_files;

@@ -1,11 +1,20 @@
 //! Counters of calls in the embedded store.
 
-use polynym_directory::Timestamp;
-use polynym_directory::stores::{Resolution, UsageBatch};
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::{Generator, Mode};
+use polynym_directory::service::Directory;
+use polynym_directory::service::usage::UsageRequest;
+use polynym_directory::stores::{Resolution, Usage, UsageBatch, UsageQuery};
+use polynym_directory::{
+    Clock, Limits, Mutation, Mutations, PolicyUpdate, Tenant, TenantChange, Tenants, Timestamp,
+};
 use polynym_embedded::{self as embedded, Embedded};
 use tempfile::TempDir;
 
 use crate::support::scenarios::counters::{DAY, add, batch, counters, server};
+use crate::support::users;
 
 /// A new embedded store, and its folder.
 fn embedded_store() -> (Embedded, TempDir) {
@@ -40,4 +49,63 @@ async fn expired_records_are_removed() {
         [7]
     );
     assert_eq!(counters(&store, Resolution::Day, all).await.len(), 4);
+}
+
+/// A tenant that is made again under a former name does not show the former one's counters.
+#[tokio::test]
+async fn a_deleted_tenant_takes_its_counters_along() {
+    let (store, _folder) = embedded_store();
+    let (store, clock) = (Arc::new(store), Clock::default());
+    let ids = Generator::new(Mode::Variable);
+    let directory = Directory::new(store.backend(), ids, Limits::default());
+    let directory = directory.with_clock(clock.clone());
+    let acme = Tenant::parse("acme").unwrap();
+    let create = || {
+        let set = users::tenant_mutation(TenantChange::Set(PolicyUpdate::default()));
+        Mutation { tenant: acme.clone(), time: Timestamp::now(), ..set }
+    };
+    let count = |number, time| {
+        let mut batch = batch(server(), number, Resolution::Minute.floor(time), 5);
+        batch.counts.iter_mut().for_each(|count| count.tenant = acme.clone());
+        batch
+    };
+    let now = Timestamp::now();
+    let query = UsageQuery {
+        tenant: acme.clone(),
+        from: Resolution::Hour.floor(now.minus(2 * DAY)),
+        to: now.plus(DAY),
+        resolution: Resolution::Hour,
+        callers: Vec::new(),
+        metrics: Vec::new(),
+    };
+    store.mutate(create()).await.unwrap();
+    directory.add_usage(&count(1, now)).await.unwrap();
+    assert_eq!(store.usage(query.clone(), 10).await.unwrap().len(), 1);
+
+    directory.delete_tenant(users::call(acme.clone(), "DeleteTenant"), false).await.unwrap();
+    let until_gone = async {
+        while store.tenant(&acme).await.unwrap().is_some() {
+            clock.skip(Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        never = directory.run_tenant_jobs() => match never {},
+        () = until_gone => {}
+    }
+    assert_eq!(store.usage(query.clone(), 10).await.unwrap(), []);
+
+    // Counters that an earlier version has left.
+    store.add_usage(Arc::new(count(2, now.minus(DAY)))).await.unwrap();
+    assert_eq!(store.usage(query, 10).await.unwrap().len(), 1);
+    store.mutate(create()).await.unwrap();
+    let request = UsageRequest {
+        metrics: &[],
+        callers: &[],
+        from: Some(now.minus(2 * DAY)),
+        to: None,
+        resolution: Some(Resolution::Hour),
+    };
+    let context = users::context(acme.clone(), "GetUsage");
+    assert_eq!(directory.usage(&context, request).await.unwrap().points, []);
 }

@@ -387,6 +387,31 @@ async fn a_shorter_retention_removes_old_events() {
     assert_eq!(events(&mut client, of(&joe.user_id)).await, []);
 }
 
+/// What was written before a longer retention expires by the former one: then nobody knows the
+/// owner any more.
+#[tokio::test]
+async fn a_longer_retention_does_not_forget_owners_silently() {
+    let (_server, mut client) = fresh().await;
+    let retention = |seconds| v1::Policies {
+        history_retention: Some(prost_types::Duration { seconds, nanos: 0 }),
+        ..Default::default()
+    };
+    client.govern(retention(1)).await.unwrap();
+    let names = vec![handle("joe"), email("joe@example.com")];
+    let joe = client.create(user("Joe", names)).await.unwrap();
+    let with_joe = pause().await;
+    client.unlink(&joe.user_id, handle("joe")).await.unwrap();
+    let longer = client.govern(retention(400 * 86_400)).await.unwrap().policies.unwrap();
+    assert_eq!(longer.history_former_retention.unwrap().seconds, 1);
+
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    for n in 0..5 {
+        client.create(user("Eve", vec![handle(&format!("eve{n}"))])).await.unwrap();
+    }
+    let refused = owner(&mut client, "joe", with_joe).await.unwrap_err();
+    assert_eq!(status_details(refused).reason, "HISTORY_EXPIRED");
+}
+
 #[tokio::test]
 async fn a_purge_leaves_no_trace() {
     const NAME: &str = "quetzalcoatl";

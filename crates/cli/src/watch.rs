@@ -1,11 +1,15 @@
 //! `polynym watch`.
 
-use std::io;
-use std::path::{Path, PathBuf};
+mod resume_file;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use tokio::time::timeout_at;
 use tonic::{Code, Status};
+
+use resume_file::ResumeFile;
 
 use super::client::Session;
 use super::failure::Failure;
@@ -45,34 +49,41 @@ pub struct Watch {
 /// Shows events until Ctrl-C. Reconnects while the server is unavailable.
 pub async fn run(command: Watch) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let file = command.resume_file.as_deref();
-    let token = command.resume_token.map_or_else(|| read_token(file), Ok)?;
+    let mut file = command.resume_file.map(ResumeFile::new);
+    let token = match (command.resume_token, &file) {
+        (Some(token), _) => token,
+        (None, Some(file)) => file.read()?,
+        (None, None) => String::new(),
+    };
     let request = WatchRequest {
         tenant: session.tenant(),
         user_ids: command.users,
         types: command.types.iter().map(|kind| (*kind).into()).collect(),
         resume_token: token,
     };
-    tokio::select! {
-        outcome = watch_with_retries(&session, request, file) => outcome,
+    let outcome = tokio::select! {
+        outcome = watch_with_retries(&session, request, file.as_mut()) => outcome,
         _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
-    }
+    };
+    file.map_or(Ok(()), |mut file| file.save())?;
+    outcome
 }
 
 /// Watches in a loop, resuming after the last event.
 async fn watch_with_retries(
     session: &Session,
     mut request: WatchRequest,
-    file: Option<&Path>,
+    mut file: Option<&mut ResumeFile>,
 ) -> Result<(), Failure> {
     let mut is_disconnected = false;
     loop {
-        let status = match watch(session, &mut request, file, &mut is_disconnected).await {
-            Ok(()) => continue,
-            Err(WatchError::Call(status)) if is_retryable(&status) => status,
-            Err(WatchError::Call(status)) => return Err(session.failure(status, None)),
-            Err(WatchError::Local(failure)) => return Err(failure),
-        };
+        let status =
+            match watch(session, &mut request, file.as_deref_mut(), &mut is_disconnected).await {
+                Ok(()) => continue,
+                Err(WatchError::Call(status)) if is_retryable(&status) => status,
+                Err(WatchError::Call(status)) => return Err(session.failure(status, None)),
+                Err(WatchError::Local(failure)) => return Err(failure),
+            };
         if !is_disconnected {
             eprintln!("reconnecting: {}", printable(status.message()));
         }
@@ -97,44 +108,36 @@ impl From<Failure> for WatchError {
 async fn watch(
     session: &Session,
     request: &mut WatchRequest,
-    file: Option<&Path>,
+    mut file: Option<&mut ResumeFile>,
     is_disconnected: &mut bool,
 ) -> Result<(), WatchError> {
     let outcome = session.directory().watch(request.clone()).await;
     let mut answers = outcome.map_err(WatchError::Call)?.into_inner();
-    while let Some(answer) = answers.message().await.map_err(WatchError::Call)? {
+    loop {
+        let answer = match file.as_deref_mut().and_then(|file| file.save_at()) {
+            None => answers.message().await,
+            Some(time) => match timeout_at(time, answers.message()).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    file.as_deref_mut().map_or(Ok(()), ResumeFile::save)?;
+                    continue;
+                }
+            },
+        };
+        let Some(answer) = answer.map_err(WatchError::Call)? else { return Ok(()) };
         *is_disconnected = false;
         if let Some(Kind::Event(event)) = &answer.kind {
             show(session, event)?;
         }
-        if let Some(file) = file {
-            write_token(file, &answer.resume_token)?;
+        if let Some(file) = file.as_deref_mut() {
+            file.keep(&answer.resume_token)?;
         }
         request.resume_token = answer.resume_token;
     }
-    Ok(())
 }
 
 /// Whether the watch can resume later.
 fn is_retryable(status: &Status) -> bool {
     let code = status.code();
     matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled | Code::ResourceExhausted)
-}
-
-/// The token in a file; empty if the file does not exist.
-fn read_token(file: Option<&Path>) -> Result<String, Failure> {
-    let Some(file) = file else { return Ok(String::new()) };
-    match std::fs::read_to_string(file) {
-        Ok(token) => Ok(token.trim().to_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(Failure::Other(format!("--resume-file {}: {error}", file.display()))),
-    }
-}
-
-/// Replaces the token in a file atomically.
-fn write_token(file: &Path, token: &str) -> Result<(), Failure> {
-    let new = file.with_extension("new");
-    std::fs::write(&new, token)
-        .and_then(|()| std::fs::rename(&new, file))
-        .map_err(|error| Failure::Other(format!("--resume-file {}: {error}", file.display())))
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits};
-use polynym_directory::{Error, Notice, NoticeContent, Tenant, Timestamp, UserChange, Value};
+use polynym_directory::{
+    Error, IdempotencyKey, Notice, NoticeContent, Now, Tenant, Timestamp, UserChange, Value,
+};
 
 use super::fixture::assertions::{ensure, equal};
 use super::fixture::factory::Failure;
@@ -184,15 +186,23 @@ pub async fn inboxes_agree_with_the_model(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn a_request_keeps_its_first_notice(f: Fixture) -> Result<(), Failure> {
-    let (first, other) = (f.ids.next_id(), f.ids.next_id());
-    let begin = async |hash, notice| {
+    let [first, other, third] = [f.ids.next_id(), f.ids.next_id(), f.ids.next_id()];
+    let now = Now::certain(START);
+    let begin = async |hash, notice, now| {
         let key = request("default,SendNotice,1", hash).ok_or("no request")?;
-        Ok::<_, Failure>(f.store.inboxes.begin_notice(&key, notice, START).await)
+        Ok::<_, Failure>(f.store.inboxes.begin_notice(&key, notice, now).await)
     };
-    equal(&begin(1, first).await??, &(first, false), "the first request")?;
-    equal(&begin(1, other).await??, &(first, true), "the same request")?;
-    let reused = begin(2, other).await?;
-    ensure(matches!(reused, Err(Error::RequestIdReused)), "another request with the same id")
+    equal(&begin(1, first, now).await??, &(first, false), "the first request")?;
+    equal(&begin(1, other, now).await??, &(first, true), "the same request")?;
+    let reused = begin(2, other, now).await?;
+    let is_reused = matches!(reused, Err(Error::RequestIdReused));
+    ensure(is_reused, "another request with the same id")?;
+
+    let day_later = Now::certain(START.plus(IdempotencyKey::LIFETIME));
+    let in_doubt = Now { clock_uncertain: true, ..day_later };
+    equal(&begin(1, other, in_doubt).await??, &(first, true), "a request of an uncertain age")?;
+    equal(&begin(2, third, day_later).await??, &(third, false), "a request of the next day")?;
+    equal(&begin(2, other, day_later).await??, &(third, true), "the same one")
 }
 
 pub async fn a_purged_user_has_no_inbox(f: Fixture) -> Result<(), Failure> {

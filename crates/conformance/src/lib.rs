@@ -36,6 +36,7 @@ pub fn cases() -> Vec<Case> {
             case(inboxes::a_request_keeps_its_first_notice),
             case(inboxes::a_purged_user_has_no_inbox),
             case(usage::each_batch_is_added_once),
+            case(usage::a_removed_tenant_has_no_counters),
             case(feed::a_feed_resumes_after_each_event),
             case(feed::an_idle_feed_answers_in_time),
         ],

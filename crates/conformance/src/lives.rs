@@ -29,6 +29,7 @@ pub fn cases() -> Vec<Case> {
         case(lookalikes::policies_can_allow_lookalikes),
         case(lookalikes::lookalikes_belong_to_one_tenant),
         case(purging::a_purge_continues_until_no_event_has_the_name),
+        case(purging::a_purge_notices_changes_in_between),
         case(purging::a_dry_run_of_a_purge_takes_one_round),
         case(shortening::a_shorter_retention_removes_old_events),
         case(states::disable_and_enable_change_the_state_alone),

@@ -94,3 +94,31 @@ pub async fn each_batch_is_added_once(f: Fixture) -> Result<(), Failure> {
     equal(&usage.usage(some, usize::MAX).await?.len(), &expected[2].len(), "days")?;
     equal(&usage.usage(wanted, 2).await?.len(), &2, "at most two counters")
 }
+
+pub async fn a_removed_tenant_has_no_counters(f: Fixture) -> Result<(), Failure> {
+    let (usage, server, acme) = (&*f.store.usage, f.ids.next_id(), tenant("acme")?);
+    let all = (START, START.plus(Duration::from_secs(60)));
+    let of = |tenant: &Tenant, number, callers: std::ops::Range<usize>| {
+        let counts = callers.map(|n| UsageCount {
+            tenant: tenant.clone(),
+            caller: format!("web{n}"),
+            metric: METRIC.to_owned(),
+            count: 1,
+        });
+        UsageBatch { counts: counts.collect(), ..batch(server, number, START, 1) }
+    };
+    let sum = async |tenant: &Tenant| {
+        let wanted = query(Resolution::Hour, all.0, all.1);
+        let points = usage.usage(UsageQuery { tenant: tenant.clone(), ..wanted }, usize::MAX);
+        Ok::<u64, Failure>(points.await?.iter().map(|point| point.count).sum())
+    };
+    usage.add_usage(Arc::new(of(&acme, 1, 0..300))).await?;
+    usage.add_usage(Arc::new(of(&Tenant::DEFAULT, 2, 0..3))).await?;
+    equal(&sum(&acme).await?, &300, "counters of the tenant")?;
+    while usage.remove_usage(&acme).await? {}
+    equal(&sum(&acme).await?, &0, "counters of the removed tenant")?;
+    equal(&sum(&Tenant::DEFAULT).await?, &3, "counters of another tenant")?;
+
+    usage.add_usage(Arc::new(of(&acme, 3, 2..4))).await?;
+    equal(&sum(&acme).await?, &2, "counters of the next tenant with the name")
+}

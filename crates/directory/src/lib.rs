@@ -8,6 +8,7 @@ pub mod encoded;
 pub mod error;
 pub mod model;
 pub mod mutation;
+pub mod purge_progress;
 pub mod replay;
 pub mod search;
 pub mod service;
@@ -55,7 +56,8 @@ pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::read_set::{
-    Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
+    Decision, HistoryEvents, HistoryPart, MutationReport, Outcome, ReadRequest, ReadSet, Takeover,
+    Write, WriteSet,
 };
 pub use mutation::update::Update;
 pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};

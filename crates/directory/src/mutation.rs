@@ -39,6 +39,7 @@ use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{DeletionStep, ImportedTenant};
 use crate::model::user::{State, Verification};
 use crate::mutation::read_set::{DecideError, ReadSet};
+use crate::purge_progress::PurgeProgress;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
 use update::Update;
@@ -66,6 +67,8 @@ pub struct Mutation {
     pub rules: Rules,
     /// Whether the answer shows the result and nothing is written. Excludes `request`.
     pub dry_run: bool,
+    /// The progress of a purge in earlier transactions. A purge without it begins anew.
+    pub purge: Option<Arc<PurgeProgress>>,
     /// The change.
     pub kind: MutationKind,
     /// The call that requests it.
@@ -89,6 +92,11 @@ pub struct IdempotencyKey {
 impl IdempotencyKey {
     /// How long the outcome of a request is remembered: 24 hours.
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// Whether a request from `time` has expired, even if a store still has it.
+    pub fn has_expired(time: Timestamp, now: Now) -> bool {
+        now.is_past(time.plus(Self::LIFETIME))
+    }
 
     /// The stored form of a request's subject: its id, or the nil UUID for `None`.
     pub fn stored_subject(subject: Option<LocalityId>) -> LocalityId {
@@ -197,6 +205,7 @@ impl Mutation {
             policies: Arc::default(),
             rules: Rules::PRESENT,
             dry_run: false,
+            purge: None,
             kind,
             origin: Origin::server("job"),
             #[cfg(feature = "test-entity")]
@@ -244,7 +253,7 @@ impl Mutation {
     /// expired, or belongs to a deleted tenant of the same name, which was created at another time
     /// than this one. Older stores do not know that time.
     pub fn request_is_void(&self, time: Timestamp, tenant_since: Option<Timestamp>) -> bool {
-        self.is_past(time.plus(IdempotencyKey::LIFETIME))
+        IdempotencyKey::has_expired(time, self.now())
             || tenant_since.is_some_and(|since| since != self.tenant_since)
     }
 

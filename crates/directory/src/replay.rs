@@ -38,6 +38,9 @@ struct Replay {
     fields: BTreeMap<String, RecordedValue>,
     identities: Vec<Identity>,
     state: Option<State>,
+    /// Whether a later event lacks what a purge has removed. The purge may not have come to the
+    /// earlier ones yet.
+    is_redacted: bool,
 }
 
 impl Replay {
@@ -46,10 +49,12 @@ impl Replay {
             fields: recorded_fields(user),
             identities: user.identities.iter().map(visible).collect(),
             state: Some(user.state),
+            is_redacted: false,
         }
     }
 
     fn undo(&mut self, changes: &ChangeSet) -> Result<(), &'static str> {
+        self.is_redacted |= changes.is_redacted;
         for change in &changes.fields {
             if !agree(self.fields.remove(&change.path).as_ref(), change.after.as_ref()) {
                 return Err("a field differs");
@@ -59,8 +64,11 @@ impl Replay {
         }
         for change in &changes.identities {
             if let Some(after) = change.after.as_ref().map(visible) {
-                let position = self.identities.iter().position(|own| *own == after);
-                self.identities.remove(position.ok_or("an identity differs")?);
+                match self.identities.iter().position(|own| *own == after) {
+                    Some(position) => drop(self.identities.remove(position)),
+                    None if self.is_redacted => {}
+                    None => return Err("an identity differs"),
+                }
             }
             self.identities.extend(change.before.as_ref().map(visible));
         }

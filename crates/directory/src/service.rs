@@ -38,6 +38,8 @@ use tenant_queue::TenantQueue;
 
 /// The maximum number of imports in this process.
 const MAX_IMPORTS: usize = 4;
+/// The maximum number of copies of the store. Each takes the disk space of the store.
+const MAX_COPIES: usize = 2;
 
 /// The user directory: checks and normalises requests, applies the rules, and stores the results
 /// in a [`Backend`].
@@ -55,6 +57,7 @@ pub struct Directory {
     clock_log: ClockLog,
     renormalizations: Runs,
     imports: Arc<Semaphore>,
+    copies: Arc<Semaphore>,
     duplicate_searches: Arc<Semaphore>,
 }
 
@@ -74,6 +77,7 @@ impl Directory {
             clock_log: ClockLog::default(),
             renormalizations: Runs::default(),
             imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
+            copies: Arc::new(Semaphore::new(MAX_COPIES)),
             duplicate_searches: Arc::new(Semaphore::new(duplicates::MAX_SEARCHES)),
         }
     }

@@ -305,6 +305,10 @@ impl Histories for Embedded {
         self.shorten(tenant, by, cursor).await
     }
 
+    async fn remove_strays(&self, after: Option<u64>) -> Result<Option<u64>, Error> {
+        self.remove_stray_events(after).await
+    }
+
     async fn expired_users(
         &self,
         now: Timestamp,

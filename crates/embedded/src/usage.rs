@@ -11,6 +11,7 @@ use crate::lookup::snapshot::{Snapshot, optional};
 use crate::schema::tables::{USAGE, USAGE_BATCH, USAGE_SERIES};
 use crate::store::Embedded;
 use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{
     Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
@@ -18,6 +19,8 @@ use polynym_directory::timestamp::Timestamp;
 
 /// The series whose expired counters are removed with each batch.
 const SWEPT_SERIES: u64 = 100;
+/// The most counters of a tenant that are removed at once: mutations wait for it.
+const REMOVED_COUNTERS: usize = 5_000;
 
 #[async_trait]
 impl Usage for Embedded {
@@ -27,6 +30,11 @@ impl Usage for Embedded {
 
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {
         self.on_snapshot(|snapshot| snapshot.usage(&query, limit))
+    }
+
+    async fn remove_usage(&self, tenant: &Tenant) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write_aside(move |transaction| remove(transaction, &tenant)).await
     }
 }
 
@@ -69,6 +77,30 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
         }
     }
     Ok(())
+}
+
+/// Removes some counters of a tenant. Returns whether there may be more. The series stay, since
+/// their count numbers new ones.
+fn remove(transaction: &WriteTransaction, tenant: &Tenant) -> Result<bool, Fault> {
+    let series = transaction.open_table(USAGE_SERIES)?;
+    let mut counters = transaction.open_table(USAGE)?;
+    let (name, mut removed) = (tenant.as_str(), 0);
+    for row in series.range((name, "", "")..)? {
+        let (key, number) = row?;
+        if key.value().0 != name {
+            return Ok(false);
+        }
+        let own = (number.value(), 0, 0)..=(number.value(), u8::MAX, u32::MAX);
+        for counter in counters.extract_from_if(own, |_, _| true)?.take(REMOVED_COUNTERS - removed)
+        {
+            counter?;
+            removed += 1;
+        }
+        if removed == REMOVED_COUNTERS {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Snapshot {

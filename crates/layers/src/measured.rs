@@ -277,4 +277,8 @@ impl Histories for Measured<dyn Histories> {
     ) -> Result<Vec<ExpiredUser>, Error> {
         EXPIRED.measure(self.0.expired_users(now, after, limit)).await
     }
+
+    async fn remove_strays(&self, after: Option<u64>) -> Result<Option<u64>, Error> {
+        SCAN.measure(self.0.remove_strays(after)).await
+    }
 }

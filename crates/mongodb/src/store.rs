@@ -266,6 +266,11 @@ impl Histories for Mongo {
         Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
     }
 
+    /// A purge deletes all documents of a user, by its id.
+    async fn remove_strays(&self, _: Option<u64>) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
     async fn expired_users(
         &self,
         now: Timestamp,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
+use mongodb::bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::ReadConcern;
 use xxhash_rust::xxh3::xxh3_128;
@@ -19,11 +19,12 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
-use crate::schema::bson::{date, id_value, read_fields, required};
+use crate::schema::bson::{bson_id, date, id_value, read_fields, required};
 use crate::schema::fields::{
     CALLER, COUNTS, EXPIRES_AT, FLUSHES, ID, METRIC, PERIOD, RESOLUTION, TENANT, USAGE,
 };
 use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{
     Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
@@ -31,6 +32,8 @@ use polynym_directory::timestamp::Timestamp;
 
 /// The limit of updates in a command.
 const UPDATES_PER_COMMAND: usize = 500;
+/// The limit of documents of a tenant that are emptied at once.
+const EMPTIED_DOCUMENTS: usize = 500;
 
 /// The layout of the documents of a resolution.
 struct Layout {
@@ -76,6 +79,11 @@ impl Usage for Mongo {
 
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {
         self.run(|collections| async move { collections.usage(&query, limit).await }).await
+    }
+
+    async fn remove_usage(&self, tenant: &Tenant) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.run(|collections| async move { collections.remove_usage(&tenant).await }).await
     }
 }
 
@@ -130,6 +138,28 @@ impl Collections {
             }
         }
         Ok(points)
+    }
+}
+
+impl Collections {
+    /// See [`Usage::remove_usage`]. Empties the documents: a later tenant with the same name may
+    /// count in them, and servers need no permission to remove them.
+    pub async fn remove_usage(&self, tenant: &Tenant) -> Result<bool, Fault> {
+        let mut options = self.time_limit();
+        options.limit = Some(EMPTIED_DOCUMENTS as i64);
+        options.projection = Some(doc! { ID: 1 });
+        let counted = doc! { TENANT: tenant.as_str(), COUNTS: { "$ne": {} } };
+        let documents = self.find_documents(&self.collection(USAGE), counted, options).await?;
+        let empty = |document: &RawDocumentBuf| {
+            let change = doc! { "$set": { COUNTS: {} } };
+            Ok(doc! { "q": { ID: bson_id(document)? }, "u": change })
+        };
+        let updates: Vec<_> = documents.iter().map(empty).collect::<Result<_, Fault>>()?;
+        let count = updates.len();
+        if count > 0 {
+            self.update_unordered(USAGE, updates).await?;
+        }
+        Ok(count == EMPTIED_DOCUMENTS)
     }
 }
 

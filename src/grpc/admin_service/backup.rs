@@ -1,6 +1,5 @@
 //! BackupStore: streams a copy of the store.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use crate::grpc::status::status;
 use polynym_access::Call;
 use polynym_directory::error::Error;
 use polynym_directory::service::Directory;
+use polynym_directory::service::transfer::export::StoreCopy;
 use polynym_proto::v1::BackupStoreResponse;
 use polynym_transport::rich_status::plain;
 
@@ -34,33 +34,34 @@ pub fn backup(directory: Arc<Directory>, caller: &Call) -> Result<Responses, Sta
 
 enum BackupState {
     Start(Arc<Directory>),
-    Copied(File, u64),
+    Copied(StoreCopy, u64),
 }
 
 impl BackupState {
     async fn next_chunk(self) -> Result<Option<(BackupStoreResponse, Self)>, Error> {
-        let (file, total) = match self {
+        let (copy, total) = match self {
             Self::Start(directory) => {
-                let mut file = directory.backup().await?;
-                let total = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
-                file.rewind().map_err(unreadable)?;
-                (file, total)
+                let mut copy = directory.backup().await?;
+                let total = copy.file.seek(SeekFrom::End(0)).map_err(unreadable)?;
+                copy.file.rewind().map_err(unreadable)?;
+                (copy, total)
             }
-            Self::Copied(file, total) => (file, total),
+            Self::Copied(copy, total) => (copy, total),
         };
-        let (data, file) = tokio::task::spawn_blocking(move || read_chunk(file))
+        let (data, copy) = tokio::task::spawn_blocking(move || read_chunk(copy))
             .await
             .map_err(|error| Error::Internal(error.into()))??;
         let has_data = !data.is_empty();
         let message = BackupStoreResponse { data, total_bytes: total as i64 };
-        Ok(has_data.then_some((message, Self::Copied(file, total))))
+        Ok(has_data.then_some((message, Self::Copied(copy, total))))
     }
 }
 
-fn read_chunk(mut file: File) -> Result<(Vec<u8>, File), Error> {
+fn read_chunk(mut copy: StoreCopy) -> Result<(Vec<u8>, StoreCopy), Error> {
     let mut data = Vec::with_capacity(CHUNK_BYTES);
-    file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut data).map_err(unreadable)?;
-    Ok((data, file))
+    let chunk = copy.file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut data);
+    chunk.map_err(unreadable)?;
+    Ok((data, copy))
 }
 
 fn unreadable(error: std::io::Error) -> Error {

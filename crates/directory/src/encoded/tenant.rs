@@ -11,7 +11,9 @@ use crate::encoded::decode::{read_tenant, read_time};
 use crate::encoded::definition::{definition_messages, read_definition};
 use crate::encoded::encode::time_message;
 use crate::encoded::error::WireError;
-use crate::model::policies::{HISTORY_RETENTION, INBOX_LIMIT, INBOX_RETENTION, Policies};
+use crate::model::policies::{
+    HISTORY_RETENTION, HistoryExtension, INBOX_LIMIT, INBOX_RETENTION, Policies,
+};
 use crate::model::tenant_record::{Deletion, TenantRecord};
 use crate::model::unknown::{Unknown, messages, write_message};
 use polynym_identifier::Kind;
@@ -21,7 +23,7 @@ use polynym_proto::v1;
 /// this program supports.
 const POLICIES: u32 = 2;
 const LAST_FIELD: u32 = 8;
-const POLICIES_LAST_FIELD: u32 = 16;
+const POLICIES_LAST_FIELD: u32 = 18;
 /// The field number of the creation time of an imported tenant in its stored form, where the field
 /// `create_time` has the time at which this store created it.
 const IMPORTED_CREATE_TIME: u32 = 8;
@@ -120,6 +122,8 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
         history_retention: Some(span(policies.history_retention)),
         history_since_time: policies.history_since.map(time_message),
         history_change_time: policies.history_change.map(time_message),
+        history_extend_time: policies.history_extension.map(|own| time_message(own.time)),
+        history_former_retention: policies.history_extension.map(|own| span(own.former)),
         inbox_retention: Some(span(policies.inbox_retention)),
         inbox_limit: policies.inbox_limit as i32,
         rule_notices: policies.rule_notices,
@@ -189,6 +193,10 @@ pub fn read_policies(message: v1::Policies) -> Policies {
         history_retention: message.history_retention.map_or(HISTORY_RETENTION, read_span),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),
         history_change: message.history_change_time.map(|time| read_time(Some(time))),
+        history_extension: message.history_extend_time.map(|time| HistoryExtension {
+            time: read_time(Some(time)),
+            former: message.history_former_retention.map(read_span).unwrap_or_default(),
+        }),
         inbox_retention: message.inbox_retention.map_or(INBOX_RETENTION, read_span),
         inbox_limit: match u32::try_from(message.inbox_limit) {
             Ok(count) if count > 0 => count,

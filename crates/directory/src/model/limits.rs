@@ -17,8 +17,8 @@ pub struct Limits {
     pub merged: usize,
     /// Bytes of one user in total.
     pub bytes: usize,
-    /// Events of other users that one transaction of a purge rewrites.
-    pub redactions: usize,
+    /// Events that one transaction of a purge reads, and may rewrite or remove.
+    pub purge_events: usize,
 }
 
 impl Default for Limits {
@@ -31,7 +31,7 @@ impl Default for Limits {
             holds: 100,
             merged: 100,
             bytes: 512 << 10,
-            redactions: 5_000,
+            purge_events: 1_000,
         }
     }
 }

@@ -50,11 +50,15 @@ impl EndedOwnerships {
         self.0.drain(..surplus);
     }
 
-    /// Forgets a user. Returns whether other users are left.
-    pub fn forget(&mut self, user: LocalityId) -> bool {
+    /// Forgets a user.
+    pub fn forget(&mut self, user: LocalityId) {
         for ownership in self.0.iter_mut().filter(|ownership| ownership.user == Some(user)) {
             (ownership.user, ownership.identity) = (None, None);
         }
+    }
+
+    /// Whether users are left. Without them a store keeps nothing: nobody owned the identifier.
+    pub fn has_users(&self) -> bool {
         self.0.iter().any(|ownership| ownership.user.is_some())
     }
 
@@ -107,7 +111,8 @@ mod tests {
         let [one, two, three, present] = [1, 2, 3, 0].map(Some);
         assert_eq!(owners, [None, one, one, two, two, None, None, three, three, present]);
 
-        assert!(ended.forget(LocalityId::from([2; 16])));
+        ended.forget(LocalityId::from([2; 16]));
+        assert!(ended.has_users());
         assert_eq!([owner(&ended, 19), owner(&ended, 20), owner(&ended, 29)], [one, None, None]);
     }
 

@@ -24,6 +24,10 @@ const MAX_INBOX_LIMIT: u32 = 10_000;
 /// The default retention of history.
 pub const HISTORY_RETENTION: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
+/// The time after a change of policies from which on no event has a time by the former ones: all
+/// servers have read the new ones, and finished what they began before, by clocks that agree.
+pub(crate) const SETTLE_TIME: Duration = Duration::from_secs(3 * 60);
+
 /// The rules of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policies {
@@ -55,12 +59,42 @@ pub struct Policies {
     pub history_since: Option<Timestamp>,
     /// When the retention of history was shortened, while the servers remove older events.
     pub history_change: Option<Timestamp>,
+    /// The last time that the retention of history became longer.
+    pub history_extension: Option<HistoryExtension>,
     /// How long a notice stays in an inbox.
     pub inbox_retention: Duration,
     /// The number of notices that an inbox keeps.
     pub inbox_limit: u32,
     /// Whether users get notices about changes by the rules.
     pub rule_notices: bool,
+}
+
+/// A change to a longer retention of history. What was written before it expires by the former one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryExtension {
+    /// When the longer retention was set.
+    pub time: Timestamp,
+    /// The former, shorter retention.
+    pub former: Duration,
+}
+
+impl HistoryExtension {
+    /// The earliest time of which the history is known at `now`. It follows the former retention
+    /// until it reaches the change.
+    fn history_begins(&self, now: Timestamp) -> Timestamp {
+        now.minus(self.former).min(self.settled())
+    }
+
+    /// The time from which on all servers write by the longer retention.
+    fn settled(&self) -> Timestamp {
+        self.time.plus(SETTLE_TIME)
+    }
+
+    /// Both extensions as one, if history of before this one still expires by its former retention.
+    fn followed_by(self, next: Self) -> Self {
+        let is_over = self.history_begins(next.time) == self.settled();
+        if is_over { next } else { Self { former: self.former.min(next.former), ..next } }
+    }
 }
 
 impl Default for Policies {
@@ -79,6 +113,7 @@ impl Default for Policies {
             history_retention: HISTORY_RETENTION,
             history_since: None,
             history_change: None,
+            history_extension: None,
             inbox_retention: INBOX_RETENTION,
             inbox_limit: INBOX_LIMIT,
             rule_notices: false,
@@ -105,15 +140,19 @@ impl Policies {
 
     /// The earliest time of which the history is known.
     pub fn history_begins(&self, now: Timestamp) -> Timestamp {
-        let oldest = now.minus(self.history_retention);
-        self.history_since.map_or(oldest, |since| since.max(oldest))
+        let extension = self.history_extension.map(|extension| extension.history_begins(now));
+        let bounds = [self.history_since, extension].into_iter().flatten();
+        bounds.fold(now.minus(self.history_retention), Timestamp::max)
     }
 
     /// Sets the retention of history from `now` on. A longer one does not bring back events that
-    /// had already expired.
+    /// had already expired, and keeps those from before no longer than the former one.
     fn set_history_retention(&mut self, retention: Duration, now: Timestamp) {
         if retention > self.history_retention {
             self.history_since = Some(self.history_begins(now));
+            let next = HistoryExtension { time: now, former: self.history_retention };
+            let former = self.history_extension;
+            self.history_extension = Some(former.map_or(next, |former| former.followed_by(next)));
         }
         if retention < self.history_retention {
             self.history_change = Some(now);
@@ -128,7 +167,7 @@ impl Policies {
 
     /// The policies once the servers have applied all changes.
     pub(crate) fn with_changes_finished(&self) -> Self {
-        let mut policies = self.clone();
+        let mut policies = Self { history_extension: None, ..self.clone() };
         policies.finish_index_changes(Timestamp::MAX);
         policies.finish_history_change(Timestamp::MAX);
         policies
@@ -226,4 +265,58 @@ fn within(time: Duration, max: Duration, field: &str) -> Result<(), Error> {
     }
     let message = format!("at most {} days", max.as_secs() / DAY.as_secs());
     Err(Error::invalid(Invalid::Policy, field, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    const NOW: Timestamp = Timestamp::from_millis(2_000_000_000_000);
+
+    /// Policies whose retention was changed at these hours.
+    fn changed(first: Duration, changes: &[(u32, Duration)]) -> Policies {
+        let mut policies = Policies { history_retention: first, ..Policies::default() };
+        for (hour, retention) in changes {
+            policies.set_history_retention(*retention, NOW.plus(*hour * HOUR));
+        }
+        policies
+    }
+
+    #[test]
+    fn a_longer_retention_does_not_extend_what_was_written_before() {
+        let policies = changed(2 * HOUR, &[(0, 10 * HOUR)]);
+        let begins = |hour| policies.history_begins(NOW.plus(hour * HOUR));
+        assert_eq!(begins(0), NOW.minus(2 * HOUR));
+        assert_eq!(begins(1), NOW.minus(HOUR));
+        assert_eq!([3, 9].map(begins), [NOW.plus(SETTLE_TIME); 2]);
+        assert_eq!(begins(13), NOW.plus(3 * HOUR), "the present retention");
+    }
+
+    #[test]
+    fn a_history_that_was_off_begins_once_all_servers_write_it() {
+        let policies = changed(Duration::ZERO, &[(0, 10 * HOUR)]);
+        let [second, later] = [Duration::from_secs(1), HOUR].map(|by| NOW.plus(by));
+        assert_eq!(policies.history_begins(second), second);
+        assert_eq!(policies.history_begins(later), NOW.plus(SETTLE_TIME));
+    }
+
+    #[test]
+    fn a_retention_that_is_shortened_and_put_back_hides_what_expires_early() {
+        let policies = changed(400 * DAY, &[(0, HOUR), (1, 400 * DAY)]);
+        assert_eq!(policies.history_begins(NOW.plus(HOUR)), NOW);
+        let settled = NOW.plus(HOUR).plus(SETTLE_TIME);
+        assert_eq!(policies.history_begins(NOW.plus(DAY)), settled);
+    }
+
+    #[test]
+    fn repeated_extensions_keep_the_shortest_retention_that_still_applies() {
+        let soon = changed(2 * HOUR, &[(0, 4 * HOUR), (1, 10 * HOUR)]);
+        assert_eq!(soon.history_extension.unwrap().former, 2 * HOUR);
+        let begins = soon.history_begins(NOW.plus(2 * HOUR));
+        assert_eq!(begins, NOW, "what was written before the first is over");
+        let late = changed(2 * HOUR, &[(0, 4 * HOUR), (3, 10 * HOUR)]);
+        assert_eq!(late.history_extension.unwrap().former, 4 * HOUR);
+        assert_eq!(late.history_begins(NOW.plus(4 * HOUR)), NOW.plus(SETTLE_TIME));
+    }
 }

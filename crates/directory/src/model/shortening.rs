@@ -25,6 +25,12 @@ pub struct Shortened {
 }
 
 impl Shortening {
+    /// Whether it applies to events of this time. Later ones follow the policies that were in
+    /// force when they were written, which may have a longer retention again.
+    pub fn covers(&self, time: Timestamp) -> bool {
+        time <= self.now
+    }
+
     /// When an event of this time expires.
     pub fn removal(&self, time: Timestamp) -> Timestamp {
         time.plus(self.retention)

@@ -9,8 +9,8 @@ use crate::model::tenant_event::TenantEventKind;
 use crate::model::user::State;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::journal::tenant_event;
-use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
-use crate::mutation::redaction::PurgedValues;
+use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::mutation::redaction::{PurgeStep, advance};
 
 /// Purges the user with this id, unless it is part of another user. A merged user without a primary
 /// is part of none.
@@ -30,8 +30,8 @@ pub fn purge_user(
 /// Removes a user with all its data, and the users that were merged into it. Its identifiers are
 /// held for nobody if the tenant's policies hold them; its holds become holds for nobody.
 ///
-/// If one transaction cannot rewrite all affected events of other users, it rewrites as many as it
-/// can and removes nothing: [`MutationReport::PurgeBegun`].
+/// If there are more events than one transaction may read, it takes a step and does not remove the
+/// user: [`MutationReport::PurgeBegun`].
 fn purge(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -46,11 +46,13 @@ fn purge(
             (key, (Some(claim.clone()), Some(Claim { owner: None, ..claim.clone() })))
         });
     let removed: Vec<_> = std::iter::once(record).chain(merged).collect();
-    let (redactions, is_complete) = redactions(mutation, read_set, &removed)?;
-    if !is_complete {
-        let report = MutationReport::PurgeBegun;
-        return Ok(WriteSet { writes: redactions, report, ..WriteSet::unchanged(None) });
-    }
+    let histories = match advance(mutation, read_set, &removed)? {
+        PurgeStep::Last(writes) => writes,
+        PurgeStep::Partial(writes, progress) => {
+            let report = MutationReport::PurgeBegun(progress);
+            return Ok(WriteSet { writes, report, ..WriteSet::unchanged(None) });
+        }
+    };
     let transitions = removed
         .into_iter()
         .map(|record| UserTransition { before: Some(record), after: None })
@@ -61,39 +63,10 @@ fn purge(
     let events = purged.iter().filter_map(|id| {
         tenant_event(mutation, &mutation.policies, TenantEventKind::UserPurged(*id))
     });
-    write_set.writes.extend(redactions.into_iter().chain(events));
+    write_set.writes.extend(histories.into_iter().chain(events));
     let report = MutationReport::Purged(purged);
 
     Ok(WriteSet { report, ..write_set })
-}
-
-/// The writes that remove the values of purged users from the histories of others, as many as one
-/// transaction allows, and whether these are all. A dry run has no limit: it writes nothing.
-fn redactions(
-    mutation: &Mutation,
-    read_set: &ReadSet,
-    removed: &[&Record],
-) -> Result<(Vec<Write>, bool), DecideError> {
-    let mut values = PurgedValues::default();
-    let ids: Vec<_> = removed.iter().map(|record| record.id()).collect();
-    for (record, events) in removed.iter().zip(read_set.read_histories(&ids)?) {
-        values.add(&record.user, events);
-    }
-    let mut others = read_set.read_users(&values.others())?;
-    others.retain(|other| other.user.tenant == mutation.tenant);
-    let ids: Vec<_> = others.iter().map(|other| other.id()).collect();
-
-    let mut writes = Vec::new();
-    let mut budget = if mutation.dry_run { usize::MAX } else { mutation.limits.redactions.max(1) };
-    for (other, events) in others.into_iter().zip(read_set.read_histories(&ids)?) {
-        if budget == 0 {
-            return Ok((writes, false));
-        }
-        let redaction = values.redaction(&other.user, events, budget);
-        budget -= redaction.events;
-        writes.extend(redaction.writes);
-    }
-    Ok((writes, budget > 0))
 }
 
 /// Purges a deleted user, or drops the snapshot of a merged one, if that is due. A merged user that

@@ -2,6 +2,7 @@
 //! for further reads, and the write set.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
@@ -17,6 +18,7 @@ use crate::model::record::Record;
 use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
 use crate::model::user::User;
+use crate::purge_progress::PurgeProgress;
 use polynym_identifier::IdentityKey;
 
 /// The data that a store has read for a mutation, in one snapshot.
@@ -24,7 +26,7 @@ use polynym_identifier::IdentityKey;
 pub struct ReadSet {
     users: HashMap<LocalityId, Option<Record>>,
     claims: HashMap<IdentityKey, Option<Claim>>,
-    histories: HashMap<LocalityId, Vec<Event>>,
+    histories: HashMap<HistoryPart, HistoryEvents>,
     tenant: Option<Option<TenantRecord>>,
     has_members: Option<bool>,
     is_optimistic: bool,
@@ -37,12 +39,37 @@ pub struct ReadRequest {
     pub users: Vec<LocalityId>,
     /// Claims, by their keys.
     pub claims: Vec<IdentityKey>,
-    /// The histories of users, by their ids. The users are read before, or with them.
-    pub histories: Vec<LocalityId>,
+    /// Parts of the histories of users. The users are read before, or with them.
+    pub histories: Vec<HistoryPart>,
     /// Whether to read the mutation's tenant.
     pub tenant: bool,
     /// Whether to read if the tenant has users.
     pub members: bool,
+}
+
+/// A part of the history of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HistoryPart {
+    /// The user.
+    pub user: LocalityId,
+    /// The [cursor](HistoryEvents::next) of an earlier part; `None` for the newest events.
+    pub cursor: Option<u64>,
+    /// The most events.
+    pub limit: usize,
+}
+
+impl HistoryPart {
+    /// The most bytes of a part, unless its first event has more.
+    pub const MAX_BYTES: usize = 4 << 20;
+}
+
+/// The events of a [part](HistoryPart) of a history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryEvents {
+    /// The events, the newest first, without those that cannot be read.
+    pub events: Vec<Event>,
+    /// The cursor of the next part; `None` at the end.
+    pub next: Option<u64>,
 }
 
 /// The result of [`Mutation::decide`](crate::mutation::Mutation::decide).
@@ -84,9 +111,12 @@ pub enum Write {
     EndOwnership(IdentityKey, Box<Ownership>),
     /// Removes a user from the ended ownerships of a key.
     ForgetOwnership(IdentityKey, LocalityId),
-    /// Replaces events of a user by others with the same numbers. The read set has the user and its
-    /// history.
-    ReplaceEvents(LocalityId, Vec<Event>),
+    /// Replaces events of a part of a history by others with the same numbers, the newest first.
+    /// The read set has the user and the part.
+    ReplaceEvents(HistoryPart, Vec<Event>),
+    /// Removes the events of a user from a cursor on, the oldest part of its history. The read set
+    /// has the user.
+    RemoveEvents(LocalityId, u64),
     /// Adds an event to the history of the mutation's tenant, with its retention.
     AddTenantEvent(Box<TenantEvent>, Duration),
     /// Delivers a notice to a stored user.
@@ -132,8 +162,9 @@ pub enum MutationReport {
     NotRestored(Vec<NotRestored>),
     /// The users that were removed.
     Purged(Vec<LocalityId>),
-    /// A purge has rewritten the maximum of events of one transaction, and must be repeated.
-    PurgeBegun,
+    /// A purge has read the maximum of events of one transaction, and must be repeated with this
+    /// [progress](crate::mutation::Mutation::purge).
+    PurgeBegun(Arc<PurgeProgress>),
     /// The result of importing a user.
     Imported(Imported),
     /// The present tenant.
@@ -181,9 +212,9 @@ impl ReadSet {
         self.claims.insert(key, claim);
     }
 
-    /// Adds the events of a user, the newest first.
-    pub fn add_history(&mut self, id: LocalityId, events: Vec<Event>) {
-        self.histories.insert(id, events);
+    /// Adds a part of the history of a user.
+    pub fn add_history(&mut self, part: HistoryPart, events: HistoryEvents) {
+        self.histories.insert(part, events);
     }
 
     /// Sets the mutation's tenant, or its absence.
@@ -217,15 +248,11 @@ impl ReadSet {
         Err(DecideError::NeedsReads(ReadRequest { users, ..ReadRequest::default() }))
     }
 
-    /// The events of users, the newest first. Needs all reads.
-    pub(crate) fn read_histories(&self, ids: &[LocalityId]) -> Result<Vec<&[Event]>, DecideError> {
-        let read: Vec<_> = ids.iter().filter_map(|id| self.histories.get(id)).collect();
-        if read.len() == ids.len() {
-            return Ok(read.into_iter().map(Vec::as_slice).collect());
-        }
-        let unread = ids.iter().copied().filter(|id| !self.histories.contains_key(id));
-        let histories = unread.collect();
-        Err(DecideError::NeedsReads(ReadRequest { histories, ..ReadRequest::default() }))
+    /// A part of the history of a user. Needs the read.
+    pub(crate) fn read_history(&self, part: HistoryPart) -> Result<&HistoryEvents, DecideError> {
+        self.histories.get(&part).ok_or_else(|| {
+            DecideError::NeedsReads(ReadRequest { histories: vec![part], ..ReadRequest::default() })
+        })
     }
 
     /// The claims that exist, with their keys. Needs all reads.
@@ -301,7 +328,7 @@ impl WriteSet {
 
     /// Whether the mutation must be repeated. Its request is not remembered yet.
     pub fn is_partial(&self) -> bool {
-        self.report == MutationReport::PurgeBegun
+        matches!(self.report, MutationReport::PurgeBegun(_))
     }
 
     /// The user to store with this id.

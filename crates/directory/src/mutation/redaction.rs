@@ -1,98 +1,258 @@
-//! The removal of purged users' values from the histories of other users: those with whom they were
-//! merged or shared an identity.
+//! The part of a purge that concerns histories, in steps of one transaction each, so that no purge
+//! needs much memory or holds up other mutations for long:
+//!
+//! 1. collects the values in the events of the purged users;
+//! 2. removes these values from the events of other users, with whom they were merged or shared an
+//!    identity;
+//! 3. removes the events of the purged users, the oldest first, but for the newest ones, which the
+//!    transaction that removes the users takes along.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use locality_uuid::LocalityId;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
+use super::Mutation;
 use crate::encoded::event::encode_recorded;
 use crate::model::event::{Event, FieldChange, RecordedValue};
-use crate::model::user::User;
+use crate::model::record::Record;
+use crate::model::user::{Identity, User};
 use crate::mutation::journal::recorded_fields;
-use crate::mutation::read_set::Write;
-use polynym_identifier::{Identifier, IdentityKey};
+use crate::mutation::read_set::{DecideError, HistoryPart, ReadSet, Write};
+use crate::purge_progress::{OwnHistory, PurgeProgress, PurgedValues, ValueSet};
+use crate::timestamp::Timestamp;
+use polynym_identifier::IdentityKey;
 
-/// The users that a mutation purges, with the values in their histories.
-#[derive(Debug, Default)]
-pub struct PurgedValues {
-    users: BTreeSet<LocalityId>,
-    identifiers: BTreeSet<Identifier>,
-    fields: BTreeMap<String, HashSet<Vec<u8>>>,
-    others: BTreeSet<LocalityId>,
+/// The outcome of a step.
+pub enum PurgeStep {
+    /// The users can be removed, with these writes.
+    Last(Vec<Write>),
+    /// Further transactions must follow this one.
+    Partial(Vec<Write>, Arc<PurgeProgress>),
 }
 
-/// The changes of the history of one other user.
-#[derive(Debug, Default)]
-pub struct Redaction {
-    /// The writes.
-    pub writes: Vec<Write>,
-    /// The events that they rewrite.
-    pub events: usize,
+/// Takes the next step of purging `removed`.
+pub fn advance(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    removed: &[&Record],
+) -> Result<PurgeStep, DecideError> {
+    if mutation.dry_run {
+        return Ok(PurgeStep::Last(Vec::new()));
+    }
+    let known = match &mutation.purge {
+        Some(progress) if progress.is_current(read_set, removed)? => Some(&**progress),
+        _ => None,
+    };
+    let mut step = Step {
+        mutation,
+        read_set,
+        progress: known.cloned().unwrap_or_default(),
+        events: mutation.limits.purge_events.max(1),
+        writes: Vec::new(),
+    };
+    let is_last = step.collect(removed)? && step.redact(removed)? && step.remove_older_parts()?;
+    let Step { progress, writes, .. } = step;
+    Ok(if is_last {
+        PurgeStep::Last(writes)
+    } else {
+        PurgeStep::Partial(writes, Arc::new(progress))
+    })
+}
+
+impl PurgeProgress {
+    /// Whether it is about these users, and their histories have not grown since.
+    fn is_current(&self, read_set: &ReadSet, removed: &[&Record]) -> Result<bool, DecideError> {
+        let is_same = self.histories.iter().zip(removed).all(|(own, user)| own.user == user.id());
+        let is_redacting = self.redacted.is_some() || self.cursor.is_some();
+        if !is_same || is_redacting && self.histories.len() != removed.len() {
+            return Ok(false);
+        }
+        for own in &self.histories {
+            let newest = HistoryPart { user: own.user, cursor: None, limit: 1 };
+            let events = &read_set.read_history(newest)?.events;
+            if events.first().map_or(0, |event| event.sequence) != own.newest {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A step, while it is decided.
+struct Step<'s> {
+    mutation: &'s Mutation,
+    read_set: &'s ReadSet,
+    progress: PurgeProgress,
+    /// The events that it may still read.
+    events: usize,
+    writes: Vec<Write>,
+}
+
+impl Step<'_> {
+    /// Collects the values of the purged users. Returns whether it has all of them.
+    fn collect(&mut self, removed: &[&Record]) -> Result<bool, DecideError> {
+        let mut values = ValueSet::default();
+        for (n, record) in removed.iter().enumerate() {
+            let known = self.progress.histories.get(n).cloned();
+            if known.as_ref().is_some_and(|own| own.is_collected) {
+                continue;
+            }
+            if self.events == 0 {
+                break;
+            }
+            let own = known.unwrap_or_else(|| {
+                values.add_user(&record.user);
+                OwnHistory { user: record.id(), newest: 0, parts: Vec::new(), is_collected: false }
+            });
+            let own = self.collect_part(own, &mut values)?;
+            self.progress.histories.truncate(n);
+            self.progress.histories.push(own);
+        }
+        self.progress.values.push(values);
+        let histories = &self.progress.histories;
+        Ok(histories.len() == removed.len() && histories.iter().all(|own| own.is_collected))
+    }
+
+    /// Collects the values of the next part of a history.
+    fn collect_part(
+        &mut self,
+        own: OwnHistory,
+        values: &mut ValueSet,
+    ) -> Result<OwnHistory, DecideError> {
+        let mut own = own;
+        let cursor = own.parts.last().copied();
+        let part = HistoryPart { user: own.user, cursor, limit: self.events };
+        let read = self.read_set.read_history(part)?;
+        self.events = if read.next.is_some() { 0 } else { self.events - read.events.len() };
+        if cursor.is_none() {
+            own.newest = read.events.first().map_or(0, |event| event.sequence);
+        }
+        read.events.iter().for_each(|event| values.add_event(event));
+        own.parts.extend(read.next);
+        own.is_collected = read.next.is_none();
+        Ok(own)
+    }
+
+    /// Removes the values from the events of others. Returns whether it has come to the last.
+    fn redact(&mut self, removed: &[&Record]) -> Result<bool, DecideError> {
+        let removed: BTreeSet<_> = removed.iter().map(|record| record.id()).collect();
+        while let Some((other, since)) = self.progress.values.next_other(self.progress.redacted) {
+            if self.events == 0 {
+                return Ok(false);
+            }
+            self.events -= 1;
+            let is_own = |record: &&Record| record.user.tenant == self.mutation.tenant;
+            let record = match removed.contains(&other) {
+                true => None,
+                false => self.read_set.read_user(other)?.filter(is_own),
+            };
+            let next = match record {
+                Some(record) => {
+                    let limit = self.events.max(1);
+                    let part = HistoryPart { user: other, cursor: self.progress.cursor, limit };
+                    let read = self.read_set.read_history(part)?;
+                    self.events = self.events.saturating_sub(read.events.len());
+                    let values = &self.progress.values;
+                    self.writes.extend(values.redaction(&record.user, since, part, &read.events));
+                    read.next
+                }
+                None => None,
+            };
+            self.progress.cursor = next;
+            if next.is_some() {
+                return Ok(false);
+            }
+            self.progress.redacted = Some(other);
+        }
+        Ok(true)
+    }
+
+    /// Removes the oldest part of a history that has several. Returns whether there was none.
+    fn remove_older_parts(&mut self) -> Result<bool, DecideError> {
+        let limit = self.mutation.limits.purge_events.max(1);
+        let Some(own) = self.progress.histories.iter_mut().find(|own| !own.parts.is_empty()) else {
+            return Ok(true);
+        };
+        // A part is removed whole, by a transaction of its own.
+        if self.events < limit {
+            return Ok(false);
+        }
+        let part = HistoryPart { user: own.user, cursor: own.parts.last().copied(), limit };
+        let read = self.read_set.read_history(part)?;
+        if let Some(older) = read.next {
+            own.parts.push(older);
+            return Ok(false);
+        }
+        let lost = read.events.iter().flat_map(|event| event.lost_keys());
+        self.writes.extend(lost.map(|key| Write::ForgetOwnership(key, own.user)));
+        self.writes.extend(own.parts.pop().map(|cursor| Write::RemoveEvents(own.user, cursor)));
+        Ok(false)
+    }
+}
+
+impl ValueSet {
+    /// Adds the present values of a purged user.
+    fn add_user(&mut self, user: &User) {
+        let keys = user.identities.iter().map(|own| user_key(user, own));
+        self.hashes.extend(keys.map(|key| key_hash(&key)));
+        let fields = recorded_fields(user);
+        self.hashes.extend(fields.iter().map(|(path, value)| field_hash(path, value)));
+    }
+
+    /// Adds the values in an event of a purged user.
+    fn add_event(&mut self, event: &Event) {
+        if let Some(other) = event.changes.other_user {
+            self.add_other(other, event.time);
+        }
+        for change in &event.changes.identities {
+            let identities = change.before.iter().chain(&change.after);
+            let keys = identities.map(|own| IdentityKey::new(tenant(event), &own.identifier));
+            self.hashes.extend(keys.map(|key| key_hash(&key)));
+        }
+        for FieldChange { path, before, after } in &event.changes.fields {
+            let values = before.iter().chain(after);
+            self.hashes.extend(values.map(|value| field_hash(path, value)));
+        }
+    }
 }
 
 impl PurgedValues {
-    /// Adds a user and its events.
-    pub fn add(&mut self, user: &User, events: &[Event]) {
-        self.users.insert(user.id);
-        self.identifiers.extend(user.identities.iter().map(|identity| identity.identifier.clone()));
-        for changes in events.iter().map(|event| &event.changes) {
-            self.others.extend(changes.other_user);
-            for change in &changes.identities {
-                let identities = change.before.iter().chain(&change.after);
-                self.identifiers.extend(identities.map(|identity| identity.identifier.clone()));
-            }
-            for change in &changes.fields {
-                let values = change.before.iter().chain(&change.after).map(encode_recorded);
-                self.fields.entry(change.path.clone()).or_default().extend(values);
-            }
-        }
-    }
-
-    /// The other users whose events may have these values.
-    pub fn others(&self) -> Vec<LocalityId> {
-        self.others.difference(&self.users).copied().collect()
-    }
-
-    /// Removes these values from at most `limit` of the user's events, the newest first, and the
-    /// user from the ended ownerships of the identifiers that it lost by them. The user's present
-    /// values stay.
-    pub fn redaction(&self, user: &User, events: &[Event], limit: usize) -> Redaction {
-        let foreign =
-            self.identifiers.iter().filter(|identifier| user.identity(identifier).is_none());
+    /// The writes that remove these values from a part of the user's events, and the user from the
+    /// ended ownerships of the identifiers that it lost by them. The user's present values stay.
+    /// Fields of events before `since` are the user's own.
+    fn redaction(
+        &self,
+        user: &User,
+        since: Timestamp,
+        part: HistoryPart,
+        events: &[Event],
+    ) -> Vec<Write> {
         let values = ForeignValues {
-            keys: foreign.map(|name| IdentityKey::new(user.tenant.as_str(), name)).collect(),
-            fields: &self.fields,
+            values: self,
+            present_keys: user.identities.iter().map(|own| user_key(user, own)).collect(),
             present: recorded_fields(user),
-            since: self.first_event_of(events).unwrap_or(u64::MAX),
+            since,
         };
         let redacted = events.iter().filter_map(|event| Some((event, values.redacted(event)?)));
-        let (before, after): (Vec<_>, Vec<_>) = redacted.take(limit).unzip();
+        let (before, after): (Vec<_>, Vec<_>) = redacted.unzip();
         let lost: BTreeSet<_> = before.into_iter().flat_map(Event::lost_keys).collect();
-        let forgotten =
-            lost.intersection(&values.keys).map(|key| Write::ForgetOwnership(key.clone(), user.id));
-
-        let events = after.len();
-        let rewrite = (events > 0).then_some(Write::ReplaceEvents(user.id, after));
-        Redaction { writes: rewrite.into_iter().chain(forgotten).collect(), events }
-    }
-
-    /// The number of the first event that one of the purged users shares.
-    fn first_event_of(&self, events: &[Event]) -> Option<u64> {
-        let is_purged = |other| self.users.contains(&other);
-        let shared = events.iter().filter(|event| event.changes.other_user.is_some_and(is_purged));
-        shared.map(|event| event.sequence).min()
+        let foreign = lost.into_iter().filter(|key| values.has_key(key));
+        let forgotten = foreign.map(|key| Write::ForgetOwnership(key, user.id));
+        let rewrite = (!after.is_empty()).then_some(Write::ReplaceEvents(part, after));
+        rewrite.into_iter().chain(forgotten).collect()
     }
 }
 
 /// The values of purged users in the history of another user.
 struct ForeignValues<'v> {
-    /// Identifiers that the user does not have now.
-    keys: BTreeSet<IdentityKey>,
-    fields: &'v BTreeMap<String, HashSet<Vec<u8>>>,
+    values: &'v PurgedValues,
+    /// The keys of the identities that the user has now.
+    present_keys: BTreeSet<IdentityKey>,
     /// The fields that the user has now.
     present: BTreeMap<String, RecordedValue>,
-    /// The number of the event from which fields may have values of others.
-    since: u64,
+    /// The time from which fields may have values of others.
+    since: Timestamp,
 }
 
 impl ForeignValues<'_> {
@@ -100,12 +260,14 @@ impl ForeignValues<'_> {
     fn redacted(&self, event: &Event) -> Option<Event> {
         let mut after = event.clone();
         after.changes.identities.retain(|change| {
-            change.before.as_ref().or(change.after.as_ref()).is_none_or(|own| {
-                !self.keys.contains(&IdentityKey::new(event.tenant.as_str(), &own.identifier))
-            })
+            change
+                .before
+                .as_ref()
+                .or(change.after.as_ref())
+                .is_none_or(|own| !self.has_key(&IdentityKey::new(tenant(event), &own.identifier)))
         });
-        after.changes.holds.retain(|hold| !self.keys.contains(&hold.key));
-        if event.sequence >= self.since {
+        after.changes.holds.retain(|hold| !self.has_key(&hold.key));
+        if event.time >= self.since {
             after.changes.fields.iter_mut().for_each(|change| self.redact_field(change));
         }
         if after.changes == event.changes {
@@ -115,13 +277,37 @@ impl ForeignValues<'_> {
         Some(after)
     }
 
+    /// Whether a purged user had this identity, and the user does not have it now.
+    fn has_key(&self, key: &IdentityKey) -> bool {
+        !self.present_keys.contains(key) && self.values.has(key_hash(key))
+    }
+
     fn redact_field(&self, FieldChange { path, before, after }: &mut FieldChange) {
-        let Some(foreign) = self.fields.get(path) else { return };
         let present = self.present.get(path);
         for value in before.iter_mut().chain(after) {
-            if foreign.contains(&encode_recorded(value)) && present != Some(value) {
+            if present != Some(value) && self.values.has(field_hash(path, value)) {
                 *value = RecordedValue::Redacted;
             }
         }
     }
+}
+
+fn tenant(event: &Event) -> &str {
+    event.tenant.as_str()
+}
+
+fn user_key(user: &User, identity: &Identity) -> IdentityKey {
+    IdentityKey::new(user.tenant.as_str(), &identity.identifier)
+}
+
+fn key_hash(key: &IdentityKey) -> u128 {
+    xxh3_128(key.as_str().as_bytes())
+}
+
+fn field_hash(path: &str, value: &RecordedValue) -> u128 {
+    let mut hash = Xxh3::new();
+    hash.update(path.as_bytes());
+    hash.update(&[0]);
+    hash.update(&encode_recorded(value));
+    hash.digest128()
 }

@@ -101,6 +101,13 @@ impl TenantQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Now;
+    use crate::model::policies::SETTLE_TIME;
+
+    #[test]
+    fn policies_settle_before_their_former_ones_are_forgotten() {
+        assert!(SETTLE_TIME >= START_DELAY + 2 * Now::TOLERANCE);
+    }
 
     #[test]
     fn every_mark_has_its_own_delay() {

@@ -8,6 +8,7 @@ use super::Directory;
 use super::context::RequestContext;
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
+use crate::model::tenant_record::TenantRecord;
 use crate::service::parse::check_range;
 use crate::stores::{ANSWER_BYTES, Resolution, UsageBatch, UsagePoint, UsageQuery};
 use crate::timestamp::Timestamp;
@@ -63,9 +64,11 @@ impl Directory {
         context: &RequestContext<'_>,
         request: UsageRequest<'_>,
     ) -> Result<UsageReport, Error> {
-        self.tenant(&context.tenant).await?;
+        let tenant = self.tenant(&context.tenant).await?;
         let query = query(context, &request)?;
-        let mut points = self.backend.usage.usage(query.clone(), MAX_POINTS + 1).await?;
+        let UsageQuery { from, to, resolution, .. } = query;
+        let own = UsageQuery { from: from.max(begin(&tenant, resolution)), ..query };
+        let mut points = self.backend.usage.usage(own, MAX_POINTS + 1).await?;
         if points.len() > MAX_POINTS {
             let (what, count) = ("counters in an answer", points.len());
             return Err(Error::TooMany { what, limit: MAX_POINTS, count });
@@ -78,7 +81,6 @@ impl Directory {
             return Err(Error::TooMany { what, limit: ANSWER_BYTES, count: bytes });
         }
         points.sort_unstable();
-        let UsageQuery { from, to, resolution, .. } = query;
         Ok(UsageReport { points, from, to, resolution })
     }
 
@@ -100,6 +102,13 @@ impl Directory {
         let checked = UsageBatch { server, number, time, clock_uncertain, counts };
         self.backend.usage.add_usage(Arc::new(checked)).await
     }
+}
+
+/// The first interval of a tenant. Counters before it are those of a former one with its name. The
+/// default tenant exists from the beginning.
+fn begin(tenant: &TenantRecord, resolution: Resolution) -> Timestamp {
+    let since = Some(tenant.since).filter(|_| tenant.name != Tenant::DEFAULT);
+    since.map_or(Timestamp::MIN, |since| resolution.floor(since))
 }
 
 /// Checks a request and converts it to a query.

@@ -89,6 +89,14 @@ pub trait Histories: Send + Sync + 'static {
         cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error>;
 
+    /// Removes events whose users are gone, in a part of all events, after the position that an
+    /// earlier call returned. Returns the position of the next part; `None` at the end. A purge
+    /// leaves no events; purges by earlier versions did, behind gaps in histories.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer.
+    async fn remove_strays(&self, after: Option<u64>) -> Result<Option<u64>, Error>;
+
     /// Up to `limit` users that are [due](crate::model::record::Record::expires_at) at `now`, by
     /// time and id, whose [position](ExpiredUser::position) is after `after`. Empty only if there
     /// are no more.

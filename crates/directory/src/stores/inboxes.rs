@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
+use crate::clock::Now;
 use crate::error::Error;
 use crate::model::notice::{InboxEntry, Notice};
 use crate::model::policies::Policies;
@@ -83,7 +84,8 @@ pub enum InboxChange {
 #[async_trait]
 pub trait Inboxes: Send + Sync + 'static {
     /// The id of the notice of a request, and whether the request is a repeated one. A new request
-    /// gets `notice`, and keeps it for [`IdempotencyKey::LIFETIME`].
+    /// gets `notice`, and keeps it for [`IdempotencyKey::LIFETIME`], or longer while the clock is
+    /// uncertain.
     ///
     /// # Errors
     /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
@@ -91,7 +93,7 @@ pub trait Inboxes: Send + Sync + 'static {
         &self,
         request: &IdempotencyKey,
         notice: LocalityId,
-        time: Timestamp,
+        now: Now,
     ) -> Result<(LocalityId, bool), Error>;
 
     /// Delivers a notice to users. Returns for each user, in order, whether it exists. A repeated

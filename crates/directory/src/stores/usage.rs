@@ -144,6 +144,12 @@ pub trait Usage: Send + Sync + 'static {
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error>;
+
+    /// Removes a part of the counters of a tenant. Returns whether there may be more.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; [`Error::OutcomeUnknown`].
+    async fn remove_usage(&self, tenant: &Tenant) -> Result<bool, Error>;
 }
 
 #[cfg(test)]

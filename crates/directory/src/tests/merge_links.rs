@@ -6,7 +6,7 @@ use super::{
 };
 use crate::model::merge_report::ConflictPolicy;
 use crate::model::record::MergeSnapshot;
-use crate::mutation::read_set::{Write, WriteSet};
+use crate::mutation::read_set::{HistoryEvents, Write, WriteSet};
 
 /// User `n`, with nothing.
 fn bare(n: u8) -> Record {
@@ -54,7 +54,7 @@ fn decide(mutation: &Mutation, users: &[Record]) -> Result<Box<WriteSet>, Error>
             read_set.add_user(id, found.cloned());
         }
         needs.claims.into_iter().for_each(|key| read_set.add_claim(key, None));
-        needs.histories.into_iter().for_each(|id| read_set.add_history(id, Vec::new()));
+        needs.histories.into_iter().for_each(|id| read_set.add_history(id, HistoryEvents::default()));
     }
 }
 

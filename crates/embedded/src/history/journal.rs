@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use crate::error::Fault;
+use crate::error::{Fault, chain};
 use crate::history::read::{ended_of, next_number};
 use crate::schema::event::{StoredEvent, encode_event_row};
 use crate::schema::tables::{
@@ -22,6 +22,8 @@ use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::journal::beginning;
+use polynym_directory::mutation::read_set::{HistoryEvents, HistoryPart};
+use polynym_directory::stores::PageLimit;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
@@ -39,15 +41,6 @@ pub struct Journal<'t> {
     next: u64,
     /// `next` as it was when the transaction began.
     first: u64,
-}
-
-/// A removed event.
-struct Removed {
-    /// The number of the user's previous event.
-    previous: u64,
-    time: Timestamp,
-    /// The keys of the identities that the user lost.
-    lost: Vec<IdentityKey>,
 }
 
 impl<'t> Journal<'t> {
@@ -132,34 +125,40 @@ impl<'t> Journal<'t> {
 
     /// Removes a user from the ended ownerships of a key.
     pub fn forget(&mut self, key: &IdentityKey, user: LocalityId) -> Result<(), Fault> {
-        self.change_ended(key, |ended| {
-            if !ended.forget(user) {
-                ended.0.clear();
-            }
-        })
+        self.change_ended(key, |ended| ended.forget(user))
     }
 
-    /// The events of a history, the newest first.
-    pub fn history(&self, head: JournalHead) -> Result<Vec<Event>, Fault> {
-        let (mut events, mut number) = (Vec::new(), head.last);
+    /// A part of a history.
+    pub fn part(&self, head: JournalHead, part: HistoryPart) -> Result<HistoryEvents, Fault> {
+        let mut limit = PageLimit::new(part.limit, HistoryPart::MAX_BYTES);
+        let (mut read, mut number) = (HistoryEvents::default(), part.cursor.unwrap_or(head.last));
         while let Some(row) = self.events.get(number)? {
-            let row = StoredEvent::read(row.value())?;
+            if !limit.take(row.value().len()) {
+                read.next = Some(number);
+                break;
+            }
+            let row = event_of(part.user, row.value())?;
             // A damaged event must not prevent the purge of its user.
-            events.extend(row.decode());
+            read.events.extend(row.decode());
             number = row.previous;
         }
-        Ok(events)
+        Ok(read)
     }
 
-    /// Replaces the events of a history that have the same sequence numbers as `events`, which are
+    /// Replaces the events of a part that have the same sequence numbers as `events`, which are
     /// sorted, the newest first.
-    pub fn replace(&mut self, head: JournalHead, events: &[Event]) -> Result<(), Fault> {
-        let (mut number, mut left) = (head.last, events.len());
+    pub fn replace(
+        &mut self,
+        head: JournalHead,
+        part: HistoryPart,
+        events: &[Event],
+    ) -> Result<(), Fault> {
+        let (mut number, mut left) = (part.cursor.unwrap_or(head.last), events.len());
         while left > 0 {
             let Some(row) = self.events.get(number)?.map(|row| row.value().to_vec()) else {
                 break;
             };
-            let row = StoredEvent::read(&row)?;
+            let row = event_of(part.user, &row)?;
             let sequence = row.decode().map(|event| event.sequence).unwrap_or_default();
             if let Some(new) = of_sequence(events, sequence) {
                 self.events.insert(number, encode_event_row(row.previous, new).as_slice())?;
@@ -170,63 +169,91 @@ impl<'t> Journal<'t> {
         Ok(())
     }
 
-    /// Removes the history of a user, and the user from ended ownerships.
-    pub fn forget_user(&mut self, id: LocalityId, head: JournalHead) -> Result<(), Fault> {
-        let mut number = head.last;
-        while let Some(event) = self.remove(number)? {
-            number = event.previous;
-            for key in event.lost {
+    /// Removes the events of a user from a number on to the oldest, and the user from the ended
+    /// ownerships of the identifiers that it lost by them.
+    pub fn forget_events(&mut self, id: LocalityId, from: u64) -> Result<(), Fault> {
+        let mut number = from;
+        loop {
+            let removed = self.events.remove(number)?.map(|row| row.value().to_vec());
+            let Some(row) = removed else { return Ok(()) };
+            let row = event_of(id, &row)?;
+            number = row.previous;
+            let event = row.decode().ok();
+            for key in event.iter().flat_map(Event::lost_keys) {
                 self.forget(&key, id)?;
             }
+        }
+    }
+
+    /// The user of an event.
+    pub fn user_of(&self, number: u64) -> Result<Option<LocalityId>, Fault> {
+        let row = self.events.get(number)?;
+        row.map(|row| Ok(StoredEvent::read(row.value())?.user)).transpose()
+    }
+
+    /// Removes an event of a user that is gone, and the user from the ended ownerships of the
+    /// identifiers that it lost.
+    pub fn forget_stray(&mut self, number: u64, user: LocalityId) -> Result<(), Fault> {
+        let removed = self.events.remove(number)?.map(|row| row.value().to_vec());
+        let event = removed.and_then(|row| StoredEvent::read(&row).ok()?.decode().ok());
+        for key in event.iter().flat_map(Event::lost_keys) {
+            unless_damaged(self.forget(&key, user))?;
         }
         Ok(())
     }
 
-    /// Removes the event that expires first if it has expired, and the ownerships that it ended.
-    /// Returns whether it had.
+    /// Takes a step towards removing the event that expires first, with the ownerships that it
+    /// ended, if it has expired. Returns whether it had.
+    ///
+    /// A history has no gaps: an earlier event of the same user, which a longer retention keeps
+    /// for longer, then expires at the same time, and goes first.
     pub fn sweep(&mut self, now: Timestamp) -> Result<bool, Fault> {
         let first = self.event_times.first()?.map(|(entry, _)| entry.value());
         let Some((expiry, number)) = first.filter(|(expiry, _)| *expiry <= now.as_millis()) else {
             return Ok(false);
         };
+        if let Some(previous) = self.previous(number)? {
+            self.event_times.insert((expiry, previous), ())?;
+            return Ok(true);
+        }
         self.event_times.remove((expiry, number))?;
         self.forget_event(number)?;
         Ok(true)
     }
 
-    /// Gives an event an earlier expiry, or removes it if that is over.
+    /// The number of the event before this one in the same history, if there is one.
+    fn previous(&self, number: u64) -> Result<Option<u64>, Fault> {
+        let Some(row) = self.events.get(number)? else { return Ok(None) };
+        // A damaged event must not prevent its removal.
+        let previous = StoredEvent::read(row.value()).map_or(0, |row| row.previous);
+        let exists = previous < number && self.events.get(previous)?.is_some();
+        Ok(exists.then_some(previous))
+    }
+
+    /// Gives an event an earlier expiry.
     pub fn expire_earlier(
         &mut self,
         (expiry, number): (i64, u64),
         earlier: Timestamp,
-        now: Timestamp,
     ) -> Result<(), Fault> {
         self.event_times.remove((expiry, number))?;
-        if earlier > now {
-            self.event_times.insert((earlier.as_millis(), number), ())?;
-            return Ok(());
-        }
-        self.forget_event(number)
-    }
-
-    /// Removes an event, and the ownerships that ended with it or before it.
-    fn forget_event(&mut self, number: u64) -> Result<(), Fault> {
-        if let Some(event) = self.remove(number)? {
-            for key in event.lost {
-                self.change_ended(&key, |ended| ended.0.retain(|one| one.end > event.time))?;
-            }
-        }
+        self.event_times.insert((earlier.as_millis(), number), ())?;
         Ok(())
     }
 
-    fn remove(&mut self, number: u64) -> Result<Option<Removed>, Fault> {
-        let Some(row) = self.events.remove(number)? else { return Ok(None) };
-        let row = StoredEvent::read(row.value())?;
-        // A damaged event must not prevent other writes.
-        let event = row.decode().ok();
-        let lost = event.iter().flat_map(Event::lost_keys).collect();
-        let time = event.map(|event| event.time).unwrap_or_default();
-        Ok(Some(Removed { previous: row.previous, time, lost }))
+    /// Removes an event, and the ownerships that ended with it or before it. A damaged record must
+    /// not prevent the removal of others.
+    fn forget_event(&mut self, number: u64) -> Result<(), Fault> {
+        let Some(row) = self.events.remove(number)?.map(|row| row.value().to_vec()) else {
+            return Ok(());
+        };
+        let event = StoredEvent::read(&row).and_then(|row| row.decode());
+        let Some(event) = unless_damaged(event)? else { return Ok(()) };
+        for key in event.lost_keys() {
+            let expire = |ended: &mut EndedOwnerships| ended.0.retain(|one| one.end > event.time);
+            unless_damaged(self.change_ended(&key, expire))?;
+        }
+        Ok(())
     }
 
     fn change_ended(
@@ -237,9 +264,9 @@ impl<'t> Journal<'t> {
         let mut ended = ended_of(&self.ended, key)?;
         change(&mut ended);
         let key = key.as_str().as_bytes();
-        match ended.0.is_empty() {
-            true => drop(self.ended.remove(key)?),
-            false => drop(self.ended.insert(key, encode_ended(&ended).as_slice())?),
+        match ended.has_users() {
+            true => drop(self.ended.insert(key, encode_ended(&ended).as_slice())?),
+            false => drop(self.ended.remove(key)?),
         }
         Ok(())
     }
@@ -250,5 +277,23 @@ impl<'t> Journal<'t> {
             self.next_event.insert((), self.next)?;
         }
         Ok(())
+    }
+}
+
+/// The event in a row of a user's history. Damage may lead a history to the events of others, which
+/// must stay.
+fn event_of(user: LocalityId, row: &[u8]) -> Result<StoredEvent<'_>, Fault> {
+    let event = StoredEvent::read(row)?;
+    if event.user == user { Ok(event) } else { Err(Fault::damaged("an event of another user")) }
+}
+
+/// Logs a damaged record: it must not prevent the removal of others that have expired.
+fn unless_damaged<T>(outcome: Result<T, Fault>) -> Result<Option<T>, Fault> {
+    match outcome {
+        Err(fault @ Fault::Damaged(_)) => {
+            tracing::error!(cause = chain(&fault), "an expired event cannot be removed whole");
+            Ok(None)
+        }
+        outcome => outcome.map(Some),
     }
 }

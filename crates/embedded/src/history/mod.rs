@@ -4,3 +4,4 @@ pub mod feed;
 pub mod journal;
 pub mod read;
 pub mod shorten;
+pub mod strays;

@@ -1,5 +1,5 @@
-//! A shorter retention of history: events get an earlier expiry, or are removed if that is over.
-//! Damaged events keep their expiry.
+//! A shorter retention of history: events get an earlier expiry, and those that have expired are
+//! removed. Damaged events keep their expiry.
 
 use redb::{ReadableTable, WriteTransaction};
 
@@ -59,6 +59,7 @@ fn shorten(
             let Ok(row) = StoredEvent::read(row.value()) else { continue };
             if row.tenant() == part.tenant.as_str()
                 && let Ok(event) = row.decode()
+                && part.by.covers(event.time)
             {
                 let earlier = part.by.removal(event.time);
                 shortened
@@ -68,7 +69,16 @@ fn shorten(
     }
     let mut journal = Journal::open(transaction)?;
     for (expiry, number, earlier) in shortened {
-        journal.expire_earlier((expiry, number), earlier, part.by.now)?;
+        journal.expire_earlier((expiry, number), earlier)?;
+    }
+    let mut steps = 0;
+    while journal.sweep(part.by.now)? {
+        steps += 1;
+        if steps == PART_EVENTS {
+            // The next part continues here.
+            let (expiry, number) = part.after;
+            return Ok(last.or_else(|| Some(encode_cursor(expiry, number))));
+        }
     }
     if last.is_none() {
         shorten_tenant_events(transaction, part)?;
@@ -88,7 +98,8 @@ fn shorten_tenant_events(
     for row in events.range((name, 0)..=(name, u64::MAX))? {
         let (key, row) = row?;
         let number = key.value().1;
-        let Ok(event) = decode_tenant_event(number, row.value()) else { continue };
+        let event = decode_tenant_event(number, row.value()).ok();
+        let Some(event) = event.filter(|event| part.by.covers(event.time)) else { continue };
         let earlier = part.by.removal(event.time);
         if earlier <= part.by.now {
             expired.push(number);

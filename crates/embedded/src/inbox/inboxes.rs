@@ -9,6 +9,7 @@ use crate::error::Fault;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
 use polynym_directory::encoded::notice::{decode_content, encode_content};
 use polynym_directory::model::notice::Notice;
+use polynym_directory::model::unknown;
 use polynym_directory::stores::{InboxChange, InboxEntry, InboxLimits};
 use polynym_directory::timestamp::Timestamp;
 
@@ -31,7 +32,30 @@ pub struct EntryRecord {
     pub expiry: i64,
 }
 
+/// The number of the field [`EntryRecord::content`].
+const CONTENT_FIELD: u32 = 4;
+
 impl EntryRecord {
+    /// The record of a row. Without its content, that is empty, and not copied.
+    pub fn read(row: &[u8], with_content: bool) -> Result<Self, Fault> {
+        if with_content {
+            return Self::decode(row).map_err(Fault::damaged);
+        }
+        let (mut header, mut length, mut has_content) = (Vec::new(), 0, false);
+        for field in unknown::fields(row) {
+            length += field.whole.len();
+            match field.tag {
+                CONTENT_FIELD => has_content = true,
+                _ => header.extend(field.whole),
+            }
+        }
+        if length < row.len() {
+            return Err(Fault::damaged("a notice is cut off"));
+        }
+        let record = Self::decode(&*header).map_err(Fault::damaged)?;
+        Ok(Self { content: has_content.then(Vec::new), ..record })
+    }
+
     fn of(notice: &Notice, limits: InboxLimits) -> Self {
         Self {
             notice: notice.id.as_bytes().to_vec(),
@@ -64,6 +88,9 @@ impl EntryRecord {
         Ok(InboxEntry { position, read, notice })
     }
 }
+
+/// The most rows that are read to mark notices up to a time: mutations wait for it.
+const MARKED_ROWS: usize = 200;
 
 /// The inboxes inside one write transaction.
 pub struct Inboxes<'t> {
@@ -119,7 +146,7 @@ impl<'t> Inboxes<'t> {
         let removed = self.rows.remove((user.as_bytes(), position))?;
         let Some(row) = removed.map(|row| row.value().to_vec()) else { return Ok(()) };
         // A damaged row must not prevent the removal of others.
-        let Ok(record) = EntryRecord::decode(&*row) else { return Ok(()) };
+        let Ok(record) = EntryRecord::read(&row, false) else { return Ok(()) };
         self.times.remove((record.expiry, user.as_bytes(), position))?;
         if let Ok(id) = record.id() {
             self.notices.remove((user.as_bytes(), id.as_bytes()))?;
@@ -127,33 +154,53 @@ impl<'t> Inboxes<'t> {
         Ok(())
     }
 
-    /// Changes the inbox of a user.
-    pub fn change(&mut self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
+    /// Changes the inbox of a user, or a part of it before a position. Returns the position at
+    /// which to continue.
+    pub fn change(
+        &mut self,
+        user: LocalityId,
+        change: &InboxChange,
+        before: u64,
+    ) -> Result<Option<u64>, Fault> {
         match change {
             InboxChange::Read(notices) => {
                 for notice in notices {
                     self.edit(user, *notice, |record| record.read = true)?;
                 }
-                Ok(())
+                Ok(None)
             }
-            InboxChange::Delete(notice) => self.edit(user, *notice, |record| record.content = None),
-            InboxChange::ReadUpTo(time) => self.read_up_to(user, *time),
+            InboxChange::Delete(notice) => {
+                self.edit(user, *notice, |record| record.content = None)?;
+                Ok(None)
+            }
+            InboxChange::ReadUpTo(time) => self.read_up_to(user, *time, before),
         }
     }
 
-    fn read_up_to(&mut self, user: LocalityId, time: Timestamp) -> Result<(), Fault> {
-        let mut read = Vec::new();
-        for row in self.rows.range(keys_of(&user))? {
-            let (key, record) = row?;
-            let record = EntryRecord::decode(record.value()).map_err(Fault::damaged)?;
+    /// Marks notices before a position as read that were sent at `time` or before, the latest
+    /// first. Returns the position at which to continue.
+    fn read_up_to(
+        &mut self,
+        user: LocalityId,
+        time: Timestamp,
+        before: u64,
+    ) -> Result<Option<u64>, Fault> {
+        let (mut unread, mut last, mut count) = (Vec::new(), 0, 0);
+        for row in self.rows.range((user.as_bytes(), 0)..(user.as_bytes(), before))?.rev() {
+            let (key, row) = row?;
+            let record = EntryRecord::read(row.value(), false)?;
+            (last, count) = (key.value().1, count + 1);
             if !record.read && record.send_time <= time.as_millis() {
-                read.push((key.value().1, EntryRecord { read: true, ..record }));
+                unread.push(last);
+            }
+            if count == MARKED_ROWS {
+                break;
             }
         }
-        for (position, record) in read {
-            self.rows.insert((user.as_bytes(), position), record.encode_to_vec().as_slice())?;
+        for position in unread {
+            self.edit_at(user, position, |record| record.read = true)?;
         }
-        Ok(())
+        Ok((count == MARKED_ROWS).then_some(last))
     }
 
     /// Edits the entry of a notice, if the inbox has it.
@@ -165,6 +212,16 @@ impl<'t> Inboxes<'t> {
     ) -> Result<(), Fault> {
         let position = self.notices.get((user.as_bytes(), notice.as_bytes()))?;
         let Some(position) = position.map(|position| position.value()) else { return Ok(()) };
+        self.edit_at(user, position, edit)
+    }
+
+    /// Edits the entry at a position, if there is one.
+    fn edit_at(
+        &mut self,
+        user: LocalityId,
+        position: u64,
+        edit: impl FnOnce(&mut EntryRecord),
+    ) -> Result<(), Fault> {
         let key = (user.as_bytes(), position);
         let row = self.rows.get(key)?.map(|row| EntryRecord::decode(row.value()));
         let Some(mut record) = row.transpose().map_err(Fault::damaged)? else { return Ok(()) };

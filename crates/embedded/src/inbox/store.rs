@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use prost::Message;
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::error::Fault;
@@ -17,6 +16,7 @@ use crate::schema::user::StoredUser;
 use crate::schema::versions::schema_version;
 use crate::store::Embedded;
 use crate::version::INBOXED;
+use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
@@ -24,8 +24,8 @@ use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
 use polynym_directory::stores::{self, Delivery, InboxChange, InboxPart};
 use polynym_directory::timestamp::Timestamp;
 
-/// The most expired notices that are removed with each delivery.
-const MAX_SWEPT: usize = 4;
+/// The most expired rows that are removed for each new one: removal keeps up.
+const SWEPT_PER_ROW: usize = 2;
 
 #[async_trait]
 impl stores::Inboxes for Embedded {
@@ -33,22 +33,10 @@ impl stores::Inboxes for Embedded {
         &self,
         request: &IdempotencyKey,
         notice: LocalityId,
-        time: Timestamp,
+        now: Now,
     ) -> Result<(LocalityId, bool), Error> {
         let request = request.clone();
-        self.write_aside(move |transaction| {
-            let mut requests = Requests::open(transaction)?;
-            let is_expired = |sent: Timestamp, _| sent.plus(IdempotencyKey::LIFETIME) <= time;
-            Ok(match requests.subject(&request, is_expired)? {
-                Some(Ok(before)) => Ok((before, true)),
-                Some(Err(refused)) => Err(refused),
-                None => {
-                    requests.remember(&request, notice, time, None)?;
-                    Ok((notice, false))
-                }
-            })
-        })
-        .await?
+        self.write_aside(move |transaction| begin(transaction, &request, notice, now)).await?
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
@@ -92,14 +80,41 @@ impl stores::Inboxes for Embedded {
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
-        self.write_aside(move |transaction| {
-            if schema_version(transaction)? < INBOXED {
-                return Ok(Err(Error::NoInboxes));
-            }
-            Inboxes::open(transaction)?.change(user, &change).map(Ok)
-        })
-        .await?
+        let mut before = Some(u64::MAX);
+        while let Some(position) = before {
+            let change = change.clone();
+            let write = move |transaction: &WriteTransaction| {
+                if schema_version(transaction)? < INBOXED {
+                    return Ok(Err(Error::NoInboxes));
+                }
+                Inboxes::open(transaction)?.change(user, &change, position).map(Ok)
+            };
+            before = self.write_aside(write).await??;
+        }
+        Ok(())
     }
+}
+
+/// See [`stores::Inboxes::begin_notice`]. Removes a few expired requests for the new one.
+fn begin(
+    transaction: &WriteTransaction,
+    request: &IdempotencyKey,
+    notice: LocalityId,
+    now: Now,
+) -> Result<Result<(LocalityId, bool), Error>, Fault> {
+    let mut requests = Requests::open(transaction)?;
+    let is_expired = |sent: Timestamp, _| IdempotencyKey::has_expired(sent, now);
+    match requests.subject(request, is_expired)? {
+        Some(Ok(before)) => return Ok(Ok((before, true))),
+        Some(Err(refused)) => return Ok(Err(refused)),
+        None => requests.remember(request, notice, now.time, None)?,
+    }
+    for _ in 0..SWEPT_PER_ROW {
+        if now.clock_uncertain || !requests.sweep(now.time)? {
+            break;
+        }
+    }
+    Ok(Ok((notice, false)))
 }
 
 /// Delivers a notice to the users that exist. Returns for each whether it exists.
@@ -120,7 +135,7 @@ fn deliver(
         }
         delivered.push(exists);
     }
-    for _ in 0..MAX_SWEPT {
+    for _ in 0..users.len() * SWEPT_PER_ROW {
         if *clock_uncertain || !inboxes.sweep(notice.send_time)? {
             break;
         }
@@ -167,7 +182,7 @@ impl Snapshot {
         let mut entries = Vec::new();
         for row in rows.range(page)?.rev().take(limit) {
             let (key, record) = row?;
-            let record = EntryRecord::decode(record.value()).map_err(Fault::damaged)?;
+            let record = EntryRecord::read(record.value(), with_content)?;
             entries.push(record.entry(key.value().1, with_content)?);
         }
         Ok(Ok(InboxPart { last, entries }))

@@ -32,9 +32,11 @@ impl Tables<'_> {
         match write {
             Write::EndOwnership(key, ownership) => journal.end(key, ownership),
             Write::ForgetOwnership(key, user) => journal.forget(key, *user),
-            Write::ReplaceEvents(user, events) => {
-                journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
+            Write::ReplaceEvents(part, events) => {
+                let head = self.heads.get(&part.user).copied().unwrap_or_default();
+                journal.replace(head, *part, events)
             }
+            Write::RemoveEvents(user, from) => journal.forget_events(*user, *from),
             Write::AddTenantEvent(event, retention) => {
                 journal.add_tenant_event(event, *retention, mutation.clock_uncertain)
             }

@@ -5,4 +5,5 @@ pub mod journal;
 pub mod recovery;
 pub mod sweep;
 pub mod transaction;
+pub mod users;
 pub mod writer;

@@ -1,5 +1,6 @@
 //! The tables inside one write transaction, and the changes of a mutation to them. A mutation is
-//! decided before its first write, so that a rejected mutation leaves no trace in its group.
+//! decided before its first write, so that a rejected mutation leaves no trace in its group. One
+//! whose writes fail ends the transaction.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,13 +18,12 @@ use crate::schema::claim::{decode_claim, encode_claim, encode_claim_over};
 #[cfg(feature = "test-entity")]
 use crate::schema::tables::META;
 use crate::schema::tables::{EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TENANTS, USERS};
-use crate::schema::user::{JournalHead, StoredUser, encode_user, encode_user_over};
+use crate::schema::user::{JournalHead, StoredUser};
 use crate::schema::versions::schema_version;
 use crate::search::index::Attributes;
 use crate::version::{INBOXED, INDEXED, JOURNALED, LISTED};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
-use polynym_directory::model::policies::Policies;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::read_set::{
@@ -31,7 +31,6 @@ use polynym_directory::mutation::read_set::{
 };
 use polynym_directory::mutation::{IdempotencyKey, Mutation};
 use polynym_directory::stores::InboxLimits;
-use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::KnownNames;
 use polynym_store_common::owner_hints::OwnerHints;
@@ -39,24 +38,32 @@ use polynym_store_common::owner_hints::OwnerHints;
 /// The tables inside one write transaction.
 pub struct Tables<'t> {
     hints: &'t Arc<OwnerHints>,
-    users: Table<'t, &'static [u8; 16], &'static [u8]>,
+    pub(super) users: Table<'t, &'static [u8; 16], &'static [u8]>,
     pub(super) identities: Table<'t, &'static [u8], &'static [u8]>,
     pub(super) requests: Requests<'t>,
     tenants: Table<'t, &'static str, &'static [u8]>,
     /// None in stores of older schemas.
-    tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
+    pub(super) tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
     /// None in stores of older schemas, which have attributes in the user.
-    attributes: Option<Attributes<'t>>,
+    pub(super) attributes: Option<Attributes<'t>>,
     /// None in stores of older schemas.
     pub(super) journal: Option<Journal<'t>>,
     /// None in stores of older schemas.
     pub(super) inboxes: Option<Inboxes<'t>>,
     /// The histories of the users that the current mutation has read.
     pub(super) heads: HashMap<LocalityId, JournalHead>,
-    expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
+    pub(super) expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
     pub(super) hold_times: Table<'t, (i64, &'static [u8]), ()>,
     #[cfg(feature = "test-entity")]
     counters: Table<'t, &'static str, u64>,
+}
+
+/// A decided mutation.
+struct Decided {
+    read_set: ReadSet,
+    write_set: Box<WriteSet>,
+    /// Whether the mutation repeats a request that took effect.
+    is_repeated: bool,
 }
 
 impl<'t> Tables<'t> {
@@ -92,9 +99,34 @@ impl<'t> Tables<'t> {
         })
     }
 
-    /// Applies a mutation. The outer error is the store's and ends the transaction; the inner one
-    /// is the caller's.
+    /// Applies a mutation. The outer error is the store's: the mutation may have written a part of
+    /// itself, and the transaction must end. The inner error is the caller's: nothing was written.
     pub fn mutate(&mut self, mutation: &Mutation) -> Result<Result<Outcome, Error>, Fault> {
+        let decided = match self.decide(mutation) {
+            Ok(Ok(decided)) => decided,
+            Ok(Err(rejection)) => return Ok(Err(rejection)),
+            // Nothing is written yet: the rest of the group continues.
+            Err(fault @ Fault::Damaged(_)) => return Ok(Err(fault.into())),
+            Err(fault) => return Err(fault),
+        };
+        let Decided { read_set, write_set, is_repeated } = decided;
+        let names = match self.names_of(mutation, &write_set)? {
+            Ok(names) => names,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
+        self.write(mutation, &read_set, &write_set, names.as_deref())?;
+        let is_done = !is_repeated && !write_set.is_partial();
+        if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
+            let subject = IdempotencyKey::stored_subject(write_set.subject);
+            let tenant_since = mutation.request_tenant_since();
+            self.requests.remember(request, subject, mutation.time, tenant_since)?;
+        }
+
+        Ok(Ok(write_set.into_outcome()))
+    }
+
+    /// Reads what the mutation needs, and decides it. Writes nothing.
+    fn decide(&mut self, mutation: &Mutation) -> Result<Result<Decided, Error>, Fault> {
         let repeated = match self.repeated_subject(mutation)? {
             Some(Ok(subject)) => Some(subject),
             Some(Err(rejection)) => return Ok(Err(rejection)),
@@ -103,31 +135,21 @@ impl<'t> Tables<'t> {
         self.heads.clear();
         let mut read_set = ReadSet::default();
         let mut needs = if repeated.is_some() { ReadRequest::default() } else { mutation.needs() };
-        let write_set = loop {
+        loop {
             self.read(mutation, needs, &mut read_set)?;
             let rules = || match repeated {
                 Some(subject) => mutation.decide_again(subject, &read_set),
                 None => mutation.decide(&read_set),
             };
             match decide(rules) {
-                Ok(Decision::Ready(write_set)) => break write_set,
+                Ok(Decision::Ready(write_set)) => {
+                    let is_repeated = repeated.is_some();
+                    return Ok(Ok(Decided { read_set, write_set, is_repeated }));
+                }
                 Ok(Decision::NeedsReads(more)) => needs = more,
                 Err(rejection) => return Ok(Err(rejection)),
             }
-        };
-        let names = match self.names_of(mutation, &write_set)? {
-            Ok(names) => names,
-            Err(rejection) => return Ok(Err(rejection)),
-        };
-        self.write(mutation, &read_set, &write_set, names.as_deref())?;
-        let is_done = repeated.is_none() && !write_set.is_partial();
-        if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
-            let subject = IdempotencyKey::stored_subject(write_set.subject);
-            let tenant_since = mutation.request_tenant_since();
-            self.requests.remember(request, subject, mutation.time, tenant_since)?;
         }
-
-        Ok(Ok(write_set.into_outcome()))
     }
 
     /// The subject of this request, if it took effect before.
@@ -177,11 +199,11 @@ impl<'t> Tables<'t> {
             read_set.add_claim(key, claim.transpose()?);
         }
 
-        for id in needs.histories {
-            let head = self.heads.get(&id).copied().unwrap_or_default();
+        for part in needs.histories {
+            let head = self.heads.get(&part.user).copied().unwrap_or_default();
             let journal = self.journal.as_ref();
-            let events = journal.map(|journal| journal.history(head)).transpose()?;
-            read_set.add_history(id, events.unwrap_or_default());
+            let events = journal.map(|journal| journal.part(head, part)).transpose()?;
+            read_set.add_history(part, events.unwrap_or_default());
         }
 
         if needs.tenant {
@@ -249,6 +271,7 @@ impl<'t> Tables<'t> {
                 Write::EndOwnership(..)
                 | Write::ForgetOwnership(..)
                 | Write::ReplaceEvents(..)
+                | Write::RemoveEvents(..)
                 | Write::AddTenantEvent(..) => self.write_journal(mutation, write)?,
                 Write::Notify(user, notice) => {
                     if let Some(inboxes) = &mut self.inboxes {
@@ -275,76 +298,11 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Updates the indexes of a user: its tenant's users, its attributes and its expiry.
-    fn index_user(
-        &mut self,
-        record: &Record,
-        before: Option<&Record>,
-        policies: &Policies,
-    ) -> Result<(), Fault> {
-        self.list_user(record, before)?;
-        if let Some(attributes) = &mut self.attributes {
-            attributes.index(before, Some(record), policies)?;
-        }
-        self.schedule(record.id(), before.and_then(Record::expires_at), record.expires_at())
-    }
-
-    fn remove_user(
-        &mut self,
-        mutation: &Mutation,
-        id: LocalityId,
-        read_set: &ReadSet,
-    ) -> Result<(), Fault> {
-        self.users.remove(id.as_bytes())?;
-        if let Some(tenant_users) = &mut self.tenant_users {
-            tenant_users.remove((mutation.tenant.as_str(), id.as_bytes()))?;
-        }
-        let before = read_set.user(id);
-        if let Some(attributes) = &mut self.attributes {
-            attributes.index(before, None, &mutation.policies)?;
-        }
-        if let Some(journal) = &mut self.journal {
-            journal.forget_user(id, self.heads.get(&id).copied().unwrap_or_default())?;
-        }
-        if let Some(inboxes) = &mut self.inboxes {
-            inboxes.forget(id)?;
-        }
-        self.schedule(id, before.and_then(Record::expires_at), None)
-    }
-
     fn write_claim(&mut self, key: &IdentityKey, write: &ClaimWrite) -> Result<(), Fault> {
         let key = key.as_str().as_bytes();
         match write {
             ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => self.put_claim(key, claim)?,
             ClaimWrite::Delete => drop(self.identities.remove(key)?),
-        }
-        Ok(())
-    }
-
-    /// Replaces the user, keeping unknown fields.
-    fn write_user(
-        &mut self,
-        record: &Record,
-        names: Option<&KnownNames>,
-        head: JournalHead,
-    ) -> Result<(), Fault> {
-        let bytes = encode_user(record, names, head);
-        let before = self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
-        let extended =
-            before.and_then(|before| encode_user_over(record, names, head, before.value()));
-        if let Some(bytes) = extended {
-            self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
-        }
-        Ok(())
-    }
-
-    /// Adds a new user to those of its tenant.
-    fn list_user(&mut self, record: &Record, before: Option<&Record>) -> Result<(), Fault> {
-        match &mut self.tenant_users {
-            Some(tenant_users) if before.is_none() => {
-                tenant_users.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
-            }
-            _ => {}
         }
         Ok(())
     }
@@ -358,25 +316,6 @@ impl<'t> Tables<'t> {
         }
         if let Some(until) = claim.hold {
             self.hold_times.insert((until.as_millis(), key), ())?;
-        }
-        Ok(())
-    }
-
-    /// Replaces the time at which a user's state expires.
-    fn schedule(
-        &mut self,
-        id: LocalityId,
-        before: Option<Timestamp>,
-        after: Option<Timestamp>,
-    ) -> Result<(), Fault> {
-        if before == after {
-            return Ok(());
-        }
-        if let Some(before) = before {
-            self.expiries.remove((before.as_millis(), id.as_bytes()))?;
-        }
-        if let Some(after) = after {
-            self.expiries.insert((after.as_millis(), id.as_bytes()), ())?;
         }
         Ok(())
     }

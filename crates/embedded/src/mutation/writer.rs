@@ -2,6 +2,7 @@
 //! answers: a longer queue makes larger groups. After a failed write the store is degraded: it
 //! rejects mutations until a write succeeds again.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -261,21 +262,47 @@ fn write(
     catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))
 }
 
+/// The mutations of a group whose writes met a damaged record, by their positions.
+type DamagedWrites = BTreeMap<usize, Arc<Fault>>;
+
+/// Commits a group of mutations. A mutation whose writes meet a damaged record may have written a
+/// part of itself: nothing of that transaction is committed, and the others are applied again
+/// without it.
 fn commit(
     open: &Open,
     caches: &Caches,
     mutations: &[Mutation],
     outcomes: &mut Vec<Answer>,
 ) -> Result<(), Fault> {
+    let mut damaged = DamagedWrites::new();
+    while let Some((n, fault)) = attempt(open, caches, mutations, &damaged, outcomes)? {
+        damaged.insert(n, Arc::new(fault));
+    }
+    Ok(())
+}
+
+/// Commits the mutations that are not `damaged`. If the writes of another meet a damaged record,
+/// commits nothing, and returns its position and the fault.
+fn attempt(
+    open: &Open,
+    caches: &Caches,
+    mutations: &[Mutation],
+    damaged: &DamagedWrites,
+    outcomes: &mut Vec<Answer>,
+) -> Result<Option<(usize, Fault)>, Fault> {
+    outcomes.clear();
     let mut transaction = open.database.begin_write()?;
     transaction.set_quick_repair(true);
     let mut tables = Tables::open(&transaction, caches)?;
-    for mutation in mutations {
-        outcomes.push(match tables.mutate(mutation) {
-            // Reads precede writes: this mutation wrote nothing, the rest of the group continues.
-            Err(fault @ Fault::Damaged(_)) => Err(fault.into()),
-            outcome => outcome?,
-        });
+    for (n, mutation) in mutations.iter().enumerate() {
+        let outcome = match damaged.get(&n) {
+            Some(fault) => Err(Error::Internal(fault.clone().into())),
+            None => match tables.mutate(mutation) {
+                Err(fault @ Fault::Damaged(_)) => return Ok(Some((n, fault))),
+                outcome => outcome?,
+            },
+        };
+        outcomes.push(outcome);
     }
 
     match tables.sweep(mutations) {
@@ -287,7 +314,7 @@ fn commit(
     let names = tables.finish()?;
     open.commit(transaction)?;
     caches.names.learn_all(names);
-    Ok(())
+    Ok(None)
 }
 
 /// Answers the callers. Mutations whose callers have left are committed too.

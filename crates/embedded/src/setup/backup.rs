@@ -15,6 +15,7 @@ use crate::schema::tables::{
     USERS,
 };
 use crate::store::Embedded;
+use polynym_directory::encoded::event::decode_ended;
 use polynym_directory::error::Error;
 use polynym_directory::stores::StoreFile;
 
@@ -59,7 +60,7 @@ fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
         copy_table(from, &to, NEXT_EVENT)?,
         copy_table(from, &to, TENANT_EVENTS)?,
         copy_table(from, &to, TENANT_EVENT_TIMES)?,
-        copy_table(from, &to, ENDED)?,
+        copy_rows(from, &to, ENDED, has_users)?,
         copy_table(from, &to, USAGE_SERIES)?,
         copy_table(from, &to, USAGE)?,
         copy_table(from, &to, USAGE_BATCH)?,
@@ -77,11 +78,26 @@ fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether ended ownerships have users. Earlier versions kept rows in which nobody is left.
+fn has_users(ended: &[u8]) -> bool {
+    decode_ended(ended).map_or(true, |ended| ended.has_users())
+}
+
 /// Copies a table. Returns whether it exists.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &Database,
     definition: TableDefinition<'_, K, V>,
+) -> Result<bool, Fault> {
+    copy_rows(from, to, definition, |_| true)
+}
+
+/// Copies the rows of a table with these values. Returns whether the table exists.
+fn copy_rows<K: Key + 'static, V: Value + 'static>(
+    from: &ReadTransaction,
+    to: &Database,
+    definition: TableDefinition<'_, K, V>,
+    is_copied: impl Fn(V::SelfType<'_>) -> bool,
 ) -> Result<bool, Fault> {
     let source = match from.open_table(definition) {
         Ok(source) => source,
@@ -96,7 +112,9 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
             let mut target = transaction.open_table(definition)?;
             for row in rows.by_ref().take(TRANSACTION_ROWS) {
                 let (key, value) = row?;
-                target.insert(key.value(), value.value())?;
+                if is_copied(value.value()) {
+                    target.insert(key.value(), value.value())?;
+                }
             }
         }
         transaction.commit()?;

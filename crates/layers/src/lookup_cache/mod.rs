@@ -129,6 +129,7 @@ impl LookupCache {
                 Write::EndOwnership(..)
                 | Write::ForgetOwnership(..)
                 | Write::ReplaceEvents(..)
+                | Write::RemoveEvents(..)
                 | Write::AddTenantEvent(..)
                 | Write::Notify(..)
                 | Write::PutTenant(_)

@@ -92,7 +92,8 @@ impl Transaction<'_> {
         for document in self.find_documents(&collection, filter, None).await? {
             let key = Bson::String(key_of(&document)?.to_owned());
             let mut ended = read_ended(&document)?;
-            if ended.forget(user) {
+            ended.forget(user);
+            if ended.has_users() {
                 let remaining: Vec<_> = ended.0.iter().map(ownership_document).collect();
                 changed.push(doc! { "q": { ID: key }, "u": { "$set": { OWNERSHIPS: remaining } } });
             } else {

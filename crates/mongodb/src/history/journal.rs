@@ -1,5 +1,7 @@
 //! Writes of users' histories.
 
+use std::ops::RangeInclusive;
+
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawBsonRef, doc};
 use prost::Message;
@@ -8,12 +10,19 @@ use crate::client::error::Fault;
 use crate::database::transaction::Transaction;
 use crate::schema::bson::{bytes, id_value, raw, read_fields, required};
 use crate::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};
-use crate::schema::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
+use crate::schema::tail::{
+    Bucket, MAX_EVENTS, Tail, buckets_between, buckets_up_to, encode_bucket,
+};
 use polynym_directory::encoded::event::{decode_event, encode_event, sequence_of};
 use polynym_directory::model::event::{Event, of_sequence};
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
+use polynym_directory::mutation::read_set::{HistoryEvents, HistoryPart};
 use polynym_directory::mutation::{Mutation, UserChange};
+use polynym_directory::stores::PageLimit;
+
+/// The events for which buckets are read at once.
+const READ_EVENTS: u64 = 64;
 
 impl Transaction<'_> {
     /// Adds the event of a user, if there is one, to its history. Returns the history's tail.
@@ -45,36 +54,64 @@ impl Transaction<'_> {
         Ok(tail)
     }
 
-    /// The events of a user that this transaction has read, the newest first.
+    /// A part of the history of a user that this transaction has read. The cursor is the number of
+    /// its newest event.
     pub async fn read_history(
         &mut self,
         tenant: &Tenant,
-        id: LocalityId,
-    ) -> Result<Vec<Event>, Fault> {
-        let Some(tail) = self.users.get(&id).map(|preserved| preserved.tail.clone()) else {
-            return Ok(Vec::new());
+        part: HistoryPart,
+    ) -> Result<HistoryEvents, Fault> {
+        let Some(tail) = self.users.get(&part.user).map(|preserved| preserved.tail.clone()) else {
+            return Ok(HistoryEvents::default());
         };
-        let mut encoded = Vec::new();
-        for (_, events) in self.read_buckets(id, &tail).await? {
-            encoded.extend(events);
+        let mut limit = PageLimit::new(part.limit, HistoryPart::MAX_BYTES);
+        let (mut read, mut last) = (HistoryEvents::default(), part.cursor.unwrap_or(tail.count));
+        while last > 0 {
+            let first = last.saturating_sub(READ_EVENTS);
+            let buckets = self.read_buckets(part.user, &tail, first + 1..=last).await?;
+            let in_buckets = buckets.iter().flat_map(|(_, events)| events);
+            for event in in_buckets.chain(&tail.events).rev() {
+                let number = sequence_of(event).unwrap_or_default();
+                if !(first + 1..=last).contains(&number) {
+                    continue;
+                }
+                if !limit.take(event.len()) {
+                    read.next = Some(number);
+                    return Ok(read);
+                }
+                // A damaged event must not prevent the purge of its user.
+                read.events.extend(decode_event(tenant, part.user, event));
+            }
+            last = first;
+            // Older events may have been removed.
+            if last > 0 && !self.has_buckets(part.user, last).await? {
+                break;
+            }
         }
-        let encoded = encoded.iter().chain(&tail.events).rev();
-        // A damaged event must not prevent the purge of its user.
-        Ok(encoded.filter_map(|event| decode_event(tenant, id, event).ok()).collect())
+        Ok(read)
     }
 
-    /// The buckets of a history in order, each with its id.
+    /// Whether there are buckets that begin with event `last` or an earlier one.
+    async fn has_buckets(&mut self, id: LocalityId, last: u64) -> Result<bool, Fault> {
+        let journal = self.collections.collection(JOURNAL);
+        Ok(self.find_one(&journal, buckets_up_to(id, last)).await?.is_some())
+    }
+
+    /// The buckets of a history that have the events with these numbers, in order, each with its
+    /// id. Some may have other events too.
     async fn read_buckets(
         &mut self,
         id: LocalityId,
         tail: &Tail,
+        numbers: RangeInclusive<u64>,
     ) -> Result<Vec<(Bson, Vec<Vec<u8>>)>, Fault> {
-        if tail.count == tail.events.len() as u64 {
+        let (first, last) = numbers.into_inner();
+        if first > tail.count - tail.events.len() as u64 {
             return Ok(Vec::new());
         }
         let journal = self.collections.collection(JOURNAL);
         let mut buckets = Vec::new();
-        let filter = buckets_up_to(id, tail.count);
+        let filter = buckets_between(id, first.saturating_sub(MAX_EVENTS as u64), last);
         for document in self.find_documents(&journal, filter, None).await? {
             let [bucket] = read_fields(&document, [ID])?;
             let bucket = required(ID, bucket, RawBsonRef::as_binary)?.to_binary();
@@ -87,10 +124,12 @@ impl Transaction<'_> {
 
     /// Replaces the events of a user that have the numbers of `events`, which are the newest first.
     pub async fn replace_events(&mut self, id: LocalityId, events: &[Event]) -> Result<(), Fault> {
+        let (Some(newest), Some(oldest)) = (events.first(), events.last()) else { return Ok(()) };
         let Some(preserved) = self.users.get(&id) else { return Ok(()) };
         let (revision, mut tail) = (preserved.revision, preserved.tail.clone());
         let mut updates = Vec::new();
-        for (bucket, mut encoded) in self.read_buckets(id, &tail).await? {
+        let numbers = oldest.sequence..=newest.sequence;
+        for (bucket, mut encoded) in self.read_buckets(id, &tail, numbers).await? {
             if replace(&mut encoded, events) {
                 let change = doc! { "$set": { EVENTS: encode_bucket(encoded) } };
                 updates.push(doc! { "q": { ID: bucket }, "u": change });
@@ -108,11 +147,11 @@ impl Transaction<'_> {
         self.update_user(doc! { ID: id_value(id), REVISION: revision }, change).await
     }
 
-    /// Deletes the buckets of a user's history.
-    pub async fn delete_history(&mut self, user: LocalityId) -> Result<(), Fault> {
+    /// Deletes the buckets of a history that begin with event `last` or an earlier one.
+    pub async fn delete_events(&mut self, user: LocalityId, last: u64) -> Result<(), Fault> {
+        self.needs_epoch = true;
         let journal = self.collections.collection(JOURNAL);
-        let all = buckets_up_to(user, u64::MAX);
-        journal.delete_many(all).session(&mut self.session).await?;
+        journal.delete_many(buckets_up_to(user, last)).session(&mut self.session).await?;
         Ok(())
     }
 }

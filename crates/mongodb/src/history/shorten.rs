@@ -121,7 +121,7 @@ impl Collections {
         let (mut updates, mut expired) = (Vec::new(), Vec::new());
         let filter = buckets_up_to(id, u64::MAX);
         for document in self.find_documents(&journal, filter, options).await? {
-            let Ok(time) = time(&document) else { continue };
+            let Some(time) = time(&document).ok().filter(|time| by.covers(*time)) else { continue };
             let removal_time = by.removal(time);
             let bucket = bson_id(&document)?;
             if removal_time <= by.now {
@@ -159,6 +159,9 @@ impl Collections {
             last = Some(key.clone());
             let Ok((_, owners)) = read_row(&document) else { continue };
             let newest = owners.0.iter().map(|one| one.end).max().unwrap_or_default();
+            if !by.covers(newest) {
+                continue;
+            }
             let removal = date(by.removal(newest));
             // Unless another ownership has ended since.
             let [owners] = read_fields(&document, [OWNERSHIPS])?;

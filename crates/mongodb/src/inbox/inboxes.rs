@@ -22,11 +22,12 @@ use crate::inbox::bucket::{
     Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before, open, push,
     refusal, update_of, without_content,
 };
-use crate::schema::bson::{by_id, id_value, raw};
-use crate::schema::fields::{ID, INBOX, PRIVATE, REVISION, WIRE};
+use crate::schema::bson::{by_id, date, id_value, raw};
+use crate::schema::fields::{ID, INBOX, PRIVATE, REVISION, TIME, WIRE};
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::tail::bucket_id;
 use crate::schema::user::StoredUser;
+use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
@@ -46,19 +47,25 @@ impl Collections {
         &self,
         request: &IdempotencyKey,
         notice: LocalityId,
-        time: Timestamp,
+        now: Now,
     ) -> Result<Result<(LocalityId, bool), Error>, Fault> {
-        let document = raw(&request_document(request, notice, time, None))?;
-        let insert = self.requests.insert_one(document).write_concern(majority());
+        let document = raw(&request_document(request, notice, now.time, None))?;
+        let insert = self.requests.insert_one(&document).write_concern(majority());
         match insert.await.map_err(Fault::from) {
             Ok(_) => return Ok(Ok((notice, false))),
             Err(fault) if fault.is_duplicate() => {}
             Err(fault) => return Err(fault),
         }
         let by_id = doc! { ID: request_id(request) };
-        let document = self.find_document(&self.requests, by_id, doc! {}).await?;
-        let Some(document) = document else { return Err(Fault::TimedOut) };
-        let stored = StoredRequest::read(&document)?;
+        let found = self.find_document(&self.requests, by_id, doc! {}).await?;
+        let stored = StoredRequest::read(&found.ok_or(Fault::TimedOut)?)?;
+        if IdempotencyKey::has_expired(stored.time, now) {
+            // MongoDB removes expired requests with a delay. The first to replace one begins.
+            let expired = doc! { ID: request_id(request), TIME: date(stored.time) };
+            let replace = self.requests.replace_one(expired, &document);
+            let replaced = replace.write_concern(majority()).await?.matched_count;
+            return if replaced == 1 { Ok(Ok((notice, false))) } else { Err(Fault::TimedOut) };
+        }
         if stored.request_hash != request.request_hash {
             return Ok(Err(Error::RequestIdReused));
         }

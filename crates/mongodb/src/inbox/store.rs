@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use crate::database::operations::Mongo;
+use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::stores::{Delivery, InboxChange, InboxPart, Inboxes};
-use polynym_directory::timestamp::Timestamp;
 
 #[async_trait]
 impl Inboxes for Mongo {
@@ -18,10 +18,10 @@ impl Inboxes for Mongo {
         &self,
         request: &IdempotencyKey,
         notice: LocalityId,
-        time: Timestamp,
+        now: Now,
     ) -> Result<(LocalityId, bool), Error> {
         let request = request.clone();
-        self.run(|own| async move { own.begin_notice(&request, notice, time).await }).await?
+        self.run(|own| async move { own.begin_notice(&request, notice, now).await }).await?
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {

@@ -54,9 +54,8 @@ impl Decided {
 
         self.write_set.writes.iter().any(|write| match (key, write) {
             (Key::User(id), Write::PutUser(record)) => record.id() == *id,
-            (Key::User(id), Write::RemoveUser(other) | Write::ReplaceEvents(other, _)) => {
-                other == id
-            }
+            (Key::User(id), Write::RemoveUser(other)) => other == id,
+            (Key::User(id), Write::ReplaceEvents(part, _)) => part.user == *id,
             (Key::Claim(key), Write::Claim(written, _)) => written == key,
             (Key::Tenant, Write::PutTenant(_) | Write::RemoveTenant) => true,
             _ => false,

@@ -46,9 +46,9 @@ impl Transaction<'_> {
         }
 
         self.read_claims(needs.claims, read_set).await?;
-        for id in needs.histories {
-            let events = self.read_history(&mutation.tenant, id).await?;
-            read_set.add_history(id, events);
+        for part in needs.histories {
+            let events = self.read_history(&mutation.tenant, part).await?;
+            read_set.add_history(part, events);
         }
         if needs.tenant {
             let name = mutation.tenant.as_str();
@@ -106,7 +106,10 @@ impl Transaction<'_> {
                 Write::AddTenantEvent(event, retention) => {
                     self.add_tenant_event(event, *retention).await?;
                 }
-                Write::ReplaceEvents(user, events) => self.replace_events(*user, events).await?,
+                Write::ReplaceEvents(part, events) => {
+                    self.replace_events(part.user, events).await?;
+                }
+                Write::RemoveEvents(user, last) => self.delete_events(*user, *last).await?,
                 Write::Claim(key, write) => {
                     self.collections.hints.learn_write(key, write);
                     claims.push((key, write));
@@ -202,7 +205,7 @@ impl Transaction<'_> {
         let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
         expect_matched(deleted.deleted_count, 1)?;
         if has_history {
-            self.delete_history(id).await?;
+            self.delete_events(id, u64::MAX).await?;
         }
         if self.has_journal {
             self.forget_ownerships(id).await?;

@@ -17,7 +17,7 @@ use polynym_directory::mutation::journal::beginning;
 use polynym_directory::timestamp::Timestamp;
 
 /// The limits of a tail. The newest event may exceed the bytes.
-const MAX_EVENTS: usize = 8;
+pub const MAX_EVENTS: usize = 8;
 const MAX_BYTES: usize = 2 << 10;
 
 /// The end of a user's history.
@@ -119,5 +119,10 @@ pub fn bucket_id(user: LocalityId, first: u64) -> Bson {
 
 /// The filter for the buckets of a user that begin with event `last` or an earlier one.
 pub fn buckets_up_to(user: LocalityId, last: u64) -> Document {
-    doc! { ID: { "$gte": bucket_id(user, 0), "$lte": bucket_id(user, last) } }
+    buckets_between(user, 0, last)
+}
+
+/// The filter for the buckets of a user that begin with an event from `first` to `last`.
+pub fn buckets_between(user: LocalityId, first: u64, last: u64) -> Document {
+    doc! { ID: { "$gte": bucket_id(user, first), "$lte": bucket_id(user, last) } }
 }

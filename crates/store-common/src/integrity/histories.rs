@@ -44,9 +44,10 @@ impl Past {
         Self { user, events, begin: policies.history_begins(Timestamp::now()) }
     }
 
-    /// The fault of the history itself.
+    /// The fault of the history itself. Changes from before it begins may have no event.
     fn fault(&self) -> Option<Finding> {
-        let outcome = check_history(&self.user, &self.events);
+        let known = self.events.iter().take_while(|event| event.time >= self.begin).count();
+        let outcome = check_history(&self.user, &self.events[..known]);
         outcome.is_err().then(|| Finding::of_user(Inconsistency::History, self.user.id))
     }
 

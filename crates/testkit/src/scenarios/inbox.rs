@@ -285,7 +285,20 @@ pub async fn rules_send_notices(mut inbox: InboxClient) {
 
 /// An inbox keeps its latest notices within the retention.
 pub async fn inboxes_are_bounded(mut inbox: InboxClient) {
+    const REQUEST: &str = "7d9f3a1c-5a0e-4a1b-9a53-0c8a5f1f2b11";
     let joe = inbox.user("joe").await;
+    let policies = v1::Policies { inbox_limit: 3, ..Default::default() };
+    inbox.client.govern(policies).await.unwrap();
+    // A repeated request does not bring back a notice that later ones have displaced.
+    let first = inbox.send(vec![to_id(&joe)], "first", REQUEST).await.unwrap();
+    for n in 1..=3 {
+        inbox.send(vec![to_id(&joe)], &format!("later {n}"), "").await.unwrap();
+    }
+    let again = inbox.send(vec![to_id(&joe)], "first", REQUEST).await.unwrap();
+    assert_eq!(results(&again), all(&[&joe]));
+    assert_eq!(again.notice_id, first.notice_id);
+    assert_eq!(inbox.subjects(&joe).await, ["later 3", "later 2", "later 1"]);
+
     let policies = v1::Policies { inbox_limit: 60, ..Default::default() };
     inbox.client.govern(policies).await.unwrap();
     for n in 0..130 {

@@ -1,7 +1,7 @@
 //! Reads inboxes, and marks and deletes notices. A user sees its own inbox and the inboxes of the
 //! users that were merged into it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -19,6 +19,8 @@ use crate::tokens::sealed::{SealedToken, TokenPayload, foreign_page_token};
 
 /// Entries in one read.
 pub(crate) const READ_BATCH: usize = 100;
+/// Entries without content in one read.
+const VISIT_BATCH: usize = 500;
 /// Reads of one inbox for a page, which ends early after them.
 const MAX_READS: usize = 20;
 /// The notices in one request to mark them.
@@ -111,8 +113,10 @@ impl Directory {
         let users = self.inboxes_of(context, user_id).await?;
         let mut unread = BTreeSet::new();
         for user in users {
-            let visible = self.visible_notices(context, user).await?;
-            unread.extend(visible.into_iter().filter(|(_, read)| !read).map(|(id, _)| id));
+            let count = |entry: InboxEntry| {
+                unread.extend(entry.notice.filter(|_| !entry.read).map(|notice| notice.id));
+            };
+            self.visit_entries(context, user, count).await?;
         }
         Ok(unread.len())
     }
@@ -189,10 +193,15 @@ impl Directory {
         field: impl Fn(usize) -> String,
         change: impl Fn(Vec<LocalityId>) -> InboxChange,
     ) -> Result<(), Error> {
+        let wanted: BTreeSet<_> = ids.iter().copied().collect();
         let (mut found, mut holders) = (BTreeSet::new(), Vec::new());
         for user in users {
-            let visible = self.visible_notices(context, *user).await?;
-            let own: Vec<_> = ids.iter().copied().filter(|id| visible.contains_key(id)).collect();
+            let mut own = Vec::new();
+            let find = |entry: InboxEntry| {
+                let id = entry.notice.map(|notice| notice.id);
+                own.extend(id.filter(|id| wanted.contains(id)));
+            };
+            self.visit_entries(context, *user, find).await?;
             found.extend(own.iter().copied());
             if !own.is_empty() {
                 holders.push((*user, own));
@@ -207,26 +216,28 @@ impl Directory {
         Ok(())
     }
 
-    /// The visible notices of one inbox, and whether each was read.
-    async fn visible_notices(
+    /// Visits the visible entries of one inbox, without content, the latest first. Reads it in
+    /// parts, so that other calls run in between.
+    pub(crate) async fn visit_entries(
         &self,
         context: &RequestContext<'_>,
         user: LocalityId,
-    ) -> Result<BTreeMap<LocalityId, bool>, Error> {
-        let entries = self.visible_entries(context, user).await?.into_iter();
-        Ok(entries.filter_map(|entry| Some((entry.notice?.id, entry.read))).collect())
-    }
-
-    /// The visible entries of one inbox, without content.
-    pub(crate) async fn visible_entries(
-        &self,
-        context: &RequestContext<'_>,
-        user: LocalityId,
-    ) -> Result<Vec<InboxEntry>, Error> {
-        let limits = self.inbox_limits(context).await?;
-        let count = usize::try_from(limits.count).unwrap_or(usize::MAX);
-        let part = self.backend.inboxes.inbox(user, None, count, false).await?;
-        Ok(part.visible(limits, context.now.earliest()).collect())
+        mut visit: impl FnMut(InboxEntry) + Send,
+    ) -> Result<(), Error> {
+        let (limits, now) = (self.inbox_limits(context).await?, context.now.earliest());
+        let (mut before, mut left) = (None, usize::try_from(limits.count).unwrap_or(usize::MAX));
+        loop {
+            let count = left.min(VISIT_BATCH);
+            let part = self.backend.inboxes.inbox(user, before, count, false).await?;
+            before = part.entries.last().map(|entry| entry.position);
+            let read = part.entries.len();
+            part.visible(limits, now).for_each(&mut visit);
+            left -= read;
+            if read < count || left == 0 {
+                return Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// The users whose inboxes a user sees.

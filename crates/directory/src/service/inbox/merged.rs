@@ -1,11 +1,13 @@
 //! Pages of the inboxes of merged users. Each inbox is in order of arrival; a page of several is in
 //! order of sending.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
+use crate::model::notice::Notice;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::inbox::list::{InboxCursor, NoticesRequest, READ_BATCH};
@@ -37,12 +39,12 @@ impl Directory {
         size: usize,
         after: Option<InboxCursor>,
     ) -> Result<(Vec<InboxEntry>, Option<InboxCursor>), Error> {
-        let mut listed = self.list_all(context, users, request.unread_only).await?;
-        if let Some(cursor) = after {
-            let last = cursor.notice()?;
-            listed.retain(|listed| listed.key() < last);
-        }
-        let page = &listed[..listed.len().min(size).min(READ_BATCH)];
+        let (last, size) = (after.map(|cursor| cursor.notice()).transpose()?, size.min(READ_BATCH));
+        let is_wanted = |notice: &ListedNotice, read: bool| {
+            last.is_none_or(|last| notice.key() < last) && !(request.unread_only && read)
+        };
+        let listed = self.list_first(context, users, size + 1, is_wanted).await?;
+        let page = &listed[..listed.len().min(size)];
         let mut positions: BTreeMap<LocalityId, BTreeSet<u64>> = BTreeMap::new();
         for listed in page {
             positions.entry(listed.user).or_default().insert(listed.position);
@@ -61,28 +63,29 @@ impl Directory {
         Ok((entries, last.map(|last| InboxCursor::after_notice(last.send_time, last.notice))))
     }
 
-    /// The notices of several inboxes, the latest first, each once.
-    async fn list_all(
+    /// The first `count` wanted notices of several inboxes, the latest first, each once.
+    async fn list_first(
         &self,
         context: &RequestContext<'_>,
         users: &[LocalityId],
-        unread_only: bool,
+        count: usize,
+        is_wanted: impl Fn(&ListedNotice, bool) -> bool + Sync,
     ) -> Result<Vec<ListedNotice>, Error> {
-        let mut all: BTreeMap<LocalityId, ListedNotice> = BTreeMap::new();
+        let mut first: BTreeMap<Reverse<(Timestamp, LocalityId)>, ListedNotice> = BTreeMap::new();
         for user in users {
-            for InboxEntry { position, read, notice } in
-                self.visible_entries(context, *user).await?
-            {
-                if let Some(notice) = notice.filter(|_| !(unread_only && read)) {
-                    let (send_time, id) = (notice.send_time, notice.id);
-                    let listed = ListedNotice { send_time, notice: id, user: *user, position };
-                    all.entry(id).or_insert(listed);
+            let list = |InboxEntry { position, read, notice }: InboxEntry| {
+                let Some(Notice { id, send_time, .. }) = notice else { return };
+                let listed = ListedNotice { send_time, notice: id, user: *user, position };
+                if is_wanted(&listed, read) {
+                    first.entry(Reverse(listed.key())).or_insert(listed);
                 }
-            }
+                if first.len() > count {
+                    first.pop_last();
+                }
+            };
+            self.visit_entries(context, *user, list).await?;
         }
-        let mut listed: Vec<_> = all.into_values().collect();
-        listed.sort_unstable_by_key(|listed| std::cmp::Reverse(listed.key()));
-        Ok(listed)
+        Ok(first.into_values().collect())
     }
 
     /// The entries of one inbox at these positions that still have a notice.

@@ -16,6 +16,7 @@ use crate::mutation::IdempotencyKey;
 use crate::mutation::size;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
+use crate::service::inbox::list::READ_BATCH;
 use crate::service::lookup::read::{FULL, ResolveOptions, UserRef, parse};
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::{check_text, idempotency_key, is_displayable};
@@ -91,7 +92,7 @@ impl Directory {
 
         let (new_id, now) = (self.ids.next_id(), context.now.time);
         let (id, is_repeated) = match &key {
-            Some(key) => self.backend.inboxes.begin_notice(key, new_id, now).await?,
+            Some(key) => self.backend.inboxes.begin_notice(key, new_id, context.now).await?,
             None => (new_id, false),
         };
         let mut send_time = now;
@@ -102,6 +103,7 @@ impl Directory {
             for holder in self.holders(context, id, &users).await? {
                 users.remove(&holder);
             }
+            users = self.without_full(users, send_time, InboxLimits::of(&policies)).await?;
         }
 
         let content = NoticeContent {
@@ -127,6 +129,39 @@ impl Directory {
             }
         }
         Ok(SentNotice { id, results })
+    }
+
+    /// The users whose inboxes are not full of notices that were sent after `time`. A full one has
+    /// had the notice, and later ones pushed it out, or has no room for it.
+    async fn without_full(
+        &self,
+        users: BTreeSet<LocalityId>,
+        time: Timestamp,
+        limits: InboxLimits,
+    ) -> Result<BTreeSet<LocalityId>, Error> {
+        let checks = users.into_iter().map(|user| async move {
+            let is_full = self.is_full_since(user, time, limits).await?;
+            Ok::<_, Error>((!is_full).then_some(user))
+        });
+        let checked = stream::iter(checks.collect::<Vec<_>>()).buffered(CONCURRENT_LOOKUPS);
+        checked.try_filter_map(|user| async move { Ok(user) }).try_collect().await
+    }
+
+    /// Whether an inbox is full of notices that were sent after `time`.
+    async fn is_full_since(
+        &self,
+        user: LocalityId,
+        time: Timestamp,
+        limits: InboxLimits,
+    ) -> Result<bool, Error> {
+        let inboxes = &*self.backend.inboxes;
+        let last = inboxes.inbox(user, None, 1, false).await?.last;
+        let Some(displaced) = last.checked_sub(limits.count) else { return Ok(false) };
+        let before = displaced.saturating_add(1 + READ_BATCH as u64);
+        let oldest = inboxes.inbox(user, Some(before), READ_BATCH, false).await?.entries;
+        let mut kept = oldest.into_iter().rev().filter(|entry| entry.position > displaced);
+        let oldest = kept.find_map(|entry| entry.notice);
+        Ok(oldest.is_some_and(|oldest| oldest.send_time > time))
     }
 
     /// The users who have a notice, in their own inbox or in that of a merged user.

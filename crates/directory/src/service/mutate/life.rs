@@ -87,7 +87,7 @@ impl Directory {
         self.mutate_to_completion(mutation).await
     }
 
-    /// Executes a mutation. A purge may take several transactions; a repeated purge continues an
+    /// Executes a mutation. A purge may take several transactions; a repeated purge completes an
     /// interrupted one.
     ///
     /// # Errors
@@ -96,11 +96,12 @@ impl Directory {
         if !matches!(mutation.user_change(), Some(UserChange::Purge | UserChange::Expire)) {
             return self.backend.mutations.mutate(mutation).await;
         }
+        let mut purge = None;
         loop {
-            let outcome = self.backend.mutations.mutate(mutation.clone()).await?;
-            if outcome.report != MutationReport::PurgeBegun {
-                return Ok(outcome);
-            }
+            let step = Mutation { purge, ..mutation.clone() };
+            let outcome = self.backend.mutations.mutate(step).await?;
+            let MutationReport::PurgeBegun(progress) = outcome.report else { return Ok(outcome) };
+            purge = Some(progress);
         }
     }
 }

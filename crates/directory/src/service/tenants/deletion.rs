@@ -77,8 +77,8 @@ impl Directory {
         }
     }
 
-    /// Takes the next step: first users, then holds, then the tenant. The mark stays until the last
-    /// step, so that another server can continue.
+    /// Takes the next step: first users, then holds, usage, and the tenant. The mark stays until
+    /// the last step, so that another server can continue.
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
         let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
         let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };
@@ -102,6 +102,10 @@ impl Directory {
         let keys = self.backend.tenants.keys(name, STEP_ITEMS).await?;
         if !keys.is_empty() {
             self.advance(name, DeletionStep::RemoveClaims(keys)).await?;
+            return Ok(Step::More);
+        }
+
+        if self.backend.usage.remove_usage(name).await? {
             return Ok(Step::More);
         }
 

@@ -22,6 +22,9 @@ use crate::timestamp::Timestamp;
 const SEARCH_PERIOD: Duration = Duration::from_secs(30);
 /// The pause between two rounds over marked tenants.
 const PERIOD: Duration = Duration::from_secs(1);
+/// The pause between two parts of the search for events without users, and after the last.
+const STRAYS_PERIOD: Duration = Duration::from_secs(2);
+const STRAYS_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Users that are stored concurrently.
 const CONCURRENT_STORES: usize = 32;
 
@@ -34,6 +37,7 @@ impl Directory {
             never = self.run_jobs(deletion) => never,
             never = self.run_jobs(index_change) => never,
             never = self.run_jobs(history_change) => never,
+            never = self.remove_stray_events() => never,
         }
     }
 
@@ -54,6 +58,22 @@ impl Directory {
                 tracing::warn!(%error, "the search for marked tenants failed; it is retried");
             }
             sleep(SEARCH_PERIOD).await;
+        }
+    }
+
+    /// Removes events whose users are gone, part by part.
+    async fn remove_stray_events(&self) -> Infallible {
+        let mut position = None;
+        loop {
+            position = match self.backend.histories.remove_strays(position).await {
+                Ok(next) => next,
+                Err(error) => {
+                    let error = error.with_causes();
+                    tracing::warn!(%error, "the search for events without users failed");
+                    position
+                }
+            };
+            sleep(if position.is_some() { STRAYS_PERIOD } else { STRAYS_PAUSE }).await;
         }
     }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::encoded::exported_user::ExportedUser;
 use crate::error::Error;
@@ -18,6 +19,13 @@ use polynym_identifier::IdentityKey;
 /// Users in the first page, users in any later one, and holds in a page.
 const FIRST_PAGE: usize = 32;
 const MAX_PAGE: usize = 256;
+/// A copy of the store.
+#[derive(Debug)]
+pub struct StoreCopy {
+    /// The file.
+    pub file: File,
+    _permit: OwnedSemaphorePermit,
+}
 
 /// An export in progress.
 pub struct Export {
@@ -32,13 +40,17 @@ pub struct Export {
 }
 
 impl Directory {
-    /// Copies the store to a file that is removed with its last handle.
+    /// Copies the store to a file that is removed with the copy.
     ///
     /// # Errors
-    /// [`Error::BackupUnsupported`] if the store is not a file; [`Error::Unavailable`].
-    pub async fn backup(&self) -> Result<File, Error> {
-        let file = self.backend.file.clone().ok_or(Error::BackupUnsupported)?;
-        let copied = tokio::task::spawn_blocking(move || file.copy()).await;
+    /// [`Error::BackupUnsupported`] if the store is not a file; [`Error::Overloaded`] while too
+    /// many copies exist; [`Error::Unavailable`].
+    pub async fn backup(&self) -> Result<StoreCopy, Error> {
+        let store = self.backend.file.clone().ok_or(Error::BackupUnsupported)?;
+        let permit = self.copies.clone().try_acquire_owned().map_err(|_| Error::Overloaded)?;
+        // The copy goes on if the caller leaves, and its permit with it.
+        let copy = move || store.copy().map(|file| StoreCopy { file, _permit: permit });
+        let copied = tokio::task::spawn_blocking(copy).await;
         copied.map_err(|error| Error::Internal(error.into()))?
     }
 

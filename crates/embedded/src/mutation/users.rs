@@ -1,0 +1,99 @@
+//! The writes of a mutation that concern the record of a user and its indexes.
+
+use locality_uuid::LocalityId;
+
+use crate::error::Fault;
+use crate::mutation::transaction::Tables;
+use crate::schema::user::{JournalHead, encode_user, encode_user_over};
+use polynym_directory::model::policies::Policies;
+use polynym_directory::model::record::Record;
+use polynym_directory::mutation::Mutation;
+use polynym_directory::mutation::read_set::ReadSet;
+use polynym_directory::timestamp::Timestamp;
+use polynym_store_common::attribute_names::KnownNames;
+
+impl Tables<'_> {
+    /// Replaces the user, keeping unknown fields.
+    pub(super) fn write_user(
+        &mut self,
+        record: &Record,
+        names: Option<&KnownNames>,
+        head: JournalHead,
+    ) -> Result<(), Fault> {
+        let bytes = encode_user(record, names, head);
+        let before = self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
+        let extended =
+            before.and_then(|before| encode_user_over(record, names, head, before.value()));
+        if let Some(bytes) = extended {
+            self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a new user to those of its tenant.
+    fn list_user(&mut self, record: &Record, before: Option<&Record>) -> Result<(), Fault> {
+        match &mut self.tenant_users {
+            Some(tenant_users) if before.is_none() => {
+                tenant_users.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Updates the indexes of a user: its tenant's users, its attributes and its expiry.
+    pub(super) fn index_user(
+        &mut self,
+        record: &Record,
+        before: Option<&Record>,
+        policies: &Policies,
+    ) -> Result<(), Fault> {
+        self.list_user(record, before)?;
+        if let Some(attributes) = &mut self.attributes {
+            attributes.index(before, Some(record), policies)?;
+        }
+        self.schedule(record.id(), before.and_then(Record::expires_at), record.expires_at())
+    }
+
+    pub(super) fn remove_user(
+        &mut self,
+        mutation: &Mutation,
+        id: LocalityId,
+        read_set: &ReadSet,
+    ) -> Result<(), Fault> {
+        self.users.remove(id.as_bytes())?;
+        if let Some(tenant_users) = &mut self.tenant_users {
+            tenant_users.remove((mutation.tenant.as_str(), id.as_bytes()))?;
+        }
+        let before = read_set.user(id);
+        if let Some(attributes) = &mut self.attributes {
+            attributes.index(before, None, &mutation.policies)?;
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.forget_events(id, self.heads.get(&id).map_or(0, |head| head.last))?;
+        }
+        if let Some(inboxes) = &mut self.inboxes {
+            inboxes.forget(id)?;
+        }
+        self.schedule(id, before.and_then(Record::expires_at), None)
+    }
+
+    /// Replaces the time at which a user's state expires.
+    fn schedule(
+        &mut self,
+        id: LocalityId,
+        before: Option<Timestamp>,
+        after: Option<Timestamp>,
+    ) -> Result<(), Fault> {
+        if before == after {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.expiries.remove((before.as_millis(), id.as_bytes()))?;
+        }
+        if let Some(after) = after {
+            self.expiries.insert((after.as_millis(), id.as_bytes()), ())?;
+        }
+        Ok(())
+    }
+}
