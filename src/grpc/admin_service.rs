@@ -274,14 +274,19 @@ fn progress_message(progress: &Progress) -> v1::RenormalizeResponse {
         failed: progress.failed as i64,
         problems: progress.problems.iter().map(problem_message).collect(),
         page_token: progress.last.map(|id| id.to_string()).unwrap_or_default(),
+        kept: progress.kept as i64,
     }
 }
 
 fn problem_message(problem: &Problem) -> ProblemMessage {
+    let other = problem.other.as_ref();
     ProblemMessage {
         user_id: problem.user.to_string(),
         identifier: Some(identifier_message(&problem.identifier)),
         reason: reason(&problem.error).to_owned(),
         message: problem.error.to_string(),
+        new_identifier: Some(identifier_message(&problem.renormalized)),
+        other_user_id: other.map(|(user, _)| user.to_string()).unwrap_or_default(),
+        other_identifier: other.map(|(_, identifier)| identifier_message(identifier)),
     }
 }

@@ -16,13 +16,11 @@ use crate::mutation::read_set::MutationReport;
 use crate::mutation::{Mutation, MutationKind, TenantChange, UserChange, renormalize};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
-use crate::service::lookup::read::parse;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::page_token;
 use crate::service::runs::Run;
 use crate::service::tenant_cache::KnownTenant;
-use crate::stores::Consistency;
-use crate::stores::StoredRules;
+use crate::stores::{Consistency, StoredRules, View};
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
 /// Users in one step of a [`Renormalization`].
@@ -40,7 +38,7 @@ impl Directory {
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<Identifier, Error> {
         let rules = self.rules_to_change().await?;
-        let identifier = parse(rules, "identifier", raw)?;
+        let identifier = self.held_identifier(rules, &call.context.tenant, raw).await?;
         let kind = MutationKind::ReleaseHold(identifier.clone());
         self.execute_with_rules(rules, call, kind).await?;
         Ok(identifier)
@@ -201,8 +199,8 @@ pub struct Renormalization {
     known: KnownTenant,
     after: Option<LocalityId>,
     dry_run: bool,
-    /// In a dry run, the keys that identities would get, with their users.
-    new_keys: HashMap<IdentityKey, LocalityId>,
+    /// In a dry run, the keys that identities would get.
+    new_keys: HashMap<IdentityKey, NewKey>,
     progress: Progress,
     _run: Run,
 }
@@ -214,12 +212,22 @@ pub struct Progress {
     pub users: u64,
     /// Identities that were moved, or would be.
     pub moved: u64,
+    /// Identities that the current rules reject. They keep their form and their rules.
+    pub kept: u64,
     /// Identities that cannot be moved.
     pub failed: u64,
     /// The identities of the last step that cannot be moved.
     pub problems: Vec<Problem>,
     /// The last user that was read; none at the end.
     pub last: Option<LocalityId>,
+}
+
+/// A key that an identity would get: its own, or that of its guard.
+#[derive(Clone)]
+struct NewKey {
+    user: LocalityId,
+    identifier: Identifier,
+    is_guard: bool,
 }
 
 /// An identity that cannot be moved to the current rules.
@@ -229,20 +237,23 @@ pub struct Problem {
     pub user: LocalityId,
     /// Its identifier.
     pub identifier: Identifier,
+    /// The identifier that it would become.
+    pub renormalized: Identifier,
+    /// The identity that it would collide with: its user and its identifier.
+    pub other: Option<(LocalityId, Identifier)>,
     /// The error.
     pub error: Error,
 }
 
-/// Shows only the user and the kind: identifiers are personal data.
+/// Shows only the users and the kind: identifiers are personal data.
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "user {}: its {} cannot be moved: {}",
-            self.user,
-            self.identifier.kind(),
-            self.error
-        )
+        let Self { user, identifier, other, error, .. } = self;
+        write!(f, "user {user}: its {} cannot be moved: {error}", identifier.kind())?;
+        match other {
+            Some((other, _)) => write!(f, "; the other user is {other}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -260,7 +271,13 @@ impl Renormalization {
             let version = self.directory.rules.version();
             let identities = record.user.identities.iter();
             for identity in identities.filter(|identity| identity.rules_version < version) {
-                self.record_outcome(record, identity, self.move_one(record, identity).await)?;
+                match renormalize::renormalized(identity, self.directory.rules) {
+                    None => self.progress.kept += 1,
+                    Some(form) => {
+                        let outcome = self.move_one(record, identity).await;
+                        self.record_outcome(record, identity, form, outcome).await?;
+                    }
+                }
             }
         }
 
@@ -287,42 +304,98 @@ impl Renormalization {
         self.directory.backend.mutations.mutate(mutation).await.map(drop)
     }
 
-    fn record_outcome(
+    async fn record_outcome(
         &mut self,
         record: &Record,
         identity: &Identity,
+        renormalized: Identifier,
         outcome: Result<(), Error>,
     ) -> Result<(), Error> {
-        match outcome.and_then(|()| self.check_new_key(record, identity)) {
+        let user = record.id();
+        let outcome = match outcome {
+            Ok(()) => self.check_new_keys(user, identity, &renormalized),
+            Err(error) => Err((error, None)),
+        };
+        match outcome {
             Ok(()) => self.progress.moved += 1,
-            Err(
+            Err((
                 error @ (Error::Overloaded
                 | Error::Unavailable(_)
                 | Error::Outdated(_)
                 | Error::OutcomeUnknown(_)
                 | Error::Internal(_)),
-            ) => return Err(error),
+                _,
+            )) => return Err(error),
             // The identity was removed after it was read.
-            Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}
-            Err(error) => {
+            Err((Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }, _)) => {}
+            Err((error, other)) => {
+                let other = match other {
+                    Some(other) => Some(other),
+                    None => self.owner(&renormalized).await?,
+                };
                 self.progress.failed += 1;
-                let (user, identifier) = (record.id(), identity.identifier.clone());
-                self.progress.problems.push(Problem { user, identifier, error });
+                let identifier = identity.identifier.clone();
+                let problem = Problem { user, identifier, renormalized, other, error };
+                self.progress.problems.push(problem);
             }
         }
 
         Ok(())
     }
 
-    /// In a dry run, fails if another identity would get the same key.
-    fn check_new_key(&mut self, record: &Record, identity: &Identity) -> Result<(), Error> {
+    /// In a dry run, fails if another identity would get the same key, or that of its guard.
+    /// Returns the error and the other identity.
+    fn check_new_keys(
+        &mut self,
+        user: LocalityId,
+        identity: &Identity,
+        renormalized: &Identifier,
+    ) -> Result<(), (Error, Option<(LocalityId, Identifier)>)> {
         if !self.dry_run {
             return Ok(());
         }
-        let key = record.user.key(&renormalize::parse(identity, self.directory.rules)?);
-        match self.new_keys.insert(key, record.id()) {
-            None => Ok(()),
-            Some(owner) => Err(Error::IdentityTaken { owner, field: "identifier".to_owned() }),
+        let field = || "identifier".to_owned();
+        for (n, key) in self.keys(renormalized).into_iter().enumerate() {
+            let new = NewKey { user, identifier: identity.identifier.clone(), is_guard: n > 0 };
+            let is_guard = new.is_guard;
+            let Some(other) = self.new_keys.insert(key, new) else { continue };
+            let error = match is_guard || other.is_guard {
+                false => Error::IdentityTaken { owner: other.user, field: field() },
+                true => Error::IdentityConfusable { field: field() },
+            };
+            return Err((error, Some((other.user, other.identifier))));
         }
+        Ok(())
+    }
+
+    /// The keys of an identifier: its own, then that of its guard.
+    fn keys(&self, identifier: &Identifier) -> Vec<IdentityKey> {
+        let tenant = self.tenant.as_str();
+        let guard = self.directory.rules.guard(identifier);
+        let guard = guard.filter(|_| !self.known.policies.allow_lookalikes);
+        let guard_key = guard.map(|guard| IdentityKey::of_guard(tenant, &guard));
+        std::iter::once(IdentityKey::new(tenant, identifier)).chain(guard_key).collect()
+    }
+
+    /// The user who has the key of an identifier or of its guard, with the identity that has it.
+    async fn owner(
+        &self,
+        identifier: &Identifier,
+    ) -> Result<Option<(LocalityId, Identifier)>, Error> {
+        let backend = &self.directory.backend;
+        let claims = backend.reads.claims(&self.keys(identifier)).await?;
+        let Some(owner) = claims.into_iter().flatten().find_map(|claim| claim.owner) else {
+            return Ok(None);
+        };
+        let users = backend.lookups.get(&self.tenant, &[owner], View::Full).await?;
+        let user = users.into_iter().next().transpose()?.flatten();
+        let user = user.map(|user| user.decode()).transpose();
+        let user = user.map_err(|error| Error::Internal(error.into()))?;
+        let has_key = |own: &Identity| {
+            let keys = self.keys(&own.identifier);
+            self.keys(identifier).iter().any(|key| keys.contains(key))
+        };
+        let own = user.and_then(|user| user.identities.into_iter().find(has_key));
+        Ok(own.map(|own| (owner, own.identifier)))
     }
 }
