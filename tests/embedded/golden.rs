@@ -84,10 +84,10 @@ const INBOX: [&str; 3] = ["inbox", "inbox_notices", "inbox_times"];
 const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
 const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// Returns all rows of a store as stored, one per line. Older stores do not have all tables.
-fn rows(folder: &Path) -> String {
+pub fn rows(folder: &Path) -> String {
     let database = database(folder);
     let mut text = String::new();
     dump::<&str, u64>(&database, "meta", &mut text);

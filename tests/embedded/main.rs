@@ -24,6 +24,7 @@ mod inbox;
 mod lookup_cache;
 mod merge_redirects;
 mod moved_files;
+mod second_rules;
 mod server_kills;
 mod usage;
 mod versions;

@@ -121,7 +121,7 @@ pub async fn dump(database: &Database) -> String {
 }
 
 /// Restores a database from the text of [`dump`].
-async fn restore<'l>(database: &Database, lines: impl Iterator<Item = &'l str>) {
+pub async fn restore<'l>(database: &Database, lines: impl Iterator<Item = &'l str>) {
     let mut collection = String::new();
     for document in lines.map(document) {
         let Ok(name) = document.get_str("collection") else {
