@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::golden::{META, rows};
 use super::{FILE, database, open};
 use crate::server::polynym;
-use crate::support::golden::{self, compare, untouched};
+use crate::support::golden::{self, compare, records, untouched};
 use crate::support::second_rules::{
     assert_collision, assert_second, assert_third, collide, fill, resolve_collision,
 };
@@ -78,10 +78,10 @@ async fn a_store_of_the_second_rules_is_moved_in_every_case() {
 async fn a_collision_blocks_the_move_and_shows_both_identities() {
     let folder = golden_store();
     collide(&open(folder.path()).unwrap()).await;
-    let before = rows(folder.path());
+    let before = records(&open(folder.path()).unwrap()).await;
     let error = upgraded(folder.path()).await.unwrap_err();
     assert!(matches!(error, OpenError::Unmovable { count: 1, .. }), "{error}");
-    assert_eq!(rows(folder.path()), before);
+    assert_eq!(records(&open(folder.path()).unwrap()).await, before);
     assert_collision(backend(folder.path())).await;
 
     resolve_collision(&open(folder.path()).unwrap()).await;

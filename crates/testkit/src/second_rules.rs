@@ -55,7 +55,9 @@ const MERGED: &str = "url:https://forum.example/memberlist.php?mode=viewprofile&
 /// Fills a store of the second rules.
 pub async fn fill(store: &(impl Mutations + Tenants)) {
     for (n, (tenant, kind)) in changes().into_iter().enumerate() {
-        change(store, n, tenant, kind).await.unwrap_or_else(|error| panic!("change {n}: {error:?}"));
+        change(store, n, tenant, kind)
+            .await
+            .unwrap_or_else(|error| panic!("change {n}: {error:?}"));
     }
 }
 
@@ -94,7 +96,8 @@ fn mutation(n: usize, tenant: Tenant, kind: MutationKind) -> Mutation {
 /// Changes in two tenants: the move of a store goes through one after the other.
 fn changes() -> Vec<(Tenant, MutationKind)> {
     let acme = Tenant::parse("acme").unwrap();
-    let tenant = |tenant| (tenant, MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default())));
+    let tenant =
+        |tenant| (tenant, MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default())));
     let user = |(n, change)| (Tenant::DEFAULT, MutationKind::User(id(n), change));
     let names = MOVED.iter().map(|(n, text, _)| (*n, *text));
     let names: Vec<_> = names.chain(KEPT.iter().map(|(n, text, _)| (*n, *text))).collect();
@@ -131,8 +134,9 @@ fn time(n: usize) -> Timestamp {
     Timestamp::from_millis(TIME + 1_001 * n as i64)
 }
 
-fn context(method: &'static str) -> RequestContext<'static> {
-    let now = Now::certain(time(1_000));
+/// The context of a call at `time`.
+fn context_at(time: Timestamp, method: &'static str) -> RequestContext<'static> {
+    let now = Now::certain(time);
     RequestContext { tenant: Tenant::DEFAULT, caller: "", method, request_id: "", now }
 }
 
@@ -143,8 +147,7 @@ fn directory(backend: &Backend) -> Arc<Directory> {
 
 async fn owner(directory: &Directory, text: &str) -> Result<LocalityId, Error> {
     let raw = Some(RawIdentifier::from_text(text).unwrap());
-    let (found, _) =
-        directory.resolve(&Tenant::DEFAULT, raw, ResolveOptions::default()).await?;
+    let (found, _) = directory.resolve(&Tenant::DEFAULT, raw, ResolveOptions::default()).await?;
     Ok(found.user.decode().unwrap().id)
 }
 
@@ -171,7 +174,7 @@ pub async fn assert_collision(backend: Backend) {
     assert_eq!(problem.renormalized.canonical(), "https://x.com/ann");
     let text = problem.to_string();
     assert!(text.contains(&id(1).to_string()) && text.contains(&id(2).to_string()), "{text}");
-    assert!(!text.contains("ann"), "{text}");
+    assert!(!text.contains("x.com"), "{text}");
 }
 
 /// Asserts that a store was upgraded to the third rules, in every case. Changes it.
@@ -214,7 +217,8 @@ async fn versions(backend: &Backend) -> BTreeMap<u32, usize> {
 async fn assert_as_of(directory: &Directory) {
     let at = async |text: &str, n: usize| {
         let raw = Some(RawIdentifier::from_text(text).unwrap());
-        let found = directory.resolve_as_of(&context("Resolve"), raw, time(n), View::Full).await;
+        let context = context_at(time(1_000), "Resolve");
+        let found = directory.resolve_as_of(&context, raw, time(n), View::Full).await;
         found.map(|(found, _)| found.user.decode().unwrap().id)
     };
     // The identity was linked by the fifth change, and unlinked by the sixth.
@@ -236,7 +240,7 @@ async fn assert_as_of(directory: &Directory) {
 /// Identities that the rules reject can be verified and unlinked, but not linked; holds are
 /// released and merges undone by their old keys.
 async fn assert_changes(directory: &Directory, backend: &Backend) {
-    let call = |method| MutationCall::from(context(method));
+    let call = |method| MutationCall::from(context_at(Timestamp::now(), method));
     let raw = |text: &'static str| Some(RawIdentifier::from_text(text).unwrap());
     let user = |n: usize| id(n).to_string();
     for (n, text, other) in KEPT {
