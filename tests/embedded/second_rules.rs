@@ -14,11 +14,12 @@ use tempfile::TempDir;
 
 use super::golden::{META, rows};
 use super::{FILE, database, open};
-use crate::server::polynym;
+use crate::server::{Server, polynym};
 use crate::support::golden::{self, compare, records, untouched};
 use crate::support::second_rules::{
     assert_collision, assert_second, assert_third, collide, fill, resolve_collision,
 };
+use crate::users::id;
 
 const STORE: &str = "embedded-rules-2.redb";
 const ROWS: &str = "embedded-rules-2.txt";
@@ -49,6 +50,14 @@ fn backend(folder: &Path) -> Backend {
     Arc::new(open(folder).unwrap()).backend()
 }
 
+/// Returns what a dry run on a server shows.
+fn renormalized_json(folder: &Path) -> serde_json::Value {
+    let server = Server::start(&["--store", &format!("embedded:{}", folder.display())]);
+    let output = server.run(&["renormalize", "--dry-run", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 async fn upgraded(folder: &Path) -> Result<(), OpenError> {
     upgrade(folder, &|line| println!("{line}")).await
 }
@@ -74,7 +83,7 @@ async fn a_store_of_the_second_rules_is_moved_in_every_case() {
     assert_upgraded(folder.path()).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collision_blocks_the_move_and_shows_both_identities() {
     let folder = golden_store();
     collide(&open(folder.path()).unwrap()).await;
@@ -83,6 +92,16 @@ async fn a_collision_blocks_the_move_and_shows_both_identities() {
     assert!(matches!(error, OpenError::Unmovable { count: 1, .. }), "{error}");
     assert_eq!(records(&open(folder.path()).unwrap()).await, before);
     assert_collision(backend(folder.path())).await;
+    let shown = renormalized_json(folder.path());
+    let problem = &shown["problems"][0];
+    let mut users = [("userId", "identifier"), ("otherUserId", "otherIdentifier")]
+        .map(|(user, identifier)| (problem[user].as_str(), problem[identifier]["url"].as_str()));
+    users.sort_unstable();
+    let [one, other] = [1, 2].map(|n| id(n).to_string());
+    let expected = [(one, "https://x.com/ann"), (other, "https://x.com/@ann")];
+    assert_eq!(users, expected.each_ref().map(|(user, url)| (Some(&**user), Some(*url))));
+    assert_eq!(problem["newIdentifier"]["url"], "https://x.com/ann");
+    assert_eq!((&shown["kept"], &shown["failed"]), (&"5".into(), &"1".into()));
 
     resolve_collision(&open(folder.path()).unwrap()).await;
     upgraded(folder.path()).await.unwrap();

@@ -129,6 +129,7 @@ fn addresses_that_name_nobody_are_rejected() {
         ("https://eur03.safelinks.protection.outlook.com/?url=a", Rule::UrlWrapper, None),
         ("https://urldefense.com/v3/__https://x.y__", Rule::UrlWrapper, None),
         ("https://www.google.com/url?q=a", Rule::UrlWrapper, None),
+        ("https://www.google.co.uk/url?q=a", Rule::UrlWrapper, None),
         ("https://t.co/abc", Rule::UrlWrapper, None),
         ("https://lnkd.in/abc", Rule::UrlWrapper, None),
         ("https://facebook.com/photo.php?fbid=1", Rule::UrlPage, None),

@@ -111,7 +111,7 @@ impl Service {
 }
 
 /// Whether a host ends in a country's domain: `de`, `co.uk`, `com.br`.
-fn is_country(host: &str, start: &str) -> bool {
+pub fn is_country(host: &str, start: &str) -> bool {
     let Some(domain) = host.strip_prefix(start) else { return false };
     let country = ["co.", "com."].iter().find_map(|second| domain.strip_prefix(second));
     let country = country.unwrap_or(domain);

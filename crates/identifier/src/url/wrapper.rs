@@ -3,6 +3,8 @@
 //!
 //! This table is part of the version of the rules: a new row needs a new version.
 
+use super::known::is_country;
+
 /// Whether an address is that of a wrapper. `path` has no slash at its end.
 pub fn is_wrapper(host: &str, path: &str) -> bool {
     let path = path.to_ascii_lowercase();
@@ -13,9 +15,13 @@ pub fn is_wrapper(host: &str, path: &str) -> bool {
     WRAPPERS.iter().any(is_at)
 }
 
-/// Whether a host is this one, or below it if it starts with a dot.
+/// Whether a host is this one, below it if the pattern starts with a dot, or that of a country if it
+/// ends with one.
 fn has_host(host: &str, pattern: &str) -> bool {
-    if pattern.starts_with('.') { host.ends_with(pattern) } else { host == pattern }
+    if pattern.starts_with('.') {
+        return host.ends_with(pattern);
+    }
+    if pattern.ends_with('.') { is_country(host, pattern) } else { host == pattern }
 }
 
 fn is_below(path: &str, start: &str) -> bool {
@@ -47,7 +53,7 @@ const WRAPPERS: &[(&[&str], &[&str])] = &[
     (&["x.com", "www.x.com", "mobile.x.com", "twitter.com", ".twitter.com"],
      &["/account", "/i/flow", "/intent", "/login", "/logout", "/oauth", "/share"]),
     (&["github.com", "www.github.com"], &["/join", "/login", "/logout", "/session", "/sessions", "/signup"]),
-    (&["google.com", "www.google.com"], &["/url"]),
+    (&["google.com", "www.google.com", "www.google."], &["/url"]),
     (&["accounts.google.com", "consent.google.com", "consent.youtube.com"], &[]),
     (&["youtube.com", "www.youtube.com", "m.youtube.com"], &["/redirect", "/signin"]),
     (&["steamcommunity.com"], &["/linkfilter"]),
