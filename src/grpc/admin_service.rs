@@ -15,7 +15,7 @@ use polynym_directory::encoded::encode::identifier_message;
 use polynym_directory::encoded::tenant::tenant_message;
 use polynym_directory::encoded::tenant_event::tenant_event_message;
 use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::tenants::admin::{Problem, Progress, Renormalization};
+use polynym_directory::service::tenants::renormalization::{Problem, Progress, Renormalization};
 use polynym_directory::stores::{LIST_BYTES, PageLimit};
 use polynym_proto::v1;
 use v1::renormalize_response::Problem as ProblemMessage;

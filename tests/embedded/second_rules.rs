@@ -1,5 +1,5 @@
-//! A golden store of the second rules: `store upgrade` moves it to the third ones, in every case and
-//! from any point of an interrupted run.
+//! A golden store of the second rules: `store upgrade` moves it to the third ones, in every case
+//! and from any point of an interrupted run.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -56,8 +56,8 @@ pub(super) fn has_allowed_characters(domain: &str) -> bool {
     })
 }
 
-/// Whether a code point is PVALID, or has its context in the label (RFC 5892, section 3 and appendix
-/// A).
+/// Whether a code point is PVALID, or has its context in the label (RFC 5892, section 3 and
+/// appendix A).
 fn is_allowed(label: &str, at: usize, c: char) -> bool {
     let before = || label[..at].chars().next_back();
     let after = || label[at + c.len_utf8()..].chars().next();

@@ -28,8 +28,8 @@ impl Guard {
     /// The kind word of a guard with a non-ASCII skeleton.
     pub const LOOKALIKE: &'static str = "lookalike";
 
-    /// The guard of a canonical handle, even if it is its own skeleton: another may have the same. A
-    /// final sigma counts as a sigma: they are one letter.
+    /// The guard of a canonical handle, even if it is its own skeleton: another may have the same.
+    /// A final sigma counts as a sigma: they are one letter.
     pub(super) fn of_handle(handle: &str) -> Option<Self> {
         let skeleton = || skeleton_of(&handle.replace(FINAL_SIGMA, SIGMA));
         (!handle.is_ascii()).then(|| Guard { skeleton: skeleton() })

@@ -311,9 +311,8 @@ fn times_without_an_offset_are_rejected() {
 
     let jsonl = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
     let line = |time: &str, attribute: &str| {
-        format!(
-            r#"{{"displayName":"J","createTime":"{time}","attributes":{{"a":{{"timeValue":"{attribute}"}}}}}}"#
-        )
+        let attributes = format!(r#"{{"a":{{"timeValue":"{attribute}"}}}}"#);
+        format!(r#"{{"createTime":"{time}","attributes":{attributes}}}"#)
     };
     let (good, bad) = ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00");
     fs::write(&jsonl, [line(good, good), line(bad, good), line(good, bad)].join("\n")).unwrap();

@@ -12,7 +12,10 @@ use crate::stdout;
 
 /// A number that the present metadata does not have.
 const NUMBER: &str = "+11155552300";
-const WITH_METADATA: &str = r#"{"displayName":"Phone","identities":[{"identifier":{"phone":{"number":"+11155552300"}},"display":"+1 115 555 2300"}],"internals":{"phoneMetadata":"9.0.1"}}"#;
+const WITH_METADATA: &str = concat!(
+    r#"{"displayName":"Phone","identities":[{"identifier":{"phone":{"number":"+11155552300"}},"#,
+    r#""display":"+1 115 555 2300"}],"internals":{"phoneMetadata":"9.0.1"}}"#
+);
 /// Identities of the second rules: one that moves, one that the third rules reject, and a hold.
 const OF_SECOND_RULES: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"rulesVersions":[2,2],"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2100-01-01T00:00:00Z","rulesVersion":2}]}}"#;
 /// The same without the versions.

@@ -108,6 +108,7 @@ fn the_addresses_of_a_profile_have_one_form() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of addresses")]
 fn addresses_that_name_nobody_are_rejected() {
     let cases = [
         ("https://matrix.to/#/@joe:x.y", Rule::UrlFragment, Some(18)),
@@ -232,8 +233,8 @@ fn numbers_with_two_readings_are_rejected_with_both() {
     let message = Identifier::parse(phone(cases[0])).unwrap_err().to_string();
     assert_eq!(
         message,
-        "not a valid phone: rule phone-ambiguous; it reads as +49 49… and as +49 …; write it with + \
-         and the country code in front"
+        "not a valid phone: rule phone-ambiguous; it reads as +49 49… and as +49 …; write it \
+         with + and the country code in front"
     );
     let both = ["+494941317890", "+4941317890"].map(|number| form(phone(number)));
     assert_ne!(both[0], both[1]);

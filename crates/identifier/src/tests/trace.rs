@@ -58,6 +58,10 @@ fn a_dry_run_shows_the_change_of_each_rule() {
             step("query", "utm_id=5&a=%31", "a=1"),
         ]
     );
+}
+
+#[test]
+fn a_dry_run_shows_profiles_and_uris() {
     assert_eq!(
         changes(RawIdentifier::Url("https://x.com/@Joe/?s=20")),
         [

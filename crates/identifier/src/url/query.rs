@@ -37,7 +37,7 @@ const CAMPAIGN: &str = "utm_";
 /// - Brave's list, with an issue for each parameter:
 ///   <https://github.com/brave/brave-core/blob/master/components/query_filter/utils.cc>
 ///
-/// Names that may identify a page elsewhere are not included: `s_cid`, `_gl`, `si`.
+/// Names of Brave's list that may identify a page elsewhere are not included, such as s_cid.
 #[rustfmt::skip]
 const TRACKING: &[&str] = &[
     "__hsfp", "__hssc", "__hstc", "__s", "_bhlid", "_branch_match_id", "_branch_referrer",

@@ -72,7 +72,8 @@ fn site(host: &str) -> Option<(&'static profile::Service, &'static Site)> {
     Some((service, SITES.iter().find(|site| site.host == service.host)?))
 }
 
-/// A name without the `@` in front, plain or escaped, where the service leads from one to the other.
+/// A name without the `@` in front, plain or escaped, where the service leads from one to the
+/// other.
 pub fn without_at<'n>(service: &profile::Service, name: &'n str) -> &'n str {
     let has_at = SITES.iter().any(|site| site.host == service.host && site.has_at);
     let without = name.strip_prefix('@').or_else(|| name.strip_prefix("%40"));
@@ -109,9 +110,9 @@ struct Site {
 /// - Facebook, <https://www.facebook.com/help/105399436216001>: letters, digits and dots. Some old
 ///   names are shorter than the five characters of new ones.
 /// - X, <https://help.x.com/en/managing-your-account/x-username-rules>: letters, digits and `_`, at
-///   most 15. `x.com/@NAME` leads to `x.com/NAME`.
+///   most 15. The page of @NAME leads to that of NAME.
 /// - Instagram, <https://help.instagram.com/583107688369069>: letters, digits, dots and `_`, at
-///   most 30. `instagram.com/@NAME` leads to `instagram.com/NAME`.
+///   most 30. The page of @NAME leads to that of NAME.
 ///
 /// Reserved pages: the paths of each service's own menus, log-in and help.
 #[rustfmt::skip]
@@ -194,8 +195,8 @@ impl Site {
     }
 }
 
-/// Whether a name has 1 to `max` ASCII letters, digits and these signs, and not only dots: those are
-/// steps in a path.
+/// Whether a name has 1 to `max` ASCII letters, digits and these signs, and not only dots: those
+/// are steps in a path.
 fn has_form(name: &str, max: usize, signs: &[u8]) -> bool {
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || signs.contains(&b);
     name.len() <= max && name.bytes().all(is_allowed) && name.bytes().any(|b| b != b'.')

@@ -1,5 +1,5 @@
-//! Links that lead to another page: log-in walls, scanned links of mail filters, redirects and short
-//! links. The address of the wrapper names no page of its own.
+//! Links that lead to another page: log-in walls, scanned links of mail filters, redirects and
+//! short links. The address of the wrapper names no page of its own.
 //!
 //! This table is part of the version of the rules: a new row needs a new version.
 
@@ -15,8 +15,8 @@ pub fn is_wrapper(host: &str, path: &str) -> bool {
     WRAPPERS.iter().any(is_at)
 }
 
-/// Whether a host is this one, below it if the pattern starts with a dot, or that of a country if it
-/// ends with one.
+/// Whether a host is this one, below it if the pattern starts with a dot, or that of a country if
+/// it ends with one.
 fn has_host(host: &str, pattern: &str) -> bool {
     if pattern.starts_with('.') {
         return host.ends_with(pattern);
@@ -39,12 +39,13 @@ fn is_below(path: &str, start: &str) -> bool {
 /// - Mimecast's URL Protect, Cisco's Secure Email and Barracuda's Link Protection: the manuals of
 ///   their mail filters.
 /// - matrix.to, <https://github.com/matrix-org/matrix.to>: the name is in the fragment.
-/// - Log-in walls: where LinkedIn, Facebook, Instagram, X and Google lead readers who are not logged
-///   in.
+/// - Log-in walls: where LinkedIn, Facebook, Instagram, X and Google lead readers who are not
+///   logged in.
 #[rustfmt::skip]
 const WRAPPERS: &[(&[&str], &[&str])] = &[
     (&["linkedin.com", ".linkedin.com"],
-     &["/authwall", "/checkpoint", "/login", "/m/login", "/redir", "/safety/go", "/signup", "/uas"]),
+     &["/authwall", "/checkpoint", "/login", "/m/login", "/redir", "/safety/go", "/signup",
+       "/uas"]),
     (&["facebook.com", ".facebook.com", "fb.com", "www.fb.com"],
      &["/checkpoint", "/dialog", "/flx/warn", "/l.php", "/login", "/login.php", "/plugins",
        "/share.php", "/sharer", "/sharer.php"]),
@@ -52,7 +53,8 @@ const WRAPPERS: &[(&[&str], &[&str])] = &[
     (&["instagram.com", ".instagram.com"], &["/accounts", "/challenge"]),
     (&["x.com", "www.x.com", "mobile.x.com", "twitter.com", ".twitter.com"],
      &["/account", "/i/flow", "/intent", "/login", "/logout", "/oauth", "/share"]),
-    (&["github.com", "www.github.com"], &["/join", "/login", "/logout", "/session", "/sessions", "/signup"]),
+    (&["github.com", "www.github.com"],
+     &["/join", "/login", "/logout", "/session", "/sessions", "/signup"]),
     (&["google.com", "www.google.com", "www.google."], &["/url"]),
     (&["accounts.google.com", "consent.google.com", "consent.youtube.com"], &[]),
     (&["youtube.com", "www.youtube.com", "m.youtube.com"], &["/redirect", "/signin"]),

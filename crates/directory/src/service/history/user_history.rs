@@ -114,8 +114,7 @@ impl Directory {
             UserRef::Owner(raw) => raw,
         };
         let rules = self.rules_to_change().await?;
-        let tenant = &context.tenant;
-        let identifier = self.named_identifier(rules, tenant, "identifier", raw).await?;
+        let identifier = self.named_identifier(rules, context, "identifier", raw).await?;
         let key = IdentityKey::new(context.tenant.as_str(), &identifier);
         let claims = self.backend.reads.claims(&[key]).await?;
         let claim = claims.into_iter().next().flatten();

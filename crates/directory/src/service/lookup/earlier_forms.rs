@@ -1,5 +1,5 @@
-//! Identifiers that the store's rules reject, but that users still have: in a form of earlier rules,
-//! or as a phone number of earlier numbering plans.
+//! Identifiers that the store's rules reject, but that users still have: in a form of earlier
+//! rules, or as a phone number of earlier numbering plans.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::tenant::Tenant;
 use crate::service::Directory;
+use crate::service::context::RequestContext;
 use crate::service::lookup::read::parse;
 use crate::stores::{Consistency, View};
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
@@ -20,7 +21,7 @@ impl Directory {
     pub(crate) async fn named_identifier(
         &self,
         rules: Rules,
-        tenant: &Tenant,
+        context: &RequestContext<'_>,
         field: &str,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<Identifier, Error> {
@@ -28,8 +29,7 @@ impl Directory {
             Ok(identifier) => return Ok(identifier),
             Err(error) => error,
         };
-        let raw = raw.as_slice();
-        let kept = self.kept_identifiers(rules, tenant, raw).await?;
+        let kept = self.kept_identifiers(rules, &context.tenant, raw.as_slice()).await?;
         kept.into_iter().flatten().next().ok_or(rejected)
     }
 

@@ -257,7 +257,7 @@ impl Directory {
         }
     }
 
-    /// Replaces the errors of rejected identifiers that users still have by the forms that they have.
+    /// Replaces the errors of rejected identifiers that users still have by their forms there.
     async fn add_kept(
         &self,
         rules: Rules,

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::model::limits::Limits;
 use crate::model::tenant::Tenant;
 use crate::service::Directory;
-use crate::service::tenants::admin::Problem;
 use crate::service::tenants::each_tenant::each_tenant;
+use crate::service::tenants::renormalization::Problem;
 use crate::stores::{Backend, Tenants};
 use polynym_identifier::Rules;
 

@@ -199,8 +199,8 @@ impl Parser<'_> {
         Err(Error::invalid(Invalid::Field, field, format!("is more than {days} days away")))
     }
 
-    /// The identifier of an identity, and the version of its rules. One of earlier rules is moved to
-    /// the present ones, like those of the store, and keeps its form if they reject it.
+    /// The identifier of an identity, and the version of its rules. One of earlier rules is moved
+    /// to the present ones, like those of the store, and keeps its form if they reject it.
     fn identifier(
         &self,
         field: &str,
