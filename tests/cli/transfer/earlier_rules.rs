@@ -17,11 +17,14 @@ const WITH_METADATA: &str = concat!(
     r#""display":"+1 115 555 2300"}],"internals":{"phoneMetadata":"9.0.1"}}"#
 );
 /// Identities of the second rules: one that moves, one that the third rules reject, and a hold.
-const OF_SECOND_RULES: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"rulesVersions":[2,2],"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2100-01-01T00:00:00Z","rulesVersion":2}]}}"#;
+const OF_SECOND_RULES: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"rulesVersions":[2,2],"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2030-01-01T00:00:00Z","rulesVersion":2}]}}"#;
 /// The same without the versions.
 const WITHOUT_VERSIONS: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}]}"#;
 /// A display form that its identifier does not have by the rules that it names.
 const OTHER_DISPLAY: &str = r#"{"displayName":"Other","identities":[{"identifier":{"url":"https://mine.example/a"},"display":"https://yours.example/b"}],"internals":{"rulesVersions":[2]}}"#;
+
+/// A display form that version 2 took for its identifier, and that the present rules do not.
+const OTHER_QUERY: &str = r#"{"displayName":"Other","identities":[{"identifier":{"url":"https://mine.example/?id=1"},"display":"https://mine.example/?id=2"}]}"#;
 
 fn name(server: &Server, identifier: &str) -> Option<String> {
     let output = server.run(&["resolve", "--json", identifier]);
@@ -107,8 +110,9 @@ fn identities_of_earlier_rules_move_or_stay_in_an_import() {
     let release = other.run(&["identity", "release", "url:https://t.co/abc"]);
     assert!(release.status.success(), "{release:?}");
 
-    let (text, _) = imported(&server, &path, OTHER_DISPLAY);
-    assert!(text.starts_with("1 imported"), "{text}");
-    assert_eq!(name(&server, "url:https://mine.example/a").as_deref(), Some("Other"));
-    assert_eq!(name(&server, "url:https://yours.example/b"), None);
+    for line in [OTHER_DISPLAY, OTHER_QUERY] {
+        let (text, rejects) = imported(&server, &path, line);
+        assert!(text.starts_with("0 imported"), "{text}");
+        assert_eq!(rejects[0]["field"], "user.identities[0].display");
+    }
 }
