@@ -32,6 +32,18 @@ fn name(server: &Server, identifier: &str) -> Option<String> {
     answer["user"]["displayName"].as_str().map(str::to_owned)
 }
 
+/// The lines without the times of imports.
+fn without_import_times(lines: &[String]) -> Vec<Value> {
+    let mut lines: Vec<Value> =
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &mut lines {
+        for identity in line["identities"].as_array_mut().into_iter().flatten() {
+            identity.as_object_mut().unwrap().remove("importTime");
+        }
+    }
+    lines
+}
+
 fn imported(server: &Server, path: &str, line: &str) -> (String, Vec<Value>) {
     fs::write(path, line).unwrap();
     import_file(server, path, &[])
@@ -68,7 +80,7 @@ fn a_number_of_earlier_metadata_is_kept_for_ever() {
     let other = embedded(folder.path(), "other");
     let (text, _) = imported(&other, &path, &exported);
     assert!(text.starts_with("1 imported"), "{text}: {exported}");
-    assert_eq!(export(&other, &[]).join("\n"), exported);
+    assert_eq!(without_import_times(&export(&other, &[])), without_import_times(&[exported]));
     for server in [&server, &other] {
         assert!(unlinked(server, &phone));
         assert_eq!(name(server, &phone), None);
@@ -105,7 +117,7 @@ fn identities_of_earlier_rules_move_or_stay_in_an_import() {
     let other = embedded(folder.path(), "other");
     let (text, _) = imported(&other, &path, &exported);
     assert!(text.starts_with("1 imported"), "{text}");
-    assert_eq!(export(&other, &[]).join("\n"), exported);
+    assert_eq!(without_import_times(&export(&other, &[])), without_import_times(&[exported]));
     assert!(unlinked(&other, "url:https://matrix.to/#/@joe:x.y"));
     let release = other.run(&["identity", "release", "url:https://t.co/abc"]);
     assert!(release.status.success(), "{release:?}");
@@ -113,6 +125,6 @@ fn identities_of_earlier_rules_move_or_stay_in_an_import() {
     for line in [OTHER_DISPLAY, OTHER_QUERY] {
         let (text, rejects) = imported(&server, &path, line);
         assert!(text.starts_with("0 imported"), "{text}");
-        assert_eq!(rejects[0]["field"], "user.identities[0].display");
+        assert_eq!(rejects[0]["reason"], "FIELD_INVALID");
     }
 }
