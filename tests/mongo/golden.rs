@@ -40,8 +40,8 @@ fn line(document: &Document) -> String {
 }
 
 /// The document with revision 0, because revisions are random; without the key of tokens, which is
-/// random, too, and the confirmations of the epoch, whose number varies; and with sorted fields, because MongoDB chooses the order of added
-/// ones.
+/// random, too, and the confirmations of the epoch, whose number varies; and with sorted fields,
+/// because MongoDB chooses the order of added ones.
 fn plain(mut document: Document) -> Document {
     if document.contains_key("r") {
         document.insert("r", 0_i64);
