@@ -15,7 +15,7 @@ use polynym_directory::encoded::encode::identifier_message;
 use polynym_directory::encoded::tenant::tenant_message;
 use polynym_directory::encoded::tenant_event::tenant_event_message;
 use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::tenants::admin::{Problem, Progress, Renormalization};
+use polynym_directory::service::tenants::renormalization::{Problem, Progress, Renormalization};
 use polynym_directory::stores::{LIST_BYTES, PageLimit};
 use polynym_proto::v1;
 use v1::renormalize_response::Problem as ProblemMessage;
@@ -274,14 +274,19 @@ fn progress_message(progress: &Progress) -> v1::RenormalizeResponse {
         failed: progress.failed as i64,
         problems: progress.problems.iter().map(problem_message).collect(),
         page_token: progress.last.map(|id| id.to_string()).unwrap_or_default(),
+        kept: progress.kept as i64,
     }
 }
 
 fn problem_message(problem: &Problem) -> ProblemMessage {
+    let other = problem.other.as_ref();
     ProblemMessage {
         user_id: problem.user.to_string(),
         identifier: Some(identifier_message(&problem.identifier)),
         reason: reason(&problem.error).to_owned(),
         message: problem.error.to_string(),
+        new_identifier: Some(identifier_message(&problem.renormalized)),
+        other_user_id: other.map(|(user, _)| user.to_string()).unwrap_or_default(),
+        other_identifier: other.map(|(_, identifier)| identifier_message(identifier)),
     }
 }

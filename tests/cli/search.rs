@@ -46,3 +46,57 @@ fn a_wrong_filter_is_shown_with_a_caret() {
     assert_fails(&output, 1, &["FILTER_INVALID", "state = AWAY\n", "ACTIVE, DISABLED"]);
     assert!(stderr(&output).contains("        ^"), "{}", stderr(&output));
 }
+
+/// A prefix is folded like stored values, whatever its case, width and punctuation.
+#[test]
+fn prefixes_are_folded_like_stored_identifiers() {
+    let server = Server::start(&["--sample"]);
+    let names =
+        ["email:ΑΣΜΑ@example.com", "handle:ΑΣΜΑ", "social:GitHub/Abc", "url:https://X.com/@Asma"];
+    let identities: Vec<_> = names.iter().map(|name| format!("--identity={name}")).collect();
+    let mut create = vec!["user", "create", "--name", "Asma", "--identity=phone:+14155552399"];
+    create.extend(identities.iter().map(String::as_str));
+    let output = server.run(&create);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for filter in [
+        "identities.email = \"ΑΣ*\"",
+        "identities.email = \"ΑΣΜΑ@EXAMPLE.c*\"",
+        "identities.handle = \"@ΑΣ*\"",
+        "identities.handle = \"ΑΣΜ*\"",
+        "identities.phone = \"+1 (415) 555-239*\"",
+        "identities.social = \"GITHUB/Ab*\"",
+        "identities.url = \"HTTP://Twitter.com/@AS*\"",
+    ] {
+        let found = stdout(&server.run(&["user", "search", filter, "--json"]));
+        assert!(found.contains("Asma"), "{filter}: {found}");
+    }
+}
+
+/// A time has an offset in hours and minutes; other text of its look is text.
+#[test]
+fn times_need_an_offset() {
+    let server = Server::start(&["--sample"]);
+    let create = |attribute: &str| {
+        server.run(&["user", "create", "--name", "Tim", "--attribute", attribute])
+    };
+    for time in ["2026-01-31T12:00:00", "2026-01-31T12:00:00+01", "2026-01-31", "2026-01-31 12:00Z"]
+    {
+        assert_fails(&create(&format!("at:time={time}")), 2, &["with Z or an offset"]);
+        let filter = format!("create_time >= \"{time}\"");
+        assert_fails(&server.run(&["user", "search", &filter]), 1, &["FILTER_INVALID"]);
+    }
+    for time in ["2026-01-31T12:00:00", "2026-01-31T12:00:00+01"] {
+        let as_of = ["resolve", "handle:joe", "--as-of", time];
+        assert_fails(&server.run(&as_of), 2, &["write a time such as"]);
+        let usage = ["usage", "--since", time];
+        assert_fails(&server.run(&usage), 2, &["write a time such as"]);
+    }
+
+    let text = "at=2026-01-31T12:00:00";
+    assert!(create(text).status.success());
+    let found = server.run(&["user", "search", "--json", "attributes.at = 2026-01-31T12:00:00"]);
+    assert_eq!(json(&found).len(), 1);
+    assert!(create("on:time=2026-01-31T13:00:00+01:00").status.success());
+    let found = server.run(&["user", "search", "--json", "attributes.on = 2026-01-31T12:00:00Z"]);
+    assert_eq!(json(&found).len(), 1);
+}

@@ -84,10 +84,11 @@ const INBOX: [&str; 3] = ["inbox", "inbox_notices", "inbox_times"];
 const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
 const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
-/// Returns all rows of a store as stored, one per line. Older stores do not have all tables.
-fn rows(folder: &Path) -> String {
+/// Returns all rows of a store as stored, one per line, but for the key of tokens, which is random.
+/// Older stores do not have all tables.
+pub fn rows(folder: &Path) -> String {
     let database = database(folder);
     let mut text = String::new();
     dump::<&str, u64>(&database, "meta", &mut text);
@@ -124,6 +125,9 @@ fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, t
         let (key, value) = row.unwrap();
         let (key, value) = (key.value(), value.value());
         let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
+        if name == "meta" && key.as_ref().starts_with(b"token_key") {
+            continue;
+        }
         writeln!(text, "{name} {} {}", key.as_ref().escape_ascii(), value.as_ref().escape_ascii())
             .unwrap();
     }

@@ -25,6 +25,7 @@ mod journal;
 mod lookup_cache;
 mod merge_redirects;
 mod moved_files;
+mod second_rules;
 mod server_kills;
 mod usage;
 mod versions;

@@ -44,7 +44,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
         printed.contains("upgrading schema version 4 to 8")
-            && printed.ends_with("rules version 2 now\n"),
+            && printed.ends_with("rules version 3 now\n"),
         "{printed}"
     );
     assert!(!status(folder.path()).unwrap().can_be_upgraded);
@@ -222,7 +222,7 @@ async fn versions_under_later_rules(folder: &Path) -> [u32; 2] {
 
 /// A server applies the first rules to a store that has them, until the store is upgraded.
 #[tokio::test(flavor = "multi_thread")]
-async fn profiles_and_issuers_need_the_second_rules() {
+async fn profiles_and_issuers_need_later_rules() {
     let folder = empty_store(5);
     let name = format!("embedded:{}", folder.path().display());
     let (with, without) =
@@ -266,5 +266,5 @@ async fn profiles_and_issuers_need_the_second_rules() {
     }
     assert!(!create(&server, without).status.success(), "the identity is taken");
     assert!(create(&server, issuer).status.success());
-    assert_eq!(normalized(&server), ("https://www.linkedin.com/in/ada".to_owned(), 2));
+    assert_eq!(normalized(&server), ("https://www.linkedin.com/in/ada".to_owned(), 3));
 }

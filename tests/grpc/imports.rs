@@ -58,7 +58,7 @@ fn in_a_day() -> Option<Timestamp> {
 }
 
 fn hold(identifier: v1::Identifier, end_time: Option<Timestamp>) -> Hold {
-    Hold { held: Some(Held::Identifier(identifier)), end_time }
+    Hold { held: Some(Held::Identifier(identifier)), end_time, rules_version: 0 }
 }
 
 /// A line of a merged user with undo data.

@@ -23,6 +23,7 @@ mod lost_messages;
 mod opening;
 mod preference;
 mod rules;
+mod second_rules;
 mod sharded;
 mod store;
 mod transfer;

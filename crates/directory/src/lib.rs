@@ -76,7 +76,7 @@ pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
 pub use service::mutate::write::{DISPLACED, RawIdentity};
 pub use service::renormalization::move_all::move_all;
 pub use service::search::{Page, Plan, SearchRequest};
-pub use service::tenants::admin::{Problem, Progress, Renormalization};
+pub use service::tenants::renormalization::{Problem, Progress, Renormalization};
 pub use service::usage::{UsageReport, UsageRequest};
 pub use stores::{
     ANSWER_BYTES, Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories,

@@ -72,16 +72,9 @@ pub fn time_text(time: Timestamp) -> String {
     if in_range { ProtoTimestamp::from(time).to_string() } else { time.as_millis().to_string() }
 }
 
-/// Parses a text with date, time and zone, to the millisecond. Returns `None` for other forms and
-/// for years outside 1 to 9999.
+/// Parses a time of RFC 3339, to the millisecond. Returns `None` for other forms and for years
+/// outside 1 to 9999.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
-    let has =
-        |at: usize, wanted: &[u8]| text.as_bytes().get(at).is_some_and(|b| wanted.contains(b));
-    if !(has(4, b"-") && has(7, b"-") && has(10, b"Tt") && has(13, b":") && has(16, b":")) {
-        return None;
-    }
-    let ProtoTimestamp { seconds, nanos } = text.parse().ok()?;
-    let millis = seconds.checked_mul(1_000)?.checked_add(i64::from(nanos) / 1_000_000)?;
-    Some(Timestamp::from_millis(millis))
-        .filter(|time| (Timestamp::MIN..=Timestamp::MAX).contains(time))
+    let ProtoTimestamp { seconds, nanos } = polynym_proto::time::parse(text)?;
+    Some(Timestamp::from_millis(seconds * 1_000 + i64::from(nanos) / 1_000_000))
 }

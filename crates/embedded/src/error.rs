@@ -169,8 +169,8 @@ pub enum OpenError {
     },
     /// Identities cannot be moved to later rules of normalisation.
     #[error(
-        "{count} identities in {} cannot be moved to the new rules: unlink or replace them, then \
-         run it again",
+        "{count} identities in {} cannot be moved to the new rules: `polynym renormalize \
+         --dry-run` shows them; unlink or replace them, then run it again",
         folder.display()
     )]
     Unmovable {

@@ -50,6 +50,14 @@ impl Identifier {
         Identifier::of(raw, first_form(raw, &mut ()))
     }
 
+    /// Parses by the second version of the rules, for older stores.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    pub fn parse_second(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
+        Identifier::of(raw, second_form(raw, &mut ()))
+    }
+
     /// Wraps a stored canonical form without checks. For typed text use [`Identifier::parse`].
     pub const fn from_canonical(kind: Kind, canonical: String) -> Self {
         Identifier { kind, canonical }
@@ -81,7 +89,17 @@ impl Identifier {
     pub fn normalize_first(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         let mut changes = Vec::new();
         let identifier = Identifier::of(raw, first_form(raw, &mut changes))?;
-        Ok(Normalization { guard: identifier.guard(), identifier, changes })
+        Ok(Normalization { guard: identifier.second_guard(), identifier, changes })
+    }
+
+    /// The same by the second version of the rules.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    pub fn normalize_second(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
+        let mut changes = Vec::new();
+        let identifier = Identifier::of(raw, second_form(raw, &mut changes))?;
+        Ok(Normalization { guard: identifier.second_guard(), identifier, changes })
     }
 
     fn of(
@@ -100,6 +118,32 @@ impl Identifier {
     /// The canonical form, without the kind.
     pub fn canonical(&self) -> &str {
         &self.canonical
+    }
+
+    /// Whether text names this identifier of earlier rules and not another one with the same form:
+    /// for a URL, if the text is a spelling of the URL that was typed for it, or of its form.
+    pub fn is_named_by(&self, raw: RawIdentifier<'_>, display: &str) -> bool {
+        match raw {
+            RawIdentifier::Url(typed) => {
+                url::is_same(typed, display) || url::is_same(typed, &self.canonical)
+            }
+            _ => true,
+        }
+    }
+
+    /// The canonical form as typed text.
+    pub fn as_typed(&self) -> RawIdentifier<'_> {
+        let value = self.canonical.as_str();
+        match self.kind {
+            Kind::Email => RawIdentifier::Email(value),
+            Kind::Handle => RawIdentifier::Handle(value),
+            Kind::Phone => RawIdentifier::Phone { number: value, region: "" },
+            Kind::Social => {
+                let (provider, subject) = self.encoded_social_parts().unwrap_or_default();
+                RawIdentifier::Social { provider, subject }
+            }
+            Kind::Url => RawIdentifier::Url(value),
+        }
     }
 
     /// Wraps a stored provider and subject without checks.
@@ -122,12 +166,18 @@ impl Identifier {
     }
 
     /// The guard against look-alikes that this identifier reserves; none for ASCII handles and
-    /// other kinds.
+    /// other kinds. [`Rules::guard`](super::Rules::guard) is that of a version.
     pub fn guard(&self) -> Option<Guard> {
-        match self.kind {
-            Kind::Handle => Guard::of_handle(&self.canonical),
-            _ => None,
-        }
+        self.handle().and_then(Guard::of_handle)
+    }
+
+    /// The guard by the first two versions of the rules.
+    pub(super) fn second_guard(&self) -> Option<Guard> {
+        self.handle().and_then(Guard::second)
+    }
+
+    fn handle(&self) -> Option<&str> {
+        (self.kind == Kind::Handle).then_some(&self.canonical)
     }
 }
 
@@ -160,13 +210,23 @@ fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<Stri
     }
 }
 
+fn second_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    check_length(raw)?;
+    match raw {
+        RawIdentifier::Email(typed) => email::second(typed, trace),
+        RawIdentifier::Phone { number, region } => phone::first(number, region, trace),
+        RawIdentifier::Url(typed) => url::second(typed, trace),
+        RawIdentifier::Handle(_) | RawIdentifier::Social { .. } => canonical_form(raw, trace),
+    }
+}
+
 fn first_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     check_length(raw)?;
     match raw {
         RawIdentifier::Email(typed) => email::first(typed, trace),
         RawIdentifier::Social { provider, subject } => social::first(provider, subject, trace),
         RawIdentifier::Url(typed) => url::first(typed, trace),
-        RawIdentifier::Handle(_) | RawIdentifier::Phone { .. } => canonical_form(raw, trace),
+        RawIdentifier::Handle(_) | RawIdentifier::Phone { .. } => second_form(raw, trace),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Email addresses: addr-spec of RFC 5321 and RFC 6531, without quoting, comments and address
 //! literals. Dots and plus tags stay, as providers differ in their treatment.
 
-use super::domain::{ends_in_a_number, is_too_long};
+use super::domain::{ends_in_a_number, has_allowed_characters, is_too_long, mapped_character};
 use super::rejection::{BrokenRule, Rule};
 use super::trace::{Trace, nfc};
 use super::unicode::{CharacterIssue, character_issue, is_mark};
@@ -52,6 +52,23 @@ const fn is_atext(byte: u8) -> bool {
 }
 
 pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    let canonical = second(typed, trace)?;
+    let (local, domain) = typed.split_once('@').unwrap_or_default();
+    let domain_start = local.chars().count() + 1;
+    if let Some(position) = mapped_character(domain) {
+        return Err(Rule::EmailDomainCharacter.at(domain_start + position));
+    }
+    let (_, ascii) = canonical.split_once('@').unwrap_or_default();
+    let (unicode, _) = idna::domain_to_unicode(ascii);
+    if has_allowed_characters(&unicode) {
+        Ok(canonical)
+    } else {
+        Err(Rule::EmailDomainCharacter.at(domain_start))
+    }
+}
+
+/// The canonical form by the second version of the rules, which accepts any domain of UTS 46.
+pub(super) fn second(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let canonical = first(typed, trace)?;
     match canonical.split_once('@') {
         Some((_, domain)) if ends_in_a_number(domain) => {

@@ -29,7 +29,14 @@ impl Guard {
     pub const LOOKALIKE: &'static str = "lookalike";
 
     /// The guard of a canonical handle, even if it is its own skeleton: another may have the same.
+    /// A final sigma counts as a sigma: they are one letter.
     pub(super) fn of_handle(handle: &str) -> Option<Self> {
+        let skeleton = || skeleton_of(&handle.replace(FINAL_SIGMA, SIGMA));
+        (!handle.is_ascii()).then(|| Guard { skeleton: skeleton() })
+    }
+
+    /// The guard by the first two versions of the rules, in which a final sigma is another letter.
+    pub(super) fn second(handle: &str) -> Option<Self> {
         (!handle.is_ascii()).then(|| Guard { skeleton: skeleton_of(handle) })
     }
 
@@ -57,6 +64,9 @@ impl fmt::Debug for Guard {
         write!(f, "Guard({}, …)", self.kind_word())
     }
 }
+
+const FINAL_SIGMA: char = 'ς';
+const SIGMA: &str = "σ";
 
 /// The mapping of UTS 39, section 4, except that ASCII is unchanged: `joe1` and `joel` are
 /// distinct. Some characters map to capitals (U+3007 to `O`), which handles lack: hence the lower

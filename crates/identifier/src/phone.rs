@@ -1,6 +1,7 @@
 //! Telephone numbers: parses any usual notation into E.164. The numbering plans are in
 //! `phone_metadata`.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use phonenumber::country::Id;
@@ -21,7 +22,84 @@ const ZEROS: [char; 19] = [
     '0', '٠', '۰', '߀', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '༠', '၀', '០', '０',
 ];
 
+/// The scheme of a telephone number as a URI (RFC 3966), which SCIM requires.
+const SCHEME: &str = "tel:";
+/// The parameter of such a URI with the leading digits of a local number.
+const CONTEXT: &str = ";phone-context=";
+/// The minimum and the maximum digits of a number in E.164.
+const E164_DIGITS: std::ops::RangeInclusive<usize> = 4..=15;
+
 pub(super) fn canonical(
+    number: &str,
+    region: &str,
+    trace: &mut impl Trace,
+) -> Result<String, BrokenRule> {
+    let country = known_region(region)?;
+    check_decimal(number)?;
+    let global = without_scheme(number);
+    trace.step("tel-uri", number, &global);
+    let offset = match &global {
+        Cow::Borrowed(rest) => Some(number.len() - rest.len()),
+        Cow::Owned(_) => None,
+    };
+    let digits = dialled_digits(&global).map_err(|broken| broken.shifted(offset))?;
+    trace.step("digits", &global, &digits);
+    let e164 = match (digits.strip_prefix('+'), country) {
+        (Some(international), _) => phone_parse::international(international),
+        (None, Some(id)) => phone_parse::unambiguous(&digits, id).map_err(BrokenRule::ambiguous)?,
+        (None, None) => return Err(Rule::PhoneRegionMissing.into()),
+    }
+    .ok_or(Rule::PhoneNumber)?;
+    trace.step("e164", &digits, &e164);
+    Ok(e164)
+}
+
+/// The digits of a number in international form, whatever the numbering plans say: the form under
+/// which older plans may have stored it.
+pub(super) fn plain_e164(number: &str) -> Option<String> {
+    let digits = dialled_digits(&without_scheme(number)).ok()?;
+    let is_e164 = digits
+        .strip_prefix('+')
+        .is_some_and(|digits| E164_DIGITS.contains(&digits.len()) && !digits.starts_with('0'));
+    is_e164.then_some(digits)
+}
+
+/// The digits of the start of a number. `None` if it has other characters.
+pub(super) fn dialled_prefix(typed: &str) -> Option<String> {
+    dialled_digits(&without_scheme(typed)).ok()
+}
+
+fn has_scheme(number: &str) -> bool {
+    number.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME))
+}
+
+/// The number of a `tel:` URI: a local number after its context. Other text is unchanged.
+fn without_scheme(number: &str) -> Cow<'_, str> {
+    if !has_scheme(number) {
+        return number.into();
+    }
+    let number = &number[SCHEME.len()..];
+    match number.split_once(CONTEXT) {
+        Some((local, context)) if context.starts_with('+') && !local.starts_with('+') => {
+            format!("{context}{local}").into()
+        }
+        _ => number.into(),
+    }
+}
+
+/// Rejects a decimal `.0` at the end: a spreadsheet read the number as a fraction.
+fn check_decimal(number: &str) -> Result<(), BrokenRule> {
+    let mut chars = number.trim_end().chars().rev();
+    let is_zero = chars.next().is_some_and(|c| decimal_digit(c) == Some('0'));
+    let is_point = chars.next().is_some_and(|c| matches!(c, '.' | '．'));
+    match is_zero && is_point && chars.next().is_some_and(|c| decimal_digit(c).is_some()) {
+        true => Err(Rule::PhoneDecimal.at(number.trim_end().chars().count() - 2)),
+        false => Ok(()),
+    }
+}
+
+/// The canonical form by the first two versions of the rules.
+pub(super) fn first(
     number: &str,
     region: &str,
     trace: &mut impl Trace,

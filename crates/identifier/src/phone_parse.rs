@@ -39,6 +39,28 @@ pub(super) fn national(digits: &str, id: Id) -> Option<String> {
     abroad().or_else(without_plus).or_else(|| within(code, region, digits))
 }
 
+/// The E.164 form of digits dialled in a region, like [`national`].
+///
+/// # Errors
+/// The calling code of the region, if the digits start with it and are a number both with and
+/// without it.
+pub(super) fn unambiguous(digits: &str, id: Id) -> Result<Option<String>, u16> {
+    let number = national(digits, id);
+    match other_readings(digits, id) {
+        Some((code, [Some(with), Some(without)])) if with != without => Err(code),
+        _ => Ok(number),
+    }
+}
+
+/// For digits that start with the calling code of their region: the code, and the number if the
+/// digits include the code, and if they do not.
+fn other_readings(digits: &str, id: Id) -> Option<(u16, [Option<String>; 2])> {
+    let code = DATABASE.by_id(id.as_ref())?.country_code();
+    let rest = digits.strip_prefix(&code.to_string())?;
+    let region = plan(code)?.region(Some(id.as_ref()))?;
+    Some((code, [within(code, region, rest), within(code, region, digits)]))
+}
+
 /// Whether a region has a numbering plan.
 pub(super) fn has_region(id: Id) -> bool {
     DATABASE.by_id(id.as_ref()).is_some()

@@ -36,6 +36,9 @@ pub enum Rule {
     EmailLocalLength,
     /// The domain does not pass UTS 46.
     EmailDomain,
+    /// A character that IDNA 2008 (RFC 5892) does not allow in domains, or that its mapping (RFC
+    /// 5895) does not have.
+    EmailDomainCharacter,
     /// The canonical form is longer than 254 octets.
     EmailLength,
     /// A character outside PRECIS's IdentifierClass (RFC 8264).
@@ -68,6 +71,10 @@ pub enum Rule {
     PhonePlus,
     /// The numbering plan of the country does not have the number.
     PhoneNumber,
+    /// The number is valid with its first digits as the calling code of its region, and without.
+    PhoneAmbiguous,
+    /// A decimal `.0` at the end, as spreadsheets write numbers.
+    PhoneDecimal,
     /// The provider is neither `[a-z0-9][a-z0-9._-]{0,63}` nor a URL.
     SocialProvider,
     /// The provider is a URL that is not a valid issuer (OpenID Connect Core 1.0, section 2), or
@@ -89,6 +96,14 @@ pub enum Rule {
     UrlPort,
     /// A host with an empty label.
     UrlHost,
+    /// White space inside of the address.
+    UrlBlank,
+    /// A fragment that tells pages apart, such as `#/joe`.
+    UrlFragment,
+    /// A log-in wall, a scanned or short link, or a redirect.
+    UrlWrapper,
+    /// A page of a known service that is nobody's profile.
+    UrlPage,
     /// A percent sign without two hexadecimal digits after it.
     UrlEscape,
     /// The canonical form is longer than 2,048 bytes.
@@ -108,7 +123,7 @@ impl Rule {
 
     /// The rule, broken at a position of the typed text.
     pub(super) fn at(self, position: usize) -> BrokenRule {
-        BrokenRule { rule: self, position: Some(position) }
+        BrokenRule { position: Some(position), ..self.into() }
     }
 
     #[allow(clippy::too_many_lines, reason = "a table with a row for each rule")]
@@ -127,6 +142,9 @@ impl Rule {
             Rule::EmailDot => ("email-dot", "put dots only singly between other characters"),
             Rule::EmailLocalLength => ("email-local-length", "put 1 to 64 bytes before the @"),
             Rule::EmailDomain => ("email-domain", "give a valid domain name after the @"),
+            Rule::EmailDomainCharacter => {
+                ("email-domain-character", "use only letters, digits and hyphens in the domain")
+            }
             Rule::EmailLength => ("email-length", "use an address of at most 254 bytes"),
             Rule::HandleCharacter => ("handle-character", "use letters, digits and ASCII signs"),
             Rule::HandleDirection => (
@@ -152,6 +170,10 @@ impl Rule {
             Rule::PhoneNumber => {
                 ("phone-number", "check the digits: the country has no such number")
             }
+            Rule::PhoneAmbiguous => {
+                ("phone-ambiguous", "write it with + and the country code in front")
+            }
+            Rule::PhoneDecimal => ("phone-decimal", "leave out the .0 at the end"),
             Rule::SocialProvider => (
                 "social-provider",
                 "use an issuer's https URL, or 1 to 64 of a-z, 0-9, dot, underscore and hyphen, a \
@@ -173,6 +195,14 @@ impl Rule {
             Rule::UrlUserInfo => ("url-user-info", "leave out the part before the @"),
             Rule::UrlPort => ("url-port", "leave out the port"),
             Rule::UrlHost => ("url-host", "put single dots between the parts of the host"),
+            Rule::UrlBlank => ("url-blank", "leave out the blank, or write it as %20"),
+            Rule::UrlFragment => {
+                ("url-fragment", "give an address that names the page without the part after the #")
+            }
+            Rule::UrlWrapper => {
+                ("url-wrapper", "open the link, and give the address of the page that it leads to")
+            }
+            Rule::UrlPage => ("url-page", "give the address of a profile: this page is nobody's"),
             Rule::UrlEscape => ("url-escape", "write a percent sign itself as %25"),
             Rule::UrlLength => ("url-length", "use an address of at most 2048 bytes"),
         }
@@ -190,18 +220,31 @@ impl fmt::Display for Rule {
 pub(super) struct BrokenRule {
     rule: Rule,
     position: Option<usize>,
+    calling_code: Option<u16>,
 }
 
 impl BrokenRule {
+    /// A phone number that is valid with its first digits as this calling code, and without.
+    pub(super) fn ambiguous(calling_code: u16) -> Self {
+        BrokenRule { calling_code: Some(calling_code), ..Rule::PhoneAmbiguous.into() }
+    }
+
+    /// The same, after `count` further characters; without a position if that is unknown.
+    pub(super) fn shifted(self, count: Option<usize>) -> Self {
+        let position = self.position.zip(count).map(|(position, count)| position + count);
+        BrokenRule { position, ..self }
+    }
+
     /// The rejection of a value of this kind.
     pub(super) fn of(self, kind: Kind) -> Rejection {
-        Rejection { kind, rule: self.rule, position: self.position }
+        let BrokenRule { rule, position, calling_code } = self;
+        Rejection { kind, rule, position, calling_code }
     }
 }
 
 impl From<Rule> for BrokenRule {
     fn from(rule: Rule) -> Self {
-        BrokenRule { rule, position: None }
+        BrokenRule { rule, position: None, calling_code: None }
     }
 }
 
@@ -211,6 +254,7 @@ pub struct Rejection {
     kind: Kind,
     rule: Rule,
     position: Option<usize>,
+    calling_code: Option<u16>,
 }
 
 impl Rejection {
@@ -236,6 +280,9 @@ impl fmt::Display for Rejection {
         write!(f, "not a valid {}: rule {}", self.kind, self.rule)?;
         if let Some(position) = self.position {
             write!(f, " at character {}", position + 1)?;
+        }
+        if let Some(code) = self.calling_code {
+            write!(f, "; it reads as +{code} {code}… and as +{code} …")?;
         }
         write!(f, "; {}", self.rule.advice())
     }

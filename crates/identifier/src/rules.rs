@@ -3,12 +3,19 @@
 use std::fmt;
 
 use super::canonical::{Identifier, Normalization};
+use super::kind::Kind;
+use super::lookalike::Guard;
+use super::phone;
 use super::raw::RawIdentifier;
 use super::rejection::Rejection;
 
 /// The current version of the rules. Stores keep it with each identifier, not in its key, to find
 /// identifiers of older versions.
-pub const RULES_VERSION: u32 = 2;
+pub const RULES_VERSION: u32 = 3;
+
+/// The version of the metadata of libphonenumber, by which phone numbers are valid. Later metadata
+/// may refuse numbers that stores have.
+pub const PHONE_METADATA: &str = "9.0.33";
 
 /// One version of the rules.
 #[derive(Clone, Copy)]
@@ -31,13 +38,19 @@ impl Rules {
     /// The first version. Older stores use it until they are upgraded.
     pub const FIRST: Self = Self::new(1, Identifier::parse_first, Identifier::normalize_first);
 
+    /// The second version. Older stores use it until they are upgraded.
+    pub const SECOND: Self = Self::new(2, Identifier::parse_second, Identifier::normalize_second);
+
     /// The current version.
     pub const PRESENT: Self = Self::new(RULES_VERSION, Identifier::parse, Identifier::normalize);
 
     /// The rules of a version; none if this build does not know it.
     pub fn known(version: u32) -> Option<Self> {
-        [Self::FIRST, Self::PRESENT].into_iter().find(|rules| rules.version == version)
+        Self::KNOWN.into_iter().find(|rules| rules.version == version)
     }
+
+    /// All versions, oldest first.
+    const KNOWN: [Self; 3] = [Self::FIRST, Self::SECOND, Self::PRESENT];
 
     /// A version with its parsers.
     pub const fn new(version: u32, parse: Parse, normalize: Normalize) -> Self {
@@ -63,6 +76,38 @@ impl Rules {
     /// The text breaks a rule.
     pub fn normalize(self, raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         (self.normalize)(raw)
+    }
+
+    /// Whether an identifier is in its canonical form by these rules.
+    pub fn has(self, identifier: &Identifier) -> bool {
+        self.parse(identifier.as_typed()).as_ref() == Ok(identifier)
+    }
+
+    /// The guard against look-alikes that an identifier reserves by this version.
+    pub fn guard(self, identifier: &Identifier) -> Option<Guard> {
+        let is_older = self.version <= Self::SECOND.version;
+        if is_older { identifier.second_guard() } else { identifier.guard() }
+    }
+
+    /// The other forms under which a store may have an identifier: by earlier versions of the
+    /// rules, newest first. A phone number in international form may also be stored as it is, if
+    /// these rules reject it: earlier numbering plans may have had it.
+    pub fn earlier_forms(self, raw: RawIdentifier<'_>) -> Vec<Identifier> {
+        let present = self.parse(raw).ok();
+        let older = Self::KNOWN.into_iter().rev().filter(|rules| rules.version < self.version);
+        let parsed = older.filter_map(|rules| rules.parse(raw).ok());
+        let plain = match raw {
+            RawIdentifier::Phone { number, .. } if present.is_none() => phone::plain_e164(number),
+            _ => None,
+        };
+        let plain = plain.map(|number| Identifier::from_canonical(Kind::Phone, number));
+        let mut forms = Vec::new();
+        for form in parsed.chain(plain) {
+            if present.as_ref() != Some(&form) && !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        forms
     }
 }
 

@@ -1,137 +1,14 @@
-//! Profile URLs: parsed by WHATWG's URL standard, then reduced to the parts that identify a page.
+//! Profile URLs, by each version of the rules.
 
-use url::Url;
+mod address;
+mod known;
+mod page;
+mod prefix;
+mod profile;
+mod query;
+mod site;
+mod wrapper;
 
-use super::domain::is_too_long;
-use super::profile;
-use super::rejection::{BrokenRule, Rule};
-use super::trace::Trace;
-
-const MAX_BYTES: usize = 2048;
-
-pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let (url, path) = parse(typed, trace)?;
-    let page = address(&url, &path)?;
-    match profile::address(&url, host(&url), &path) {
-        Some(address) => {
-            trace.step("profile", &page, &address);
-            Ok(address)
-        }
-        None => Ok(page),
-    }
-}
-
-/// The canonical form by the first version of the rules, without known profiles.
-pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let (url, path) = parse(typed, trace)?;
-    address(&url, &path)
-}
-
-/// Parses a URL. Returns it with its canonical path.
-fn parse(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), BrokenRule> {
-    if is_too_long(authority(typed)) {
-        return Err(Rule::UrlHost.into());
-    }
-    let url = Url::parse(typed).map_err(|_| Rule::UrlSyntax)?;
-    trace.step("whatwg", typed, url.as_str());
-    check_authority(&url)?;
-    trace.step("https", url.scheme(), "https");
-    trace.step("host-dot", url.host_str().unwrap_or_default(), host(&url));
-    if host(&url).split('.').any(str::is_empty) {
-        return Err(Rule::UrlHost.into());
-    }
-
-    trace_dropped_parts(&url, trace);
-    let path = path(url.path(), trace).ok_or_else(|| escape_fault(typed))?;
-    Ok((url, path))
-}
-
-fn address(url: &Url, path: &str) -> Result<String, BrokenRule> {
-    let address = format!("https://{}{path}", host(url));
-    if address.len() > MAX_BYTES { Err(Rule::UrlLength.into()) } else { Ok(address) }
-}
-
-fn host(url: &Url) -> &str {
-    let host = url.host_str().unwrap_or_default();
-    host.strip_suffix('.').unwrap_or(host)
-}
-
-/// The authority of an unparsed URL: the text from the first slashes, of either kind, to the next
-/// of `/`, `\\`, `?` and `#`.
-fn authority(typed: &str) -> &str {
-    let (_, rest) = typed.split_once(':').unwrap_or_default();
-    rest.trim_start_matches(['/', '\\', '\t', '\n', '\r'])
-        .split(['/', '\\', '?', '#'])
-        .next()
-        .unwrap_or_default()
-}
-
-fn check_authority(url: &Url) -> Result<(), BrokenRule> {
-    if !matches!(url.scheme(), "https" | "http") {
-        return Err(Rule::UrlScheme.at(0));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(Rule::UrlUserInfo.into());
-    }
-
-    // The parser has removed the default port.
-    match url.port() {
-        Some(_) => Err(Rule::UrlPort.into()),
-        None => Ok(()),
-    }
-}
-
-fn trace_dropped_parts(url: &Url, trace: &mut impl Trace) {
-    trace.step("query", url.query().unwrap_or_default(), "");
-    trace.step("fragment", url.fragment().unwrap_or_default(), "");
-}
-
-fn path(path: &str, trace: &mut impl Trace) -> Option<String> {
-    let mut normalized = normalize_escapes(path)?;
-    trace.step("escapes", path, &normalized);
-    let trimmed_len = normalized.trim_end_matches('/').len();
-    trace.step("trailing-slashes", &normalized, &normalized[..trimmed_len]);
-    normalized.truncate(trimmed_len);
-    Some(normalized)
-}
-
-/// Normalises escapes (RFC 3986, section 6.2.2): unreserved characters are decoded, other escapes
-/// capitalised. `None` if one is malformed.
-fn normalize_escapes(path: &str) -> Option<String> {
-    let mut normalized = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((plain, tail)) = rest.split_once('%') {
-        normalized.push_str(plain);
-        let digits = escape_digits(tail)?;
-        match u8::from_str_radix(digits, 16) {
-            Ok(byte) if is_unreserved(byte) => normalized.push(char::from(byte)),
-            _ => {
-                normalized.push('%');
-                normalized.push_str(&digits.to_ascii_uppercase());
-            }
-        }
-        rest = &tail[digits.len()..];
-    }
-    normalized.push_str(rest);
-
-    Some(normalized)
-}
-
-/// The two hexadecimal digits that must follow a percent sign.
-fn escape_digits(tail: &str) -> Option<&str> {
-    let digits = tail.get(..2)?;
-    digits.bytes().all(|b| b.is_ascii_hexdigit()).then_some(digits)
-}
-
-const fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-fn escape_fault(typed: &str) -> BrokenRule {
-    let path_end = typed.find(['?', '#']).unwrap_or(typed.len());
-    let is_bad = |&(at, _): &(usize, &str)| escape_digits(&typed[at + 1..path_end]).is_none();
-    match typed[..path_end].match_indices('%').find(is_bad) {
-        Some((at, _)) => Rule::UrlEscape.at(typed[..at].chars().count()),
-        None => Rule::UrlEscape.into(),
-    }
-}
+pub(super) use address::{canonical as second, first, is_same};
+pub(super) use page::canonical;
+pub(super) use prefix::folded as prefix;

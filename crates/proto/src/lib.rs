@@ -1,5 +1,6 @@
-//! The messages of the API and their descriptors, generated from `proto/` by prost alone. The stubs
-//! of the services are in `src/grpc/stubs.rs` and in the crate `polynym-client`.
+//! The messages of the API and their descriptors, generated from `proto/` by prost alone, and the
+//! text of their times. The stubs of the services are in `src/grpc/stubs.rs` and in the crate
+//! `polynym-client`.
 
 #![allow(
     missing_docs,
@@ -12,6 +13,8 @@
 )]
 
 pub use polynym::v1;
+
+pub mod time;
 
 /// The packages under `google`.
 pub mod google {

@@ -316,3 +316,32 @@ fn a_line_with_a_key_twice_is_rejected_each_time() {
     }
     assert!(export(&server, &[]).is_empty());
 }
+
+/// Times without an offset are rejected in every form of input.
+#[test]
+fn times_without_an_offset_are_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let csv = folder.path().join("users.csv").to_str().unwrap().to_owned();
+    fs::write(
+        &csv,
+        "email,since\nada@example.com,2026-01-31T12:00:00\nbob@example.com,2026-01-31T12:00:00Z\n",
+    )
+    .unwrap();
+    let map = ["--map", "email=email,attributes.since:time=since"];
+    let (text, rejects) = import_file(&server, &csv, &map);
+    assert!(text.starts_with("1 imported, 0 there already, 1 lines rejected"), "{text}");
+    assert_eq!(rejects[0]["line"], 2);
+
+    let jsonl = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
+    let line = |time: &str, attribute: &str| {
+        let attributes = format!(r#"{{"a":{{"timeValue":"{attribute}"}}}}"#);
+        format!(r#"{{"createTime":"{time}","attributes":{attributes}}}"#)
+    };
+    let (good, bad) = ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00");
+    fs::write(&jsonl, [line(good, good), line(bad, good), line(good, bad)].join("\n")).unwrap();
+    let (text, rejects) = import_file(&server, &jsonl, &[]);
+    assert!(text.starts_with("1 imported, 0 there already, 2 lines rejected"), "{text}");
+    let message = rejects[0]["message"].as_str().unwrap();
+    assert!(message.contains("Z or an offset"), "{message}");
+}

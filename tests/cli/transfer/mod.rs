@@ -2,6 +2,7 @@
 
 mod backup;
 mod bad_input;
+mod earlier_rules;
 mod holds;
 mod links;
 mod resuming;

@@ -222,8 +222,8 @@ const MAX_EXPIRY: Duration = Duration::from_secs(253_402_300_799);
 /// Parses a time, or a duration from now.
 fn expiry(text: &str) -> Result<SystemTime, &'static str> {
     let now = SystemTime::now();
-    humantime::parse_rfc3339(text)
-        .ok()
+    polynym_proto::time::parse(text)
+        .and_then(|time| SystemTime::try_from(time).ok())
         .or_else(|| now.checked_add(humantime::parse_duration(text).ok()?))
         .filter(|time| (now..=SystemTime::UNIX_EPOCH + MAX_EXPIRY).contains(time))
         .ok_or("write a future time, such as 90d, 12h or 2030-01-01T00:00:00Z")

@@ -28,6 +28,7 @@ pub fn with_defaults(name: &str, message: &impl Message) -> Result<Value, Failur
 pub fn to_message<M: Message + Default>(name: &str, json: Value) -> Result<M, String> {
     let descriptor = descriptor(name)?;
     check_spellings(&descriptor, &json)?;
+    check_times(&descriptor, &json)?;
     let dynamic = DynamicMessage::deserialize(descriptor, json).map_err(text)?;
     dynamic.transcode_to().map_err(text)
 }
@@ -55,6 +56,37 @@ fn check_spellings(message: &MessageDescriptor, json: &Value) -> Result<(), Stri
             }
             value => check_spellings(&inner, value)?,
         }
+    }
+    Ok(())
+}
+
+/// Checks that all times in the JSON of a message have an offset. The mapping would read others as
+/// UTC.
+fn check_times(descriptor: &MessageDescriptor, json: &Value) -> Result<(), String> {
+    if descriptor.full_name() == "google.protobuf.Timestamp" {
+        return match json.as_str() {
+            Some(text) if polynym_proto::time::parse(text).is_none() => {
+                Err(format!("{text}: a time must have Z or an offset, as in 2026-01-31T12:00:00Z"))
+            }
+            _ => Ok(()),
+        };
+    }
+
+    for (key, value) in json.as_object().into_iter().flatten() {
+        let field =
+            descriptor.get_field_by_json_name(key).or_else(|| descriptor.get_field_by_name(key));
+        let Some(field) = field else { continue };
+        let kind = match field.kind() {
+            Kind::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
+            kind => kind,
+        };
+        let Kind::Message(message) = kind else { continue };
+        let values: Vec<_> = match value {
+            Value::Array(items) => items.iter().collect(),
+            Value::Object(entries) if field.is_map() => entries.values().collect(),
+            other => vec![other],
+        };
+        values.into_iter().try_for_each(|value| check_times(&message, value))?;
     }
     Ok(())
 }

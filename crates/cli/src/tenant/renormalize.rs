@@ -50,8 +50,12 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
 
     if !session.json() {
         let moved = if command.dry_run { "would be moved" } else { "were moved" };
-        let RenormalizeResponse { users, moved: count, failed, .. } = last;
+        let RenormalizeResponse { users, moved: count, failed, kept, .. } = last;
         output::print(&format!("{users} users, {count} identities {moved}, {failed} cannot be\n"))?;
+        if kept > 0 {
+            let text = "which the new rules reject, keep their form and their rules";
+            output::print(&format!("{kept} identities, {text}\n"))?;
+        }
     }
 
     if last.failed > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
@@ -61,10 +65,15 @@ fn print(session: &Session, answer: &RenormalizeResponse) -> Result<(), Failure>
     if session.json() {
         return output::print_message("RenormalizeResponse", answer);
     }
-    for Problem { user_id, identifier, reason, message } in &answer.problems {
+    for problem in &answer.problems {
+        let Problem { user_id, identifier, reason, message, .. } = problem;
         let identifier = identifier::text(identifier.as_ref());
         let (user, reason, message) = (printable(user_id), printable(reason), printable(message));
         output::print(&format!("{user} {identifier}: {reason}, {message}\n"))?;
+        if !problem.other_user_id.is_empty() {
+            let other = identifier::text(problem.other_identifier.as_ref());
+            output::print(&format!("  {} {other}\n", printable(&problem.other_user_id)))?;
+        }
     }
     Ok(())
 }

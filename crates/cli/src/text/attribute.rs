@@ -60,7 +60,8 @@ fn kind(value_type: ValueType, value: &str) -> Result<Kind, String> {
         ValueType::Double => Kind::DoubleValue(value.parse().map_err(|_| not("a number"))?),
         ValueType::Bool => Kind::BoolValue(value.parse().map_err(|_| not("true or false"))?),
         ValueType::Time => {
-            Kind::TimeValue(value.parse().map_err(|_| not("a time such as 2026-01-31T12:00:00Z"))?)
+            let expected = || not("a time with Z or an offset, such as 2026-01-31T12:00:00Z");
+            Kind::TimeValue(polynym_proto::time::parse(value).ok_or_else(expected)?)
         }
         ValueType::List => Kind::ListValue(StringList { values: items(value) }),
     })

@@ -166,7 +166,9 @@ fn link(user: &mut User, kind: Kind) {
 }
 
 fn time(cell: &str) -> Result<Timestamp, String> {
-    cell.parse().map_err(|_| format!("{cell}: a time must be of the form 2026-01-31T12:00:00Z"))
+    polynym_proto::time::parse(cell).ok_or_else(|| {
+        format!("{cell}: a time must have Z or an offset, as in 2026-01-31T12:00:00Z")
+    })
 }
 
 fn state(cell: &str) -> Result<State, String> {

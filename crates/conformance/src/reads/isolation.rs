@@ -198,7 +198,7 @@ pub async fn spellings_of_one_identifier_collide(f: Fixture) -> Result<(), Failu
         ("handle:@Ｊoé_99", "handle:jOe\u{301}_99"),
         ("phone/US:(415) 555-2300", "phone:+1 415 555 2300"),
         ("social:GitHub/Ab", "social:github/Ab"),
-        ("url:http://example.com/in/joe/?a=b#c", "url:https://EXAMPLE.com:443/in/%6Aoe"),
+        ("url:http://example.com/in/joe/?utm_id=b#c", "url:https://EXAMPLE.com:443/in/%6Aoe"),
     ];
     for (first, second) in spellings {
         let owner = f.create(&[first]).await?;

@@ -1,7 +1,7 @@
 //! Identities of older rules.
 
 use polynym_directory::{
-    Consistency, Error, Invalid, Mutation, NewIdentity, NewUser, Policies, Tenant, User, UserChange,
+    Consistency, Error, Mutation, NewIdentity, NewUser, Policies, Tenant, User, UserChange,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
@@ -71,11 +71,13 @@ pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failu
     let user =
         create(&f, vec![old(Kind::Email, "JOE@example.com"), old(Kind::Handle, "12")]).await?;
     taken(renormalized(&f, &user, Kind::Email, "JOE@example.com").await, &owner, "identifier")?;
-    let refusal = renormalized(&f, &user, Kind::Handle, "12").await;
-    ensure(
-        matches!(refusal, Err(Error::Invalid { what: Invalid::Identifier, .. })),
-        format!("{refusal:?}"),
-    )?;
+    // The later rules reject it.
+    let kept = renormalized(&f, &user, Kind::Handle, "12").await?;
+    lists(&kept, &["email:JOE@example.com", "handle:12"])?;
+    equal(&kept.etag(), &user.etag(), "the etag")?;
+    let key = IdentityKey::new("default", &old(Kind::Handle, "12").identifier);
+    let claim = f.store.reads.claims(&[key]).await?.into_iter().next().flatten();
+    equal(&claim.map(|claim| claim.rules_version), &Some(RULES_VERSION), "the version")?;
     refused(renormalized(&f, &user, Kind::Handle, "other").await, &Error::NotOwned)?;
     ensure(
         resolves(&f, Kind::Email, "JOE@example.com").await?,

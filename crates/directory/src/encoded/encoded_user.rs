@@ -35,6 +35,12 @@ impl Found {
         Some(Self { user, identity })
     }
 
+    /// The identity as typed.
+    pub(crate) fn display(&self) -> &str {
+        let display = unknown::first(&self.identity, v1_tag::IDENTITY_DISPLAY);
+        std::str::from_utf8(display).unwrap_or_default()
+    }
+
     /// When the identity was linked.
     pub(crate) fn link_time(&self) -> Timestamp {
         let time = unknown::first(&self.identity, v1_tag::IDENTITY_LINK_TIME);
@@ -109,6 +115,19 @@ impl EncodedUser {
     /// The name of the user's tenant.
     pub fn tenant(&self) -> &[u8] {
         tenant(&self.0)
+    }
+
+    /// The number of identities.
+    pub fn identity_count(&self) -> usize {
+        unknown::messages(v1_tag::USER_IDENTITIES, &self.0).count()
+    }
+
+    /// Whether one of the identities is a phone number.
+    pub fn has_phone(&self) -> bool {
+        unknown::messages(v1_tag::USER_IDENTITIES, &self.0).any(|identity| {
+            let identifier = unknown::first(identity, v1_tag::IDENTITY_IDENTIFIER);
+            unknown::fields(identifier).any(|field| field.tag == kind_tag(Kind::Phone.as_str()))
+        })
     }
 
     /// Decodes the user. The encoded form has no versions of rules: each identity gets

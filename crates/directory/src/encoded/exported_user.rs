@@ -6,8 +6,8 @@ use prost::Message;
 
 use crate::encoded::encoded_user::EncodedUser;
 use crate::encoded::error::WireError;
-use crate::encoded::internals::internals_message;
-use crate::encoded::record::has_internals;
+use crate::encoded::internals::{internals_message, rules_message};
+use crate::encoded::record::{has_internals, rules_versions};
 use crate::model::record::Record;
 
 /// A user in an export.
@@ -33,6 +33,8 @@ impl ExportedUser {
         if has_internals(private) {
             return Ok(Self::of(&Record::decode(&user, private)?));
         }
-        Ok(Self { id: user.id()?, user, internals: Bytes::new() })
+        let versions = rules_versions(private, user.identity_count())?;
+        let internals = rules_message(&user, &versions).encode_to_vec().into();
+        Ok(Self { id: user.id()?, user, internals })
     }
 }

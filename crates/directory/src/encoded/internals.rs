@@ -1,9 +1,10 @@
 //! The internal part of a user as the message of an export.
 
 use crate::encoded::encode::{identifier_message, time_message, user_message, value_message};
+use crate::encoded::encoded_user::EncodedUser;
 use crate::model::merge_report::NotRestored;
 use crate::model::record::{Hold, MergeSnapshot, Record, UserInternals};
-use polynym_identifier::{Guard, Identifier};
+use polynym_identifier::{Guard, Identifier, PHONE_METADATA, RULES_VERSION};
 use polynym_proto::v1;
 use v1::UserInternals as Message;
 use v1::user_internals::hold::Held;
@@ -21,12 +22,34 @@ pub fn internals_message(record: &Record) -> Message {
         merged_user_ids: merged.iter().map(ToString::to_string).collect(),
         undo: undo.as_deref().map(|undo| Box::new(undo_message(undo))),
         not_restored: not_restored.iter().map(not_restored_message).collect(),
+        ..rules_message(&EncodedUser::of(&record.user), &versions(record))
+    }
+}
+
+/// The versions of the rules of a user's identities.
+fn versions(record: &Record) -> Vec<u32> {
+    record.user.identities.iter().map(|identity| identity.rules_version).collect()
+}
+
+/// The message of a user without internals: what an import needs to accept identities that its own
+/// rules reject. `versions` are those of the identities.
+pub fn rules_message(user: &EncodedUser, versions: &[u32]) -> Message {
+    let is_latest = versions.iter().all(|version| *version == RULES_VERSION);
+    let phone_metadata = if user.has_phone() { PHONE_METADATA } else { "" };
+    Message {
+        rules_versions: if is_latest { Vec::new() } else { versions.to_vec() },
+        phone_metadata: phone_metadata.to_owned(),
+        ..Message::default()
     }
 }
 
 /// The message of a hold; none if the kind of its key is unknown.
 pub fn hold_message(hold: &Hold) -> Option<HoldMessage> {
-    Some(HoldMessage { end_time: Some(time_message(hold.until)), held: Some(held(hold)?) })
+    Some(HoldMessage {
+        end_time: Some(time_message(hold.until)),
+        rules_version: if hold.rules_version == RULES_VERSION { 0 } else { hold.rules_version },
+        held: Some(held(hold)?),
+    })
 }
 
 /// The identifier or skeleton of a hold; none if the kind of its key is unknown. The key of a guard

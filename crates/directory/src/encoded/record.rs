@@ -119,6 +119,14 @@ pub fn has_internals(private: &[u8]) -> bool {
     unknown::fields(private).any(|field| field.tag != RULES_VERSIONS)
 }
 
+/// The versions of the rules of a user's identities, from the output of [`encode_private`].
+pub fn rules_versions(private: &[u8], identities: usize) -> Result<Vec<u32>, WireError> {
+    let message = PrivateRecord::decode(private).map_err(|error| WireError(error.to_string()))?;
+    let mut versions = message.rules_versions;
+    versions.resize(identities, Rules::UNNAMED);
+    Ok(versions)
+}
+
 /// Encodes the internal part of a record.
 pub fn encode_private(record: &Record) -> Vec<u8> {
     let identities = &record.user.identities;

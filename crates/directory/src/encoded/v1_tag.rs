@@ -11,6 +11,7 @@ pub const USER_PURGE_TIME: u32 = 10;
 pub const USER_MERGED_INTO: u32 = 12;
 pub const USER_LAST: u32 = 12;
 pub const IDENTITY_IDENTIFIER: u32 = 1;
+pub const IDENTITY_DISPLAY: u32 = 2;
 pub const IDENTITY_LINK_TIME: u32 = 3;
 pub const IDENTITY_VERIFY_TIME: u32 = 4;
 pub const IDENTITY_IMPORT_TIME: u32 = 7;

@@ -143,9 +143,10 @@ impl Record {
         Claim { owner: Some(self.id()), guard, hold: None, rules_version }
     }
 
-    /// Adds the guard of an identifier, if it has one and the tenant's policies require it.
-    pub(crate) fn guard(&mut self, identifier: &Identifier, policies: &Policies) {
-        let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
+    /// Adds the guard of an identifier by these rules, if it has one and the tenant's policies
+    /// require it.
+    pub(crate) fn guard(&mut self, identifier: &Identifier, rules: Rules, policies: &Policies) {
+        let guard = rules.guard(identifier).filter(|_| !policies.allow_lookalikes);
         let guarded = guard.map(|guard| Guarded { handle: identifier.clone(), guard });
         self.internals.guards.extend(guarded);
     }

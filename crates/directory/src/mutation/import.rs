@@ -60,7 +60,7 @@ fn create(
     let mut record = imported.record(id, &mutation.tenant, mutation.time);
     if imported.internals.is_none() {
         for identity in &imported.identities {
-            record.guard(&identity.new.identifier, &mutation.policies);
+            record.guard(&identity.new.identifier, mutation.rules, &mutation.policies);
         }
     }
 
@@ -180,7 +180,7 @@ fn skip_conflicts(
 /// The keys that an identity claims: its own, then its guard's.
 pub fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
     let identifier = &identity.new.identifier;
-    let guard = identifier.guard().filter(|_| !mutation.policies.allow_lookalikes);
+    let guard = mutation.rules.guard(identifier).filter(|_| !mutation.policies.allow_lookalikes);
     let guard_key = guard.map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));
     std::iter::once(mutation.key(identifier)).chain(guard_key).collect()
 }

@@ -3,13 +3,13 @@
 use locality_uuid::LocalityId;
 
 use super::{Mutation, user_edits};
-use crate::error::{Error, Invalid};
 use crate::model::user::Identity;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, ReadSet, WriteSet};
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 
-/// Normalises one identity of a user, unless it has the mutation's rules or newer ones.
+/// Normalises one identity of a user, unless it has the mutation's rules or newer ones, or they
+/// reject it.
 pub fn renormalize(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -20,52 +20,51 @@ pub fn renormalize(
     let n = user_edits::position(&before.user, identifier)?;
     let mut after = before.clone();
     let identity = &mut after.user.identities[n];
-    if identity.rules_version < mutation.rules.version() {
-        identity.identifier = parse(identity, mutation.rules)?;
+    if let Some(renormalized) = renormalized(identity, mutation.rules) {
+        identity.identifier = renormalized.clone();
         identity.rules_version = mutation.rules.version();
-        let renormalized = identity.identifier.clone();
         after.unguard(identifier);
-        after.guard(&renormalized, &mutation.policies);
+        after.guard(&renormalized, mutation.rules, &mutation.policies);
     }
 
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }
 
-/// Normalises an identity by `rules`: from the text as typed if that spells the identity by the
-/// rules that normalised it, or else from its canonical form. The text of a phone lacks its region,
-/// and that of a social account may be a display name.
-pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
-    let Identity { identifier, display, rules_version, .. } = identity;
+/// The form of an identity of older rules by `rules`. None if it has these rules or newer ones, or
+/// if they reject it: then it keeps its form and its rules.
+pub fn renormalized(identity: &Identity, rules: Rules) -> Option<Identifier> {
+    renormalized_form(&identity.identifier, &identity.display, identity.rules_version, rules)
+}
+
+/// [`renormalized`], for an identifier of this version with this display form.
+pub fn renormalized_form(
+    identifier: &Identifier,
+    display: &str,
+    version: u32,
+    rules: Rules,
+) -> Option<Identifier> {
+    let is_older = version < rules.version();
+    is_older.then(|| rules.parse(typed_by(identifier, display, version)).ok()).flatten()
+}
+
+/// An identity as typed: its display form, if the rules that normalised it give its identifier for
+/// that. Imported users may have another one. Phones have no region there, and social accounts may
+/// have the name of the account.
+fn typed_by<'i>(identifier: &'i Identifier, display: &'i str, version: u32) -> RawIdentifier<'i> {
     let spells_it = |typed: &RawIdentifier<'_>| {
-        let old_rules = Rules::known(*rules_version);
-        old_rules.is_some_and(|old| old.parse(*typed).is_ok_and(|parsed| parsed == *identifier))
+        let parsed = Rules::known(version).map(|rules| rules.parse(*typed));
+        matches!(parsed, Some(Ok(parsed)) if parsed == *identifier)
     };
-    let typed = typed(identifier.kind(), display).filter(spells_it);
-    rules.parse(typed.unwrap_or_else(|| canonical(identifier))).map_err(|rejection| {
-        Error::invalid(Invalid::Identifier, "identifier", rejection.to_string())
-    })
+    let displayed = typed(identifier.kind(), display).filter(spells_it);
+    displayed.unwrap_or_else(|| identifier.as_typed())
 }
 
 /// The display form as a typed identifier; none for kinds whose display form is not all of it.
-pub fn typed(kind: Kind, display: &str) -> Option<RawIdentifier<'_>> {
+fn typed(kind: Kind, display: &str) -> Option<RawIdentifier<'_>> {
     match kind {
         Kind::Email => Some(RawIdentifier::Email(display)),
         Kind::Handle => Some(RawIdentifier::Handle(display)),
         Kind::Url => Some(RawIdentifier::Url(display)),
         Kind::Phone | Kind::Social => None,
-    }
-}
-
-/// The canonical form as a typed identifier.
-fn canonical(identifier: &Identifier) -> RawIdentifier<'_> {
-    let canonical = identifier.canonical();
-    match identifier.kind() {
-        Kind::Phone => RawIdentifier::Phone { number: canonical, region: "" },
-        Kind::Social => {
-            let parts = identifier.encoded_social_parts();
-            let (provider, subject) = parts.unwrap_or_default();
-            RawIdentifier::Social { provider, subject }
-        }
-        kind => typed(kind, canonical).unwrap_or(RawIdentifier::Handle(canonical)),
     }
 }

@@ -57,7 +57,7 @@ fn link(mutation: &Mutation, record: &mut Record, new: &NewIdentity) {
     match identities.iter_mut().find(|identity| identity.identifier == new.identifier) {
         None => {
             identities.push(new.identity(time));
-            record.guard(&new.identifier, &mutation.policies);
+            record.guard(&new.identifier, mutation.rules, &mutation.policies);
         }
         Some(identity) => {
             if identity.verification.is_none() {
@@ -124,7 +124,7 @@ fn replace(
         Err(_) => {
             let time = mutation.time.after(record.user.update_time);
             record.user.identities.insert(n, Identity { primary, ..new.identity(time) });
-            record.guard(&new.identifier, &mutation.policies);
+            record.guard(&new.identifier, mutation.rules, &mutation.policies);
         }
     }
 

@@ -172,14 +172,10 @@ fn state(value: &Literal) -> Result<Scalar, SyntaxError> {
 }
 
 /// Identifiers are normalised, so that any spelling finds the owner. A prefix applies to the
-/// canonical value, and is lowercased for the kinds that are.
+/// canonical value, and is folded like it.
 fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, SyntaxError> {
     if value.prefix {
-        let prefix = match kind {
-            Kind::Email | Kind::Handle => value.text.to_lowercase(),
-            Kind::Phone | Kind::Social | Kind::Url => value.text.clone(),
-        };
-        return Ok(Subject::IdentityPrefix(kind, prefix));
+        return Ok(Subject::IdentityPrefix(kind, kind.fold_prefix(&value.text)));
     }
 
     let invalid =
@@ -191,7 +187,13 @@ fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, S
         match rules.parse(raw) {
             Ok(identifier) if identifiers.contains(&identifier) => {}
             Ok(identifier) => identifiers.push(identifier),
-            Err(rejection) if n == 0 => return Err(invalid(rejection.to_string())),
+            Err(rejection) if n == 0 => {
+                let kept = rules.earlier_forms(raw).into_iter().filter(|form| !rules.has(form));
+                identifiers.extend(kept);
+                if identifiers.is_empty() {
+                    return Err(invalid(rejection.to_string()));
+                }
+            }
             Err(_) => {}
         }
     }

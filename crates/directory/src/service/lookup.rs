@@ -1,5 +1,6 @@
 //! Look-ups of users by identities and ids.
 
 pub mod as_of;
+mod earlier_forms;
 pub mod merge_redirects;
 pub mod read;

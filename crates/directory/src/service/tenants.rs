@@ -6,3 +6,4 @@ pub mod each_tenant;
 pub mod history_changes;
 pub mod index_changes;
 pub mod jobs;
+pub mod renormalization;

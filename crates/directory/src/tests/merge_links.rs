@@ -54,7 +54,10 @@ fn decide(mutation: &Mutation, users: &[Record]) -> Result<Box<WriteSet>, Error>
             read_set.add_user(id, found.cloned());
         }
         needs.claims.into_iter().for_each(|key| read_set.add_claim(key, None));
-        needs.histories.into_iter().for_each(|id| read_set.add_history(id, HistoryEvents::default()));
+        needs
+            .histories
+            .into_iter()
+            .for_each(|id| read_set.add_history(id, HistoryEvents::default()));
     }
 }
 

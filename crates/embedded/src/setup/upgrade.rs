@@ -24,7 +24,7 @@ use crate::version::{INBOXED, INDEXED, JOURNALED, LISTED, VERSION};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::service::renormalization::move_all::move_all;
+use polynym_directory::service::renormalization::move_all::{Moved, move_all};
 use polynym_directory::stores::StoredRules;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::Rules;
@@ -98,7 +98,7 @@ async fn move_identities(
 ) -> Result<(), OpenError> {
     let store = Embedded::open_supporting(folder, Options::default(), rules.version())?;
     let outcome = if dry_run { "can be moved" } else { "were moved" };
-    let report = |users, moved| progress(&format!("{users} users, {moved} identities {outcome}"));
+    let report = |moved: Moved| progress(&moved.text(outcome));
     let problems = move_all(Arc::new(store).backend(), rules, dry_run, &report)
         .await
         .map_err(|error| OpenError::damaged(folder, error))?;

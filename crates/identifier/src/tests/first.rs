@@ -31,11 +31,12 @@ fn its_results_never_change() {
 }
 
 #[test]
-fn both_versions_are_known() {
-    for (version, canonical) in [(1, "https://x.com/Joe"), (2, "https://x.com/joe")] {
+fn all_versions_are_known() {
+    let forms = [(1, "https://x.com/@Joe"), (2, "https://x.com/@joe"), (3, "https://x.com/joe")];
+    for (version, canonical) in forms {
         let rules = Rules::known(version).unwrap();
-        let parsed: Identifier = rules.parse(RawIdentifier::Url("https://x.com/Joe")).unwrap();
+        let parsed: Identifier = rules.parse(RawIdentifier::Url("https://x.com/@Joe")).unwrap();
         assert_eq!((rules.version(), parsed.canonical()), (version, canonical));
     }
-    assert!(Rules::known(3).is_none());
+    assert!(Rules::known(4).is_none());
 }

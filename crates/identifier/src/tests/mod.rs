@@ -5,7 +5,7 @@
 
 use super::rejection::Rule;
 use super::trace::Change;
-use super::{Identifier, Kind, Normalization, RawIdentifier};
+use super::{Identifier, Kind, Normalization, RawIdentifier, Rules};
 
 mod cost;
 mod email;
@@ -17,23 +17,33 @@ mod lookalike;
 mod phone;
 mod properties;
 mod rejection;
+mod second;
 mod social;
 mod text;
+mod third;
 mod trace;
 mod url;
 
 /// The canonical form of a valid identifier.
 fn form(raw: RawIdentifier<'_>) -> String {
-    match Identifier::parse(raw) {
+    form_by(Rules::PRESENT, raw)
+}
+
+fn form_by(rules: Rules, raw: RawIdentifier<'_>) -> String {
+    match rules.parse(raw) {
         Ok(identifier) => identifier.canonical().to_owned(),
-        Err(rejection) => panic!("{raw}: {rejection}"),
+        Err(rejection) => panic!("{raw} by {rules:?}: {rejection}"),
     }
 }
 
 /// The rule and the position of the rejection of an invalid identifier.
 fn broken(raw: RawIdentifier<'_>) -> (Rule, Option<usize>) {
-    match Identifier::parse(raw) {
-        Ok(identifier) => panic!("{raw} was accepted as {identifier}"),
+    broken_by(Rules::PRESENT, raw)
+}
+
+fn broken_by(rules: Rules, raw: RawIdentifier<'_>) -> (Rule, Option<usize>) {
+    match rules.parse(raw) {
+        Ok(identifier) => panic!("{raw} was accepted by {rules:?} as {identifier}"),
         Err(rejection) => (rejection.rule(), rejection.position()),
     }
 }
@@ -42,25 +52,18 @@ fn traced(raw: RawIdentifier<'_>) -> Normalization {
     Identifier::normalize(raw).unwrap()
 }
 
-/// The canonical form as typed text.
-fn retyped(identifier: &Identifier) -> RawIdentifier<'_> {
-    let value = identifier.canonical();
-    match identifier.kind() {
-        Kind::Email => RawIdentifier::Email(value),
-        Kind::Handle => RawIdentifier::Handle(value),
-        Kind::Phone => RawIdentifier::Phone { number: value, region: "" },
-        Kind::Social => {
-            let (provider, subject) = identifier.encoded_social_parts().unwrap();
-            RawIdentifier::Social { provider, subject }
-        }
-        Kind::Url => RawIdentifier::Url(value),
-    }
+/// Checks properties of any input by the last two versions. Returns the canonical form by the
+/// present one, if any.
+fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
+    check_by(Rules::SECOND, raw);
+    let parsed = check_by(Rules::PRESENT, raw);
+    assert_eq!(parsed, Identifier::parse(raw).ok(), "{raw}");
+    parsed
 }
 
-/// Checks properties of any input. Returns the canonical form, if any.
-fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
-    let parsed = Identifier::parse(raw);
-    let dry_run = Identifier::normalize(raw);
+fn check_by(rules: Rules, raw: RawIdentifier<'_>) -> Option<Identifier> {
+    let parsed = rules.parse(raw);
+    let dry_run = rules.normalize(raw);
     assert_eq!(
         dry_run.as_ref().map(|run| &run.identifier),
         parsed.as_ref(),
@@ -73,7 +76,7 @@ fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
             return None;
         }
     };
-    let again = Identifier::normalize(retyped(&identifier)).unwrap_or_else(|rejection| {
+    let again = rules.normalize(identifier.as_typed()).unwrap_or_else(|rejection| {
         panic!("{raw} gives {identifier}, which is rejected: {rejection}")
     });
     assert_eq!(again.identifier, identifier, "not idempotent: {raw}");
@@ -85,6 +88,6 @@ fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
     }
     let text = identifier.to_string();
     let read = RawIdentifier::from_text(&text).unwrap();
-    assert_eq!(Identifier::parse(read), Ok(identifier.clone()), "{text}");
+    assert_eq!(rules.parse(read), Ok(identifier.clone()), "{text}");
     Some(identifier)
 }

@@ -43,15 +43,39 @@ fn a_dry_run_shows_the_change_of_each_rule() {
     let account = RawIdentifier::Social { provider: "GitHub", subject: "583231" };
     assert_eq!(changes(account), [step("lower-case", "GitHub", "github")]);
     assert_eq!(
-        changes(RawIdentifier::Url("http://X.y./%7ejoe/?a=1#b")),
+        changes(RawIdentifier::Url("http://X.y./%7ejoe/?utm_id=5&a=%31#b")),
         [
-            step("whatwg", "http://X.y./%7ejoe/?a=1#b", "http://x.y./%7ejoe/?a=1#b"),
+            step(
+                "whatwg",
+                "http://X.y./%7ejoe/?utm_id=5&a=%31#b",
+                "http://x.y./%7ejoe/?utm_id=5&a=%31#b"
+            ),
             step("https", "http", "https"),
             step("host-dot", "x.y.", "x.y"),
-            step("query", "a=1", ""),
             step("fragment", "b", ""),
             step("escapes", "/%7ejoe/", "/~joe/"),
             step("trailing-slashes", "/~joe/", "/~joe"),
+            step("query", "utm_id=5&a=%31", "a=1"),
+        ]
+    );
+}
+
+#[test]
+fn a_dry_run_shows_profiles_and_uris() {
+    assert_eq!(
+        changes(RawIdentifier::Url("https://x.com/@Joe/?s=20")),
+        [
+            step("trailing-slashes", "/@Joe/", "/@Joe"),
+            step("query", "s=20", ""),
+            step("profile", "https://x.com/@Joe", "https://x.com/joe"),
+        ]
+    );
+    let uri = RawIdentifier::Phone { number: "tel:+1-415-555-2300", region: "" };
+    assert_eq!(
+        changes(uri),
+        [
+            step("tel-uri", "tel:+1-415-555-2300", "+1-415-555-2300"),
+            step("digits", "+1-415-555-2300", "+14155552300"),
         ]
     );
 }

@@ -313,8 +313,8 @@ pub enum OpenError {
     },
     /// Some identities cannot be moved to later rules of normalisation.
     #[error(
-        "{count} identities in database {database} cannot be moved to the new rules: unlink or \
-         replace them, then run it again"
+        "{count} identities in database {database} cannot be moved to the new rules: `polynym \
+         renormalize --dry-run` shows them; unlink or replace them, then run it again"
     )]
     Unmovable {
         /// The database.

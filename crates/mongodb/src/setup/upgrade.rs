@@ -21,7 +21,7 @@ use crate::database::operations::Mongo;
 use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
 use crate::schema::versions::{LEASE, VersionGuard, Versions};
 use crate::setup::init::complete;
-use polynym_directory::service::renormalization::move_all::move_all;
+use polynym_directory::service::renormalization::move_all::{Moved, move_all};
 use polynym_identifier::Rules;
 
 /// The delay between the announcement of new versions and their use: by then each server has read
@@ -160,8 +160,7 @@ impl Upgrade<'_> {
 
     async fn move_identities_of(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
         let result = if dry_run { "can be moved" } else { "were moved" };
-        let report =
-            |users, moved| (self.progress)(&format!("{users} users, {moved} identities {result}"));
+        let report = |moved: Moved| (self.progress)(&moved.text(result));
         let moved = move_all(store.backend(), self.rules, dry_run, &report).await;
         let problems = moved.map_err(failed)?;
         for problem in &problems {

@@ -33,7 +33,9 @@ pub fn raw_user<'a>(
         state: raw_state(user)?,
         create_time: time("create_time", user.create_time.as_ref())?,
         update_time: time("update_time", user.update_time.as_ref())?,
-        internals: internals.map(raw_internals).transpose()?,
+        internals: internals.filter(|own| has_state(own)).map(raw_internals).transpose()?,
+        rules_versions: internals.map_or(&[], |own| &own.rules_versions),
+        phone_metadata: internals.map_or("", |own| &own.phone_metadata),
     })
 }
 
@@ -71,6 +73,16 @@ fn raw_state(user: &v1::User) -> Result<RawState<'_>, Error> {
     })
 }
 
+/// Whether internals have more than the versions by which the user was normalised.
+fn has_state(message: &v1::UserInternals) -> bool {
+    let versions = v1::UserInternals {
+        rules_versions: message.rules_versions.clone(),
+        phone_metadata: message.phone_metadata.clone(),
+        ..Default::default()
+    };
+    *message != versions || versions == v1::UserInternals::default()
+}
+
 fn raw_internals(message: &v1::UserInternals) -> Result<RawInternals<'_>, Error> {
     Ok(RawInternals {
         disabled: message.disabled,
@@ -90,7 +102,8 @@ pub fn raw_hold(hold: &Hold) -> Result<RawHold<'_>, Error> {
         Held::Identifier(identifier) => Ok(convert::raw(Some(identifier)).ok_or_else(missing)?),
         Held::Skeleton(skeleton) => Err(skeleton.as_str()),
     };
-    Ok(RawHold { held, until: required_time("internals.holds", hold.end_time.as_ref())? })
+    let until = required_time("internals.holds", hold.end_time.as_ref())?;
+    Ok(RawHold { held, until, rules_version: hold.rules_version })
 }
 
 fn raw_undo(undo: &MergeUndo) -> Result<RawUndo<'_>, Error> {

@@ -10,7 +10,7 @@ use crate::model::event::{Event, EventKind};
 use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::read::{UserRef, parse};
+use crate::service::lookup::read::UserRef;
 use crate::service::mutate::write::SKEW;
 use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
@@ -114,7 +114,7 @@ impl Directory {
             UserRef::Owner(raw) => raw,
         };
         let rules = self.rules_to_change().await?;
-        let identifier = parse(rules, "identifier", raw)?;
+        let identifier = self.named_identifier(rules, context, "identifier", raw).await?;
         let key = IdentityKey::new(context.tenant.as_str(), &identifier);
         let claims = self.backend.reads.claims(&[key]).await?;
         let claim = claims.into_iter().next().flatten();

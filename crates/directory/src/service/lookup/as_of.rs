@@ -20,7 +20,7 @@ use crate::service::context::RequestContext;
 use crate::service::lookup::read::{FULL, parse};
 use crate::stores::{Backend, ItemResult, View};
 use crate::timestamp::Timestamp;
-use polynym_identifier::{IdentityKey, RawIdentifier};
+use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
 /// Attempts of a look-up: it is repeated if an owner changes between its reads.
 const MAX_ATTEMPTS: usize = 5;
@@ -85,22 +85,68 @@ impl Directory {
             return Err(Error::HistoryExpired { earliest });
         }
         let rules = self.rules_to_change().await?;
-        let key = |(n, raw): (usize, &Option<RawIdentifier<'_>>)| {
-            let identifier = parse(rules, field(n), *raw)?;
-            Ok(IdentityKey::new(context.tenant.as_str(), &identifier))
-        };
-        let keys: Vec<Result<_, Error>> = raw.iter().enumerate().map(key).collect();
-        let valid: Vec<_> = keys.iter().flatten().cloned().collect();
+        let forms = raw.iter().enumerate().map(|(n, raw)| FormsAt::new(rules, field(n), *raw));
+        let forms: Vec<_> = forms.collect();
+        let tenant = context.tenant.as_str();
+        let key = |form: &Identifier| IdentityKey::new(tenant, form);
+        let keys: Vec<_> = forms.iter().flat_map(FormsAt::all).map(key).collect();
         let at = (&context.tenant, context.now);
         for _ in 0..MAX_ATTEMPTS {
-            if let Some(owners) = owners_at(&self.backend, at, &valid, time, view).await? {
+            if let Some(owners) = owners_at(&self.backend, at, &keys, time, view).await? {
                 let mut owners = owners.into_iter();
-                let outcome =
-                    |key: Result<_, Error>| key.and_then(|_| owners.next().unwrap_or(Err(FULL)));
-                return Ok((keys.into_iter().map(outcome).collect(), READS));
+                return Ok((
+                    forms.into_iter().map(|form| form.outcome(&mut owners)).collect(),
+                    READS,
+                ));
             }
         }
         Err(Error::Unavailable("identities change owners faster than they can be read".into()))
+    }
+}
+
+/// The forms of an identifier in a look-up: before its store was upgraded, it had one of earlier
+/// rules.
+struct FormsAt<'r> {
+    raw: Option<RawIdentifier<'r>>,
+    /// By the present rules.
+    present: Result<Identifier, Error>,
+    earlier: Vec<Identifier>,
+}
+
+impl<'r> FormsAt<'r> {
+    fn new(rules: Rules, field: String, raw: Option<RawIdentifier<'r>>) -> Self {
+        let present = parse(rules, field, raw);
+        let mut earlier = raw.map(|raw| rules.earlier_forms(raw)).unwrap_or_default();
+        // The form of another kind that the rules still have is that of another identifier.
+        earlier.retain(|form| form.kind() == Kind::Url || !rules.has(form));
+        Self { raw, present, earlier }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Identifier> {
+        self.present.iter().chain(&self.earlier)
+    }
+
+    /// The outcome of the first form that has an owner. `owners` has the outcome of each form.
+    fn outcome(
+        self,
+        owners: &mut impl Iterator<Item = Result<Found, Error>>,
+    ) -> Result<Found, Error> {
+        let mut outcome = match self.present {
+            Ok(_) => owners.next().unwrap_or(Err(FULL)),
+            Err(rejected) => Err(rejected),
+        };
+        for form in &self.earlier {
+            let earlier = owners.next().unwrap_or(Err(FULL));
+            let is_open = matches!(outcome, Err(Error::IdentityNotFound | Error::Invalid { .. }));
+            let is_named = match (&earlier, self.raw) {
+                (Ok(found), Some(raw)) => form.is_named_by(raw, found.display()),
+                (earlier, _) => !matches!(earlier, Err(Error::IdentityNotFound)),
+            };
+            if is_open && is_named {
+                outcome = earlier;
+            }
+        }
+        outcome
     }
 }
 

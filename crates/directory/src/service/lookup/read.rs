@@ -205,7 +205,9 @@ impl Directory {
         // The key of the identifier first, then those of its guards.
         let mut keys = vec![IdentityKey::new(tenant, &identifier)];
         if !policies.allow_lookalikes {
-            keys.extend(identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)));
+            keys.extend(
+                rules.guard(&identifier).map(|guard| IdentityKey::of_guard(tenant, &guard)),
+            );
         }
         let claims = self.backend.reads.claims(&keys).await?;
         let refusal = claims.into_iter().enumerate().find_map(|(n, claim)| {
@@ -242,6 +244,7 @@ impl Directory {
                 }
                 identifiers.push(IdentifierForms::new(rules, || field(n), *raw));
             }
+            self.add_kept(rules.0, tenant, raw, &mut identifiers).await?;
             let has_valid = identifiers.iter().any(Result::is_ok);
             let policies = if has_valid { self.policies(tenant).await? } else { Arc::default() };
             let (found, reads) = self.owners(tenant, identifiers, options).await?;
@@ -252,6 +255,26 @@ impl Directory {
                 return Ok(LookedUp { policies, found, reads });
             }
         }
+    }
+
+    /// Replaces the errors of rejected identifiers that users still have by their forms there.
+    async fn add_kept(
+        &self,
+        rules: Rules,
+        tenant: &Tenant,
+        raw: &[Option<RawIdentifier<'_>>],
+        identifiers: &mut [Result<IdentifierForms, Error>],
+    ) -> Result<(), Error> {
+        let rejected = identifiers.iter_mut().zip(raw).filter(|(forms, _)| forms.is_err());
+        let (rejected, raw): (Vec<_>, Vec<_>) =
+            rejected.filter_map(|(forms, raw)| Some((forms, (*raw)?))).unzip();
+        let kept = self.kept_identifiers(rules, tenant, &raw).await?;
+        for (forms, kept) in rejected.into_iter().zip(kept) {
+            if let Some(current) = kept {
+                *forms = Ok(IdentifierForms { current, next: None });
+            }
+        }
+        Ok(())
     }
 
     /// The owners of identifiers, and the number of reads. While identities move to other rules, an

@@ -141,7 +141,7 @@ impl Directory {
         let from = parse_user_id("from_user_id", from)?;
         let to = parse_user_id("to_user_id", to)?;
         let rules = self.rules_to_change().await?;
-        let identifier = parse(rules, "identifier", raw)?;
+        let identifier = self.named_identifier(rules, &call.context, "identifier", raw).await?;
         self.mutate_with_rules(rules, call, to, UserChange::Move(from, identifier)).await
     }
 
@@ -158,7 +158,7 @@ impl Directory {
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
-        let identifier = parse(rules, "identifier", raw)?;
+        let identifier = self.named_identifier(rules, &call.context, "identifier", raw).await?;
         self.mutate_with_rules(rules, call, id, UserChange::Unlink(identifier)).await
     }
 
@@ -177,7 +177,7 @@ impl Directory {
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
-        let old = parse(rules, "old_identifier", old)?;
+        let old = self.named_identifier(rules, &call.context, "old_identifier", old).await?;
         let raw = RawIdentity { identifier: new, display: "", verification: None, primary: false };
         let draft = draft_identity(rules, "new_identifier", &raw)?;
         self.mutate_with_rules(rules, call, id, UserChange::Replace(old, draft)).await
@@ -197,7 +197,7 @@ impl Directory {
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
-        let identifier = parse(rules, "identifier", raw)?;
+        let identifier = self.named_identifier(rules, &call.context, "identifier", raw).await?;
         check_text("verified_by", by.as_deref().unwrap_or_default())?;
         let verification = by.map(|by| Verification { time: call.context.now.time, by });
         self.mutate_with_rules(rules, call, id, UserChange::Verify(identifier, verification)).await

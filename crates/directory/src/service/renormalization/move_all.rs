@@ -8,13 +8,36 @@ use crate::error::Error;
 use crate::model::limits::Limits;
 use crate::model::tenant::Tenant;
 use crate::service::Directory;
-use crate::service::tenants::admin::Problem;
 use crate::service::tenants::each_tenant::each_tenant;
+use crate::service::tenants::renormalization::Problem;
 use crate::stores::{Backend, Tenants};
 use polynym_identifier::Rules;
 
+/// The progress of a move.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    /// Users that were read.
+    pub users: u64,
+    /// Identities that were moved, or would be.
+    pub identities: u64,
+    /// Identities that the rules reject. They keep their form and their rules.
+    pub kept: u64,
+}
+
+impl Moved {
+    /// The progress in words. `outcome` says what happened to the identities.
+    pub fn text(self, outcome: &str) -> String {
+        let Self { users, identities, kept } = self;
+        let moved = format!("{users} users, {identities} identities {outcome}");
+        match kept {
+            0 => moved,
+            kept => format!("{moved}, {kept} that the new rules reject keep their form"),
+        }
+    }
+}
+
 /// Moves all identities of a store to `rules`, or in a dry run only finds those that cannot be
-/// moved. Reports the number of users read and of identities moved to `progress`.
+/// moved. Reports the progress of all tenants so far to `progress`.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which another
@@ -23,20 +46,25 @@ pub async fn move_all(
     backend: Backend,
     rules: Rules,
     dry_run: bool,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: &(dyn Fn(Moved) + Sync),
 ) -> Result<Vec<Problem>, Error> {
     let limits = Limits::default();
     let directory = Directory::new(backend.clone(), Generator::new(Mode::Variable), limits);
     let directory = Arc::new(directory.with_rules(rules));
-    let (mut problems, mut users, mut moved) = (Vec::new(), 0, 0);
+    let (mut problems, mut before) = (Vec::new(), Moved::default());
     for tenant in tenants(&*backend.tenants).await? {
         let mut moving = directory.renormalize(tenant, "", dry_run).await?;
         loop {
             let step = moving.step().await?;
             problems.append(&mut step.problems);
-            progress(users + step.users, moved + step.moved);
+            let moved = Moved {
+                users: before.users + step.users,
+                identities: before.identities + step.moved,
+                kept: before.kept + step.kept,
+            };
+            progress(moved);
             if step.last.is_none() {
-                (users, moved) = (users + step.users, moved + step.moved);
+                before = moved;
                 break;
             }
         }

@@ -1,32 +1,19 @@
-//! Calls of admins: tenants, holds, and renormalising a tenant.
+//! Calls of admins: tenants and holds.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Instant;
-
-use locality_uuid::LocalityId;
 
 use crate::error::Error;
 use crate::model::policies::PolicyUpdate;
-use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
-use crate::model::user::Identity;
 use crate::mutation::read_set::MutationReport;
-use crate::mutation::{Mutation, MutationKind, TenantChange, UserChange, renormalize};
+use crate::mutation::{Mutation, MutationKind, TenantChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
-use crate::service::lookup::read::parse;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::page_token;
-use crate::service::runs::Run;
 use crate::service::tenant_cache::KnownTenant;
-use crate::stores::Consistency;
-use crate::stores::StoredRules;
-use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
-
-/// Users in one step of a [`Renormalization`].
-const USERS_PER_STEP: usize = 100;
+use polynym_identifier::{Identifier, RawIdentifier};
 
 impl Directory {
     /// Ends the hold on an identifier. Returns its canonical form.
@@ -40,7 +27,7 @@ impl Directory {
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<Identifier, Error> {
         let rules = self.rules_to_change().await?;
-        let identifier = parse(rules, "identifier", raw)?;
+        let identifier = self.held_identifier(rules, &call.context.tenant, raw).await?;
         let kind = MutationKind::ReleaseHold(identifier.clone());
         self.execute_with_rules(rules, call, kind).await?;
         Ok(identifier)
@@ -149,180 +136,6 @@ impl Directory {
                 self.tenants.learn_change(name, Some(tenant.clone()), began);
                 Ok(tenant)
             }
-        }
-    }
-
-    /// Begins to move a tenant's identities to the current rules, after the user in `token`.
-    /// Nothing happens until [`Renormalization::step`].
-    ///
-    /// # Errors
-    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
-    pub async fn renormalize(
-        self: &Arc<Self>,
-        tenant: Tenant,
-        token: &str,
-        dry_run: bool,
-    ) -> Result<Renormalization, Error> {
-        self.check_rules(dry_run).await?;
-        // The default tenant may have no record yet.
-        if tenant != Tenant::DEFAULT && self.backend.tenants.tenant(&tenant).await?.is_none() {
-            return Err(Error::TenantNotFound);
-        }
-        let run = self.renormalizations.begin(&tenant)?;
-        let known = self.known_tenant(&tenant).await?;
-        Ok(Renormalization {
-            directory: self.clone(),
-            tenant,
-            known,
-            after: page_token::user(token)?,
-            dry_run,
-            new_keys: HashMap::new(),
-            progress: Progress::default(),
-            _run: run,
-        })
-    }
-
-    /// Checks that the store has, or is getting, the rules of this directory. A dry run needs
-    /// neither.
-    async fn check_rules(&self, dry_run: bool) -> Result<(), Error> {
-        let StoredRules { version, next } = self.backend.rules.rules(Consistency::Latest).await?;
-        if dry_run || next.unwrap_or(version) == self.rules.version() {
-            Ok(())
-        } else {
-            Err(Error::RulesChanging)
-        }
-    }
-}
-
-/// A run that moves the identities of a tenant to the current rules.
-pub struct Renormalization {
-    directory: Arc<Directory>,
-    tenant: Tenant,
-    known: KnownTenant,
-    after: Option<LocalityId>,
-    dry_run: bool,
-    /// In a dry run, the keys that identities would get, with their users.
-    new_keys: HashMap<IdentityKey, LocalityId>,
-    progress: Progress,
-    _run: Run,
-}
-
-/// The progress of a [`Renormalization`].
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Users that were read.
-    pub users: u64,
-    /// Identities that were moved, or would be.
-    pub moved: u64,
-    /// Identities that cannot be moved.
-    pub failed: u64,
-    /// The identities of the last step that cannot be moved.
-    pub problems: Vec<Problem>,
-    /// The last user that was read; none at the end.
-    pub last: Option<LocalityId>,
-}
-
-/// An identity that cannot be moved to the current rules.
-#[derive(Debug)]
-pub struct Problem {
-    /// Its user.
-    pub user: LocalityId,
-    /// Its identifier.
-    pub identifier: Identifier,
-    /// The error.
-    pub error: Error,
-}
-
-/// Shows only the user and the kind: identifiers are personal data.
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "user {}: its {} cannot be moved: {}",
-            self.user,
-            self.identifier.kind(),
-            self.error
-        )
-    }
-}
-
-impl Renormalization {
-    /// Moves the identities of the next users.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which
-    /// another run can continue.
-    pub async fn step(&mut self) -> Result<&mut Progress, Error> {
-        self.progress.problems.clear();
-        let users =
-            self.directory.backend.search.scan(&self.tenant, self.after, USERS_PER_STEP).await?;
-        for record in &users {
-            let version = self.directory.rules.version();
-            let identities = record.user.identities.iter();
-            for identity in identities.filter(|identity| identity.rules_version < version) {
-                self.record_outcome(record, identity, self.move_one(record, identity).await)?;
-            }
-        }
-
-        self.after = users.last().map(Record::id).or(self.after);
-        self.progress.users += users.len() as u64;
-        self.progress.last = self.after.filter(|_| users.len() == USERS_PER_STEP);
-        Ok(&mut self.progress)
-    }
-
-    async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
-        let change = UserChange::Renormalize(identity.identifier.clone());
-        let now = self.directory.now();
-        let KnownTenant { since, policies, .. } = self.known.clone();
-        let mutation = Mutation {
-            tenant_since: since,
-            clock_uncertain: now.clock_uncertain,
-            policies,
-            limits: self.directory.limits,
-            rules: self.directory.rules,
-            dry_run: self.dry_run,
-            ..Mutation::of_user(self.tenant.clone(), record.id(), now.time, change)
-        };
-
-        self.directory.backend.mutations.mutate(mutation).await.map(drop)
-    }
-
-    fn record_outcome(
-        &mut self,
-        record: &Record,
-        identity: &Identity,
-        outcome: Result<(), Error>,
-    ) -> Result<(), Error> {
-        match outcome.and_then(|()| self.check_new_key(record, identity)) {
-            Ok(()) => self.progress.moved += 1,
-            Err(
-                error @ (Error::Overloaded
-                | Error::Unavailable(_)
-                | Error::Outdated(_)
-                | Error::OutcomeUnknown(_)
-                | Error::Internal(_)),
-            ) => return Err(error),
-            // The identity was removed after it was read.
-            Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}
-            Err(error) => {
-                self.progress.failed += 1;
-                let (user, identifier) = (record.id(), identity.identifier.clone());
-                self.progress.problems.push(Problem { user, identifier, error });
-            }
-        }
-
-        Ok(())
-    }
-
-    /// In a dry run, fails if another identity would get the same key.
-    fn check_new_key(&mut self, record: &Record, identity: &Identity) -> Result<(), Error> {
-        if !self.dry_run {
-            return Ok(());
-        }
-        let key = record.user.key(&renormalize::parse(identity, self.directory.rules)?);
-        match self.new_keys.insert(key, record.id()) {
-            None => Ok(()),
-            Some(owner) => Err(Error::IdentityTaken { owner, field: "identifier".to_owned() }),
         }
     }
 }

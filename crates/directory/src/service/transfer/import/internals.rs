@@ -18,7 +18,7 @@ use crate::service::mutate::write::check_text;
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::line::Parser;
 use crate::service::transfer::import::raw::{RawHold, RawInternals, RawNotRestored, RawUndo};
-use polynym_identifier::{Guard, IdentityKey, Kind, RawIdentifier};
+use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, RawIdentifier};
 
 /// The bytes of a skeleton: more than any handle's.
 const MAX_SKELETON_BYTES: usize = 1_024;
@@ -60,14 +60,15 @@ impl Parser<'_> {
     fn guarded(&self, handle: &str) -> Result<Option<Guarded>, Error> {
         let raw = RawIdentifier::Handle(handle);
         let handle = parse(self.rules, "internals.guarded_handles", Some(raw))?;
-        Ok(handle.guard().map(|guard| Guarded { handle, guard }))
+        Ok(self.rules.guard(&handle).map(|guard| Guarded { handle, guard }))
     }
 
     pub fn hold(&self, raw: &RawHold<'_>) -> Result<Hold, Error> {
         let (field, tenant) = ("internals.holds", self.tenant.as_str());
+        let rules = self.earlier_rules(raw.rules_version).unwrap_or(self.rules);
         let (key, guard) = match raw.held {
             Ok(identifier) => {
-                (IdentityKey::new(tenant, &parse(self.rules, field, Some(identifier))?), false)
+                (IdentityKey::new(tenant, &parse(rules, field, Some(identifier))?), false)
             }
             Err(skeleton) => {
                 let has_length = (1..=MAX_SKELETON_BYTES).contains(&skeleton.len());
@@ -79,8 +80,7 @@ impl Parser<'_> {
             }
         };
         self.check_within(field, raw.until, MAX_PERIOD)?;
-        let rules_version = self.rules.version();
-        Ok(Hold { key, until: raw.until, guard, rules_version })
+        Ok(Hold { key, until: raw.until, guard, rules_version: rules.version() })
     }
 
     /// The undo data of a merge. The user had the same `merged` users before it.
@@ -92,7 +92,7 @@ impl Parser<'_> {
         self.check_undo(raw)?;
         let mut record = before.user.record(id, self.tenant, self.now);
         record.internals.merged = merged.to_vec();
-        let unmarked = raw.unmarked.iter().map(|raw| parse(self.rules, field, Some(*raw)));
+        let unmarked = raw.unmarked.iter().map(|raw| self.recorded(field, *raw));
         Ok(MergeSnapshot {
             until: raw.until,
             before: record,
@@ -125,10 +125,16 @@ impl Parser<'_> {
         if count > limit { Err(Error::TooMany { what, limit, count }) } else { Ok(()) }
     }
 
+    /// The identifier of an identity in a record of a merge, which may be of earlier rules.
+    fn recorded(&self, field: &str, raw: RawIdentifier<'_>) -> Result<Identifier, Error> {
+        parse(self.rules, field, Some(raw))
+            .or_else(|rejected| self.rules.earlier_forms(raw).into_iter().next().ok_or(rejected))
+    }
+
     fn not_restored(&self, raw: &RawNotRestored<'_>) -> Result<NotRestored, Error> {
         Ok(match raw {
             RawNotRestored::Identity(raw) => {
-                NotRestored::Identity(parse(self.rules, "internals.not_restored", Some(*raw))?)
+                NotRestored::Identity(self.recorded("internals.not_restored", *raw)?)
             }
             RawNotRestored::DisplayName => NotRestored::DisplayName,
             RawNotRestored::Attribute(name) if attribute::is_name(name) => {

@@ -13,8 +13,9 @@ use crate::model::new_user::{NewIdentity, field};
 use crate::model::policies::{MAX_PERIOD, Policies};
 use crate::model::tenant::Tenant;
 use crate::model::user::State;
+use crate::mutation::renormalize::renormalized_form;
 use crate::service::lookup::read::parse;
-use crate::service::mutate::write::{SKEW, check_text, is_displayable};
+use crate::service::mutate::write::{RawIdentity, SKEW, check_text, is_displayable};
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::LineReject;
 use crate::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
@@ -31,6 +32,14 @@ pub struct Parser<'a> {
     pub tenant: &'a Tenant,
     pub policies: &'a Policies,
     pub limits: Limits,
+}
+
+/// By what an exported identity was normalised.
+struct Origin {
+    /// Its rules, if they are earlier than the present ones.
+    rules: Option<Rules>,
+    /// Whether the line has the version of its phone metadata.
+    has_metadata: bool,
 }
 
 /// A parsed line.
@@ -85,8 +94,12 @@ impl Parser<'_> {
     ) -> Result<(Vec<ImportedIdentity>, Vec<LineReject>), Error> {
         let (mut identities, mut rejects) = (Vec::new(), Vec::new());
         let (mut seen, mut primaries) = (HashSet::new(), HashSet::new());
-        for (index, raw) in raw.identities.iter().enumerate() {
-            let parsed = self.identity(index, raw).and_then(|identity| {
+        for (index, identity) in raw.identities.iter().enumerate() {
+            let origin = Origin {
+                rules: raw.rules_versions.get(index).and_then(|n| self.earlier_rules(*n)),
+                has_metadata: !raw.phone_metadata.is_empty(),
+            };
+            let parsed = self.identity(index, identity, &origin).and_then(|identity| {
                 check_unique(&identity, &seen, &primaries)?;
                 Ok(identity)
             });
@@ -111,10 +124,11 @@ impl Parser<'_> {
         &self,
         index: usize,
         raw: &Result<RawImportedIdentity<'_>, Error>,
+        origin: &Origin,
     ) -> Result<ImportedIdentity, Error> {
         let field = field(index);
         let RawImportedIdentity { raw, link_time } = raw.as_ref().map_err(cloned)?;
-        let identifier = parse(self.rules, &field, raw.identifier)?;
+        let (identifier, rules_version) = self.identifier(&field, raw, origin)?;
         let other = |name| field.replace("identifier", name);
         if let Some(verification) = &raw.verification {
             check_text(&other("verified_by"), &verification.by)?;
@@ -147,7 +161,7 @@ impl Parser<'_> {
             display,
             verification: raw.verification.clone(),
             primary: raw.primary,
-            rules_version: self.rules.version(),
+            rules_version,
         };
         Ok(ImportedIdentity { index, new, link_time: *link_time })
     }
@@ -169,7 +183,9 @@ impl Parser<'_> {
         match self.rules.parse(typed) {
             Ok(parsed) if parsed == *identifier => true,
             Err(_) if identifier.kind() == Kind::Phone => true,
-            _ => older.any(|rules| rules.parse(typed).is_ok_and(|one| rules.parse(raw) == Ok(one))),
+            _ => older.any(|rules| {
+                rules.parse(typed).is_ok_and(|stored| stored.canonical() == raw.typed())
+            }),
         }
     }
 
@@ -181,6 +197,40 @@ impl Parser<'_> {
         }
         let days = max.as_secs() / (24 * 60 * 60);
         Err(Error::invalid(Invalid::Field, field, format!("is more than {days} days away")))
+    }
+
+    /// The identifier of an identity, and the version of its rules. One of earlier rules is moved
+    /// to the present ones, like those of the store, and keeps its form if they reject it.
+    fn identifier(
+        &self,
+        field: &str,
+        raw: &RawIdentity<'_>,
+        origin: &Origin,
+    ) -> Result<(Identifier, u32), Error> {
+        let present = self.rules.version();
+        if let Some(earlier) = origin.rules
+            && let Some(Ok(stored)) = raw.identifier.map(|raw| earlier.parse(raw))
+        {
+            let version = earlier.version();
+            return Ok(match renormalized_form(&stored, raw.display, version, self.rules) {
+                Some(identifier) => (identifier, present),
+                None => (stored, version),
+            });
+        }
+
+        let rejected = match parse(self.rules, field, raw.identifier) {
+            Ok(identifier) => return Ok((identifier, present)),
+            Err(error) => error,
+        };
+        let is_phone = matches!(raw.identifier, Some(RawIdentifier::Phone { .. }));
+        let forms = raw.identifier.filter(|_| is_phone && origin.has_metadata);
+        let forms = forms.map(|raw| self.rules.earlier_forms(raw)).unwrap_or_default();
+        forms.into_iter().next_back().map(|number| (number, present)).ok_or(rejected)
+    }
+
+    /// The rules of a version before the present one.
+    pub fn earlier_rules(&self, version: u32) -> Option<Rules> {
+        Rules::known(version).filter(|rules| rules.version() < self.rules.version())
     }
 
     fn state(&self, raw: &RawState<'_>) -> Result<State, Error> {

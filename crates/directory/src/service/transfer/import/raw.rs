@@ -27,6 +27,10 @@ pub struct RawUser<'a> {
     pub update_time: Option<Timestamp>,
     /// The internal part of an exported user.
     pub internals: Option<RawInternals<'a>>,
+    /// The versions of the rules of the identities, in order; may be empty.
+    pub rules_versions: &'a [u32],
+    /// The version of the phone metadata of the exporting server; may be empty.
+    pub phone_metadata: &'a str,
 }
 
 /// An identity in a line.
@@ -80,6 +84,8 @@ pub struct RawHold<'a> {
     pub held: Result<RawIdentifier<'a>, &'a str>,
     /// When it ends.
     pub until: Timestamp,
+    /// The version of the rules of its key; 0 for the present one.
+    pub rules_version: u32,
 }
 
 /// The data to undo a merge.

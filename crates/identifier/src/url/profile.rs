@@ -1,19 +1,19 @@
 //! Profile pages of well-known services. The several addresses of a profile are one identity.
 //!
-//! This table is part of the version of the rules: a new service needs a new version.
+//! This table is part of versions 2 and 3 of the rules: a new service needs a new version.
 
 use url::Url;
 
 /// A service with known profile pages.
-struct Service {
+pub struct Service {
     /// The canonical host of profiles.
-    host: &'static str,
+    pub host: &'static str,
     /// Other hosts of the same pages.
     aliases: &'static [&'static str],
     /// Whether countries have hosts, such as `de.linkedin.com`.
     has_country_hosts: bool,
     /// The path before a name.
-    prefix: &'static str,
+    pub prefix: &'static str,
     /// Whether dots in a name are significant.
     has_significant_dots: bool,
 }
@@ -81,12 +81,12 @@ const SERVICES: [Service; 5] = [
 ];
 
 /// Facebook's page of a profile without a name.
-const NUMBERED_PROFILE: &str = "/profile.php";
+pub const NUMBERED_PROFILE: &str = "/profile.php";
 
 /// The canonical address of the profile at a URL; none if it is no profile of a known service.
 /// `host` and `path` are those of `url`, in canonical form.
-pub(super) fn address(url: &Url, host: &str, path: &str) -> Option<String> {
-    let service = SERVICES.iter().find(|service| service.has_host(host))?;
+pub fn address(url: &Url, host: &str, path: &str) -> Option<String> {
+    let service = service(host)?;
     let (prefix, typed_name) = path.split_at_checked(service.prefix.len())?;
     let is_name = !typed_name.is_empty() && !typed_name.contains('/');
     if !prefix.eq_ignore_ascii_case(service.prefix) || !is_name {
@@ -98,6 +98,11 @@ pub(super) fn address(url: &Url, host: &str, path: &str) -> Option<String> {
         _ => service.canonical_name(typed_name),
     };
     Some(format!("https://{}{}{name}", service.host, service.prefix))
+}
+
+/// The service with this host.
+pub fn service(host: &str) -> Option<&'static Service> {
+    SERVICES.iter().find(|service| service.has_host(host))
 }
 
 impl Service {
@@ -114,7 +119,7 @@ impl Service {
     }
 
     /// A name in lower case, except escapes, and without insignificant dots.
-    fn canonical_name(&self, typed: &str) -> String {
+    pub fn canonical_name(&self, typed: &str) -> String {
         let mut escape = 0;
         let lower = |c: char| {
             escape = if c == '%' { 3 } else { escape };
@@ -129,7 +134,7 @@ impl Service {
 }
 
 /// The number of a profile without a name, which Facebook accepts in place of a name.
-fn profile_number(url: &Url) -> Option<String> {
+pub fn profile_number(url: &Url) -> Option<String> {
     let (_, id) = url.query_pairs().find(|(key, _)| key == "id")?;
     (!id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())).then(|| id.into_owned())
 }

@@ -1,0 +1,124 @@
+//! Identifiers that the store's rules reject, but that users still have: in a form of earlier
+//! rules, or as a phone number of earlier numbering plans.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::model::claim::Claim;
+use crate::model::tenant::Tenant;
+use crate::service::Directory;
+use crate::service::context::RequestContext;
+use crate::service::lookup::read::parse;
+use crate::stores::{Consistency, View};
+use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
+
+impl Directory {
+    /// The identifier of a user that a call names: by `rules` or, if they reject it, in the form in
+    /// which a user still has it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::Unavailable`].
+    pub(crate) async fn named_identifier(
+        &self,
+        rules: Rules,
+        context: &RequestContext<'_>,
+        field: &str,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<Identifier, Error> {
+        let rejected = match parse(rules, field, raw) {
+            Ok(identifier) => return Ok(identifier),
+            Err(error) => error,
+        };
+        let kept = self.kept_identifiers(rules, &context.tenant, raw.as_slice()).await?;
+        kept.into_iter().flatten().next().ok_or(rejected)
+    }
+
+    /// For each identifier that `rules` reject, the form in which a user still has it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub(crate) async fn kept_identifiers(
+        &self,
+        rules: Rules,
+        tenant: &Tenant,
+        raw: &[RawIdentifier<'_>],
+    ) -> Result<Vec<Option<Identifier>>, Error> {
+        let mut kept = vec![None; raw.len()];
+        for (n, form, claim) in self.earlier_claims(rules, tenant, raw).await? {
+            let is_owned = claim.resolves_to().is_some();
+            if kept[n].is_none() && is_owned && self.is_named(tenant, raw[n], &form).await? {
+                kept[n] = Some(form);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The form in which an identifier is held, if one is.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the rules reject the identifier and no form is held;
+    /// [`Error::Unavailable`].
+    pub(crate) async fn held_identifier(
+        &self,
+        rules: Rules,
+        tenant: &Tenant,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<Identifier, Error> {
+        let parsed = parse(rules, "identifier", raw);
+        if let Ok(identifier) = &parsed {
+            let key = IdentityKey::new(tenant.as_str(), identifier);
+            let claim = self.backend.reads.claims(&[key]).await?.into_iter().flatten().next();
+            if claim.is_some_and(|claim| claim.hold.is_some()) {
+                return parsed;
+            }
+        }
+        let earlier = self.earlier_claims(rules, tenant, raw.as_slice()).await?;
+        let held = earlier.into_iter().find(|(_, _, claim)| claim.hold.is_some());
+        held.map_or(parsed, |(_, form, _)| Ok(form))
+    }
+
+    /// The claims on the earlier forms of identifiers, each with the number of its identifier. A
+    /// claim by the present rules is not of the text that they reject, unless it is on a form that
+    /// they reject too.
+    async fn earlier_claims(
+        &self,
+        rules: Rules,
+        tenant: &Tenant,
+        raw: &[RawIdentifier<'_>],
+    ) -> Result<Vec<(usize, Identifier, Claim)>, Error> {
+        let forms = raw
+            .iter()
+            .enumerate()
+            .flat_map(|(n, raw)| rules.earlier_forms(*raw).into_iter().map(move |form| (n, form)));
+        let forms: Vec<_> = forms.collect();
+        if forms.is_empty() {
+            return Ok(Vec::new());
+        }
+        let key = |(_, form): &(usize, Identifier)| IdentityKey::new(tenant.as_str(), form);
+        let claims = self.backend.reads.claims(&forms.iter().map(key).collect::<Vec<_>>()).await?;
+        let earlier = forms.into_iter().zip(claims).filter_map(|((n, form), claim)| {
+            let claim = claim.filter(|claim| !claim.guard)?;
+            let is_earlier = claim.rules_version < rules.version() || !rules.has(&form);
+            is_earlier.then_some((n, form, claim))
+        });
+        Ok(earlier.collect())
+    }
+
+    /// Whether text names an identity of earlier rules: they dropped parts of URLs that tell pages
+    /// apart.
+    async fn is_named(
+        &self,
+        tenant: &Tenant,
+        raw: RawIdentifier<'_>,
+        form: &Identifier,
+    ) -> Result<bool, Error> {
+        if form.kind() != Kind::Url {
+            return Ok(true);
+        }
+        let (keys, latest) = ([IdentityKey::new(tenant.as_str(), form)], Consistency::Latest);
+        let lookups = &self.backend.lookups;
+        let resolved = lookups.resolve(&keys, latest, View::Full, Duration::ZERO).await?;
+        let found = resolved.found.into_iter().next().transpose()?.flatten();
+        Ok(found.is_some_and(|found| form.is_named_by(raw, found.display())))
+    }
+}

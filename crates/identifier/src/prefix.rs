@@ -1,0 +1,119 @@
+//! Prefixes of identifiers, folded like stored identifiers.
+
+use precis_profiles::UsernameCaseMapped;
+use precis_profiles::precis_core::profile::Rules;
+
+use super::kind::Kind;
+use super::trace::nfc;
+use super::{phone, url};
+
+impl Kind {
+    /// The start of the canonical forms of the identifiers of this kind that start with typed text:
+    /// case, width and composition are folded, phone numbers lose their punctuation.
+    ///
+    /// ```
+    /// use polynym_identifier::Kind;
+    ///
+    /// assert_eq!(Kind::Email.fold_prefix("JOE@Exam"), "joe@exam");
+    /// assert_eq!(Kind::Handle.fold_prefix("@ＪΑΣ"), "jασ");
+    /// assert_eq!(Kind::Url.fold_prefix("http://Twitter.com/Jo"), "https://x.com/jo");
+    /// ```
+    pub fn fold_prefix(self, typed: &str) -> String {
+        match self {
+            Kind::Email => email(typed),
+            Kind::Handle => handle(typed),
+            Kind::Phone => phone::dialled_prefix(typed).unwrap_or_else(|| typed.to_owned()),
+            Kind::Social => social(typed),
+            Kind::Url => url::prefix(typed),
+        }
+    }
+}
+
+/// The name is in lower case and NFC. The name of a prefix without a domain goes on: its last sigma
+/// is not final.
+fn email(typed: &str) -> String {
+    let lower = |text: &str| nfc(&nfc(text).to_lowercase()).into_owned();
+    match typed.split_once('@') {
+        Some((local, domain)) => format!("{}@{}", lower(local), self::domain(domain)),
+        None => {
+            let mut folded = lower(&format!("{typed}{CONTINUATION}"));
+            folded.truncate(folded.len() - CONTINUATION.len_utf8());
+            folded
+        }
+    }
+}
+
+/// A letter that composes with no other.
+const CONTINUATION: char = 'x';
+
+/// The complete labels of a domain, in ASCII, then the start of the last one.
+fn domain(typed: &str) -> String {
+    let (complete, last) = match typed.rfind('.') {
+        Some(at) => typed.split_at(at),
+        None => ("", typed),
+    };
+    let ascii = idna::domain_to_ascii(complete).unwrap_or_else(|_| complete.to_lowercase());
+    ascii + &last.to_lowercase()
+}
+
+/// The mappings of RFC 8265, and without the `@` in front.
+fn handle(typed: &str) -> String {
+    let name = typed.strip_prefix(['@', '＠']).unwrap_or(typed);
+    let profile = UsernameCaseMapped::new();
+    let fold = || {
+        let wide = profile.width_mapping_rule(name).ok()?;
+        let lower = profile.case_mapping_rule(wide).ok()?;
+        Some(profile.normalization_rule(lower).ok()?.into_owned())
+    };
+    fold().unwrap_or_else(|| name.to_lowercase())
+}
+
+/// The short name of a provider is in lower case.
+fn social(typed: &str) -> String {
+    match typed.split_once('/') {
+        Some((provider, subject)) if !provider.contains('%') => {
+            format!("{}/{subject}", provider.to_ascii_lowercase())
+        }
+        None if !typed.contains('%') => typed.to_ascii_lowercase(),
+        _ => typed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_folded_like_stored_values() {
+        let cases = [
+            (Kind::Email, "JOE", "joe"),
+            (Kind::Email, "ΑΣ", "ασ"),
+            (Kind::Email, "ΑΣ@Ex", "ας@ex"),
+            (Kind::Email, "joe@Exämple.CO", "joe@xn--exmple-cua.co"),
+            (Kind::Email, "Jose\u{301}", "jos\u{e9}"),
+            (Kind::Email, "", ""),
+            (Kind::Handle, "@JOE", "joe"),
+            (Kind::Handle, "ΜΑΣ", "μασ"),
+            (Kind::Handle, "ＪＯ", "jo"),
+            (Kind::Handle, "İ", "i\u{307}"),
+            (Kind::Handle, "", ""),
+            (Kind::Phone, "+1 (415) 55", "+141555"),
+            (Kind::Phone, "tel:+1-41", "+141"),
+            (Kind::Phone, "+٤٩", "+49"),
+            (Kind::Phone, "+1x", "+1x"),
+            (Kind::Social, "GitHub/5A", "github/5A"),
+            (Kind::Social, "GIT", "git"),
+            (Kind::Social, "https%3A%2F%2FX", "https%3A%2F%2FX"),
+            (Kind::Url, "HTTP://X.com/@Jo", "https://x.com/jo"),
+            (Kind::Url, "https://DE.linkedin.com/in/Jo", "https://www.linkedin.com/in/jo"),
+            (Kind::Url, "https://Example.com/Jo%7e", "https://example.com/Jo~"),
+            (Kind::Url, "https://Exa", "https://exa"),
+            (Kind::Url, "https://x.com/joe/Re", "https://x.com/joe/Re"),
+            (Kind::Url, "HTTPS", "https"),
+            (Kind::Url, "", ""),
+        ];
+        for (kind, typed, folded) in cases {
+            assert_eq!(kind.fold_prefix(typed), folded, "{kind} {typed}");
+        }
+    }
+}

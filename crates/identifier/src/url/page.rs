@@ -1,0 +1,131 @@
+//! The canonical form of a URL by the third version of the rules: the address of one page, with the
+//! parts of its query that identify it.
+
+use url::Url;
+
+use super::address::{self, bad_escape, checked_length};
+use super::site::Place;
+use super::{known, query, site, wrapper};
+use crate::domain::mapped_character;
+use crate::rejection::{BrokenRule, Rule};
+use crate::trace::Trace;
+
+/// The canonical form.
+pub fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    check_blanks(typed)?;
+    if mapped_character(address::authority(typed)).is_some() {
+        return Err(Rule::UrlHost.into());
+    }
+    let url = address::parse_url(typed, trace)?;
+    check_fragment(typed, &url)?;
+    trace.step("fragment", url.fragment().unwrap_or_default(), "");
+
+    let end = typed.find('#').unwrap_or(typed.len());
+    let path_only = || bad_escape(typed, typed.find(['?', '#']).unwrap_or(typed.len()));
+    let escaped = address::normalize_escapes(url.path()).ok_or_else(path_only)?;
+    let host = address::host(&url);
+    let trimmed = escaped.trim_end_matches('/');
+    if wrapper::is_wrapper(host, trimmed) {
+        return Err(Rule::UrlWrapper.into());
+    }
+
+    let query = url.query().unwrap_or_default();
+    let page = match site::place(host, trimmed, &url)? {
+        Place::Profile(profile) => {
+            let path = address::path(url.path(), trace).ok_or_else(path_only)?;
+            let kept = profile.split_once('?').map_or("", |(_, query)| query).to_owned();
+            trace.step("query", query, &kept);
+            trace.step("profile", &Page { host, path, query: kept }.address(), &profile);
+            return checked_length(profile);
+        }
+        Place::Page => Page { host, path: trimmed.to_owned(), query: String::new() },
+        Place::Elsewhere => {
+            elsewhere(host, trimmed, query)?.ok_or_else(|| bad_escape(typed, end))?
+        }
+    };
+
+    trace.step("escapes", url.path(), &escaped);
+    if page.query.is_empty() || !trimmed.is_empty() {
+        trace.step("trailing-slashes", &escaped, trimmed);
+    }
+    trace.step("query", query, &page.query);
+    let address = page.address();
+    trace.step("profile", &format!("https://{host}{}", page.suffix(trimmed)), &address);
+    checked_length(address)
+}
+
+/// A page and the query that identifies it.
+struct Page<'a> {
+    host: &'a str,
+    path: String,
+    query: String,
+}
+
+impl Page<'_> {
+    fn address(&self) -> String {
+        format!("https://{}{}", self.host, self.suffix(&self.path))
+    }
+
+    /// The address after the host, with this path. A query follows a slash at least.
+    fn suffix(&self, path: &str) -> String {
+        match (path, self.query.as_str()) {
+            (path, "") => path.to_owned(),
+            ("", query) => format!("/?{query}"),
+            (path, query) => format!("{path}?{query}"),
+        }
+    }
+}
+
+/// The page at an address outside of the services with profiles. `None` if an escape of the query
+/// is malformed.
+fn elsewhere<'a>(
+    host: &'a str,
+    path: &str,
+    typed_query: &str,
+) -> Result<Option<Page<'a>>, BrokenRule> {
+    let Some(query) = address::normalize_escapes(typed_query) else { return Ok(None) };
+    if let Some(known) = known::page(host, path, &query)? {
+        let host = known.host.unwrap_or(host);
+        return Ok(Some(Page { host, path: path.to_owned(), query: known.query }));
+    }
+    let query = query::without_tracking(&query);
+    Ok(Some(Page { host, path: path.to_owned(), query }))
+}
+
+/// Rejects white space inside of the text. The URL standard ignores it around the text.
+fn check_blanks(typed: &str) -> Result<(), BrokenRule> {
+    let start = typed.trim_start_matches(is_trimmed);
+    let offset = typed.chars().count() - start.chars().count();
+    let inner = start.trim_end_matches(is_trimmed);
+    match inner.chars().position(char::is_whitespace) {
+        Some(position) => Err(Rule::UrlBlank.at(offset + position)),
+        None => Ok(()),
+    }
+}
+
+/// Whether the URL standard removes a character at the start and the end: C0 controls and spaces.
+const fn is_trimmed(c: char) -> bool {
+    c <= ' '
+}
+
+/// Rejects a fragment that tells pages apart: a path, a name or a parameter, or anything after a
+/// host alone. Other fragments lead to a part of the page.
+fn check_fragment(typed: &str, url: &Url) -> Result<(), BrokenRule> {
+    let fragment = url.fragment().unwrap_or_default();
+    let decoded = percent_encoding::percent_decode_str(fragment).decode_utf8_lossy();
+    let query = query::without_tracking(url.query().unwrap_or_default());
+    let is_bare_host = matches!(url.path(), "" | "/") && query.is_empty();
+    let is_text = decoded.starts_with(TEXT_DIRECTIVE);
+    let names_page = decoded.starts_with('!') || decoded.contains(['/', '@', '=', '?']);
+    match !fragment.is_empty() && (is_bare_host || names_page && !is_text) {
+        true => match typed.find('#') {
+            Some(at) => Err(Rule::UrlFragment.at(typed[..at].chars().count())),
+            None => Err(Rule::UrlFragment.into()),
+        },
+        false => Ok(()),
+    }
+}
+
+/// The start of a fragment that highlights text in the page:
+/// <https://wicg.github.io/scroll-to-text-fragment/>.
+const TEXT_DIRECTIVE: &str = ":~:";

@@ -1,0 +1,130 @@
+//! Identities that the present rules or phone metadata reject as new: they are exported, imported,
+//! found and unlinked.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{embedded, export, import_file};
+use crate::assert_fails;
+use crate::server::Server;
+use crate::stdout;
+
+/// A number that the present metadata does not have.
+const NUMBER: &str = "+11155552300";
+const WITH_METADATA: &str = concat!(
+    r#"{"displayName":"Phone","identities":[{"identifier":{"phone":{"number":"+11155552300"}},"#,
+    r#""display":"+1 115 555 2300"}],"internals":{"phoneMetadata":"9.0.1"}}"#
+);
+/// Identities of the second rules: one that moves, one that the third rules reject, and a hold.
+const OF_SECOND_RULES: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"rulesVersions":[2,2],"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2030-01-01T00:00:00Z","rulesVersion":2}]}}"#;
+/// The same without the versions.
+const WITHOUT_VERSIONS: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}]}"#;
+/// A display form that its identifier does not have by the rules that it names.
+const OTHER_DISPLAY: &str = r#"{"displayName":"Other","identities":[{"identifier":{"url":"https://mine.example/a"},"display":"https://yours.example/b"}],"internals":{"rulesVersions":[2]}}"#;
+
+/// A display form that version 2 took for its identifier, and that the present rules do not.
+const OTHER_QUERY: &str = r#"{"displayName":"Other","identities":[{"identifier":{"url":"https://mine.example/?id=1"},"display":"https://mine.example/?id=2"}]}"#;
+
+fn name(server: &Server, identifier: &str) -> Option<String> {
+    let output = server.run(&["resolve", "--json", identifier]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    answer["user"]["displayName"].as_str().map(str::to_owned)
+}
+
+/// The lines without the times of imports.
+fn without_import_times(lines: &[String]) -> Vec<Value> {
+    let mut lines: Vec<Value> =
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &mut lines {
+        for identity in line["identities"].as_array_mut().into_iter().flatten() {
+            identity.as_object_mut().unwrap().remove("importTime");
+        }
+    }
+    lines
+}
+
+fn imported(server: &Server, path: &str, line: &str) -> (String, Vec<Value>) {
+    fs::write(path, line).unwrap();
+    import_file(server, path, &[])
+}
+
+fn unlinked(server: &Server, identifier: &str) -> bool {
+    server.run(&["identity", "unlink", identifier, identifier]).status.success()
+}
+
+#[test]
+fn a_number_of_earlier_metadata_is_kept_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
+    let phone = format!("phone:{NUMBER}");
+    let create = server.run(&["user", "create", "--identity", &phone]);
+    assert_fails(&create, 1, &["IDENTIFIER_INVALID", "phone-number"]);
+    let without = WITH_METADATA.replace(r#","internals":{"phoneMetadata":"9.0.1"}"#, "");
+    let (text, rejects) = imported(&server, &path, &without);
+    assert!(text.starts_with("0 imported"), "{text}");
+    assert_eq!(rejects[0]["reason"], "IDENTIFIER_INVALID");
+
+    let (text, _) = imported(&server, &path, WITH_METADATA);
+    assert!(text.starts_with("1 imported"), "{text}");
+    for spelling in [&phone, "phone:+1 (115) 555-2300", "phone:tel:+1-115-555-2300"] {
+        assert_eq!(name(&server, spelling).as_deref(), Some("Phone"), "{spelling}");
+    }
+    assert_eq!(name(&server, "phone:+11155552301"), None);
+    let filter = format!("identities.phone = \"{NUMBER}\"");
+    let found = stdout(&server.run(&["user", "search", "--json", &filter]));
+    assert!(found.contains("Phone"), "{found}");
+
+    let exported = export(&server, &[]).join("\n");
+    let other = embedded(folder.path(), "other");
+    let (text, _) = imported(&other, &path, &exported);
+    assert!(text.starts_with("1 imported"), "{text}: {exported}");
+    assert_eq!(without_import_times(&export(&other, &[])), without_import_times(&[exported]));
+    for server in [&server, &other] {
+        assert!(unlinked(server, &phone));
+        assert_eq!(name(server, &phone), None);
+        assert_fails(&server.run(&["user", "create", "--identity", &phone]), 1, &["phone-number"]);
+    }
+}
+
+#[test]
+fn identities_of_earlier_rules_move_or_stay_in_an_import() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
+    let (text, rejects) = imported(&server, &path, WITHOUT_VERSIONS);
+    assert!(text.starts_with("0 imported"), "{text}");
+    assert_eq!(rejects[0]["reason"], "IDENTIFIER_INVALID");
+
+    let (text, _) = imported(&server, &path, OF_SECOND_RULES);
+    assert!(text.starts_with("1 imported"), "{text}");
+    let names = [
+        ("url:https://news.ycombinator.com/user?id=joe", Some("Second")),
+        ("url:https://news.ycombinator.com/user?id=ann", None),
+        ("url:https://matrix.to/#/@joe:x.y", Some("Second")),
+        ("url:https://matrix.to/#/@ann:x.y", None),
+        ("url:https://matrix.to", Some("Second")),
+    ];
+    for (identifier, owner) in names {
+        assert_eq!(name(&server, identifier).as_deref(), owner, "{identifier}");
+    }
+
+    let exported = export(&server, &[]).join("\n");
+    let line: Value = serde_json::from_str(&exported).unwrap();
+    assert_eq!(line["internals"]["rulesVersions"], json!([3, 2]));
+    assert_eq!(line["internals"]["holds"][0]["rulesVersion"], json!(2));
+    let other = embedded(folder.path(), "other");
+    let (text, _) = imported(&other, &path, &exported);
+    assert!(text.starts_with("1 imported"), "{text}");
+    assert_eq!(without_import_times(&export(&other, &[])), without_import_times(&[exported]));
+    assert!(unlinked(&other, "url:https://matrix.to/#/@joe:x.y"));
+    let release = other.run(&["identity", "release", "url:https://t.co/abc"]);
+    assert!(release.status.success(), "{release:?}");
+
+    for line in [OTHER_DISPLAY, OTHER_QUERY] {
+        let (text, rejects) = imported(&server, &path, line);
+        assert!(text.starts_with("0 imported"), "{text}");
+        assert_eq!(rejects[0]["reason"], "FIELD_INVALID");
+    }
+}
