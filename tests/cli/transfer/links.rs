@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -57,7 +58,8 @@ fn an_import_into_one_tenant_changes_no_user_of_another() {
     let before = export(&server, &["--tenant", "b"]);
 
     let mut thief = merged(3, 2);
-    let undo = json!({"endTime": "2990-01-01T00:00:00Z", "user": {"userId": id(1)}});
+    let tomorrow = prost_types::Timestamp::from(SystemTime::now() + Duration::from_secs(86_400));
+    let undo = json!({"endTime": tomorrow.to_string(), "user": {"userId": id(1)}});
     thief["internals"] = json!({ "undo": undo });
     let mut deleted = listing(4, 1);
     deleted["state"] = "STATE_DELETED".into();
