@@ -14,7 +14,9 @@ use crate::fixture::factory::Failure;
 use crate::fixture::random::Random;
 use crate::fixture::{Fixture, no_holds};
 
-const STEPS: usize = 400;
+/// The steps of a run, and the most until each kind of refusal has occurred.
+const STEPS: usize = 150;
+const MAX_STEPS: usize = 1_000;
 /// The ids: few, so that records name each other.
 const IDS: usize = 6;
 const TENANTS: [&str; 2] = ["default", "other"];
@@ -43,6 +45,9 @@ enum Refusal {
 }
 
 impl Refusal {
+    /// The number of kinds.
+    const KINDS: usize = 6;
+
     fn of(error: &Error) -> Result<Self, Failure> {
         Ok(match error {
             Error::Invalid { .. } => Self::Invalid,
@@ -214,9 +219,9 @@ impl Run {
 
     async fn step(&mut self) -> Result<(), Failure> {
         let (user, other) = (self.random.below(IDS), self.random.below(IDS));
-        let tenant = usize::from(self.random.below(5) == 0);
-        let (found, wanted) = match self.random.below(10) {
-            0..5 => {
+        let tenant = usize::from(self.random.below(3) == 0);
+        let (found, wanted) = match self.random.below(14) {
+            0..4 => {
                 let into = (self.random.below(3) == 0).then_some(other);
                 let count = self.random.below(3);
                 let listed = (0..count).map(|_| self.random.below(IDS)).collect();
@@ -224,23 +229,24 @@ impl Run {
                 let found = self.apply(tenant, user, self.line(&says)).await?.map(drop);
                 (found, self.records.import(user, &says))
             }
-            5 if !self.records.0.contains_key(&user) => {
+            4..6 if self.records.0.contains_key(&user) => return Ok(()),
+            4..6 => {
                 let create = UserChange::Create(NewUser::default());
                 let found = self.apply(tenant, user, create).await?.map(drop);
                 self.records.0.insert(user, Says { tenant, into: None, listed: Vec::new() });
                 (found, Ok(()))
             }
-            6 => {
+            6..9 => {
                 let merge = UserChange::Merge(self.ids[other], ConflictPolicy::PrimaryWins);
                 let found = self.apply(tenant, user, merge).await?.map(drop);
                 (found, self.records.merge(user, other, tenant))
             }
-            7 => {
+            9 => {
                 let unmerge = UserChange::Unmerge(self.ids[other]);
                 let found = self.apply(tenant, user, unmerge).await?.map(drop);
                 (found, self.records.unmerge(user, other, tenant))
             }
-            8 => {
+            10 => {
                 let found = self.apply(tenant, user, UserChange::RemoveMergeFaults).await?;
                 self.records.repair(user, tenant);
                 (found.map(drop), Ok(()))
@@ -301,10 +307,13 @@ impl Run {
 pub async fn links_agree_with_a_model(f: Fixture) -> Result<(), Failure> {
     let ids = (0..IDS).map(|_| f.ids.next_id()).collect();
     let (records, refused) = Default::default();
-    let mut run = Run { f, ids, records, random: Random(11), refused, purged: 0 };
-    for n in 0..STEPS {
+    let mut run = Run { f, ids, records, random: Random(7), refused, purged: 0 };
+    for n in 0..MAX_STEPS {
         run.step().await.map_err(|failure| format!("step {n}: {failure}"))?;
+        if n >= STEPS && run.refused.len() == Refusal::KINDS && run.purged > 2 {
+            return Ok(());
+        }
     }
-    equal(&run.refused.len(), &6, &format!("kinds of refusals: {:?}", run.refused))?;
-    ensure(run.purged > 2, format!("no purge had more than {} users", run.purged))
+    let Run { refused, purged, .. } = run;
+    Err(format!("the run was too tame: it refused {refused:?}, and purged {purged} at once").into())
 }
