@@ -86,6 +86,9 @@ fn check_by(rules: Rules, raw: RawIdentifier<'_>) -> Option<Identifier> {
         let none: &[Change] = &[];
         assert_eq!(again.changes, none, "a canonical form is changed: {identifier}");
     }
+    if rules == Rules::PRESENT {
+        assert_eq!(identifier.kind().fold_prefix(identifier.canonical()), identifier.canonical());
+    }
     let text = identifier.to_string();
     let read = RawIdentifier::from_text(&text).unwrap();
     assert_eq!(rules.parse(read), Ok(identifier.clone()), "{text}");

@@ -142,6 +142,7 @@ fn addresses_that_name_nobody_are_rejected() {
         ("https://facebook.com", Rule::UrlPage, None),
         ("https://x.com/search?q=joe", Rule::UrlPage, None),
         ("https://x.com/@explore", Rule::UrlPage, None),
+        ("https://x.com/@", Rule::UrlPage, None),
         ("https://x.com/Settings/profile", Rule::UrlPage, None),
         ("https://instagram.com/p", Rule::UrlPage, None),
         ("https://github.com/settings", Rule::UrlPage, None),

@@ -1,7 +1,7 @@
 //! The start of an address, folded like the canonical form.
 
 use super::address::normalize_escapes;
-use super::{profile, site};
+use super::site;
 
 /// The start of the canonical forms of the addresses that start with typed text.
 pub fn folded(typed: &str) -> String {
@@ -15,15 +15,5 @@ pub fn folded(typed: &str) -> String {
     };
     let host = host.to_ascii_lowercase();
     let path = format!("/{}", normalize_escapes(path).unwrap_or_else(|| path.to_owned()));
-    match profile::service(&host).and_then(|service| name(service, &path)) {
-        Some((service, name)) => format!("https://{}{}{name}", service.host, service.prefix),
-        None => format!("{scheme}://{host}{path}"),
-    }
-}
-
-/// The service and the start of a name there.
-fn name<'s>(service: &'s profile::Service, path: &str) -> Option<(&'s profile::Service, String)> {
-    let (prefix, name) = path.split_at_checked(service.prefix.len())?;
-    let is_name = prefix.eq_ignore_ascii_case(service.prefix) && !name.contains('/');
-    is_name.then(|| (service, service.canonical_name(site::without_at(service, name))))
+    site::profile_start(&host, &path).unwrap_or_else(|| format!("{scheme}://{host}{path}"))
 }

@@ -39,9 +39,9 @@ pub fn place(host: &str, path: &str, url: &Url) -> Result<Place, BrokenRule> {
 
     let name = path_lower.starts_with(service.prefix).then(|| &path[service.prefix.len()..]);
     let Some(name) = name.filter(|name| !name.contains('/')) else { return Ok(Place::Page) };
-    let name = without_at(service, name);
+    let name = if site.has_at { without_at(name) } else { name };
     let canonical = service.canonical_name(name);
-    if site.is_nobodys_name(&canonical) {
+    if name.is_empty() || site.is_nobodys_name(&canonical) {
         return Err(Rule::UrlPage.into());
     }
     Ok(match (site.is_name)(name) {
@@ -72,12 +72,20 @@ fn site(host: &str) -> Option<(&'static profile::Service, &'static Site)> {
     Some((service, SITES.iter().find(|site| site.host == service.host)?))
 }
 
-/// A name without the `@` in front, plain or escaped, where the service leads from one to the
-/// other.
-pub fn without_at<'n>(service: &profile::Service, name: &'n str) -> &'n str {
-    let has_at = SITES.iter().any(|site| site.host == service.host && site.has_at);
-    let without = name.strip_prefix('@').or_else(|| name.strip_prefix("%40"));
-    without.filter(|_| has_at).unwrap_or(name)
+/// The start of the canonical addresses of the profiles whose addresses start so.
+pub fn profile_start(host: &str, path: &str) -> Option<String> {
+    let (service, site) = site(host)?;
+    let (prefix, name) = path.split_at_checked(service.prefix.len())?;
+    let name = if site.has_at { without_at(name) } else { name };
+    let is_start = prefix.eq_ignore_ascii_case(service.prefix);
+    (is_start && (name.is_empty() || (site.is_name)(name))).then(|| {
+        format!("https://{}{}{}", service.host, service.prefix, service.canonical_name(name))
+    })
+}
+
+/// A name without the `@` in front, plain or escaped.
+fn without_at(name: &str) -> &str {
+    name.strip_prefix('@').or_else(|| name.strip_prefix("%40")).unwrap_or(name)
 }
 
 const LINKEDIN: &str = "www.linkedin.com";
