@@ -309,6 +309,10 @@ fn fields(tenant: &Message) -> Table {
     if let Some(time) = &policies.history_since_time {
         row("history is complete since", time.to_string());
     }
+    if let Some(time) = &policies.history_extend_time {
+        let former = duration_text(&policies.history_former_retention.unwrap_or_default());
+        row(&format!("history of before {time} is kept for"), former);
+    }
     if let Some(time) = &policies.history_change_time {
         row("older history is being removed since", time.to_string());
     }

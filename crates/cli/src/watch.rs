@@ -88,6 +88,7 @@ async fn watch_with_retries(
             eprintln!("reconnecting: {}", printable(status.message()));
         }
         is_disconnected = true;
+        file.as_deref_mut().map_or(Ok(()), ResumeFile::save)?;
         tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }

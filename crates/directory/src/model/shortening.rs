@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
+use crate::clock::Now;
 use crate::timestamp::Timestamp;
 
 /// A retention of history that is shorter than that of some existing events.
@@ -26,9 +27,10 @@ pub struct Shortened {
 
 impl Shortening {
     /// Whether it applies to events of this time. Later ones follow the policies that were in
-    /// force when they were written, which may have a longer retention again.
+    /// force when they were written, which may have a longer retention again. The clock of another
+    /// server may be a little ahead.
     pub fn covers(&self, time: Timestamp) -> bool {
-        time <= self.now
+        time <= self.now.plus(Now::TOLERANCE)
     }
 
     /// When an event of this time expires.

@@ -23,9 +23,9 @@ impl Embedded {
     ) -> Result<Option<u64>, Error> {
         let part = self.on_snapshot(|snapshot| snapshot.stray_events(after))?;
         if !part.strays.is_empty() {
-            let strays = part.strays;
-            tracing::info!(events = strays.len(), "removed events of users that are gone");
+            let (events, strays) = (part.strays.len(), part.strays);
             self.write_aside(move |transaction| remove(transaction, &strays)).await?;
+            tracing::info!(events, "removed events of users that are gone");
         }
         Ok(part.last)
     }
