@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use polynym_directory::model::unknown::fields;
 use polynym_embedded::{Embedded, IntegritySession, Options, upgrade_to};
 use polynym_identifier::Rules;
 use redb::{
@@ -128,9 +129,18 @@ fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, t
         if name == "meta" && key.as_ref().starts_with(b"token_key") {
             continue;
         }
-        writeln!(text, "{name} {} {}", key.as_ref().escape_ascii(), value.as_ref().escape_ascii())
-            .unwrap();
+        let value = match name {
+            "requests" => without_tenant_since(value.as_ref()),
+            _ => value.as_ref().to_vec(),
+        };
+        writeln!(text, "{name} {} {}", key.as_ref().escape_ascii(), value.escape_ascii()).unwrap();
     }
+}
+
+/// The record of a request without since when its tenant exists: an addition that older programs
+/// ignore.
+fn without_tenant_since(record: &[u8]) -> Vec<u8> {
+    fields(record).filter(|field| field.tag != 4).flat_map(|field| field.whole.to_vec()).collect()
 }
 
 /// Older programs kept a made-up user id with the requests of tenants, where the present one keeps

@@ -470,7 +470,7 @@ async fn a_retry_may_differ_in_spelling_only() {
 #[tokio::test]
 async fn displayed_text_has_no_control_characters() {
     let (_server, mut client) = fresh().await;
-    let typed = "https://example.com/\u{1b}[2Ja\nb\u{7}\u{202e}c";
+    let typed = "https://example.com/\u{1b}[2Jab\u{7}\u{202e}c";
     let joe = client.create(user("Zoë 👩\u{200d}🚀", vec![url(typed)])).await.unwrap();
     assert_eq!(joe.identities[0].display, "https://example.com/[2Jabc");
 

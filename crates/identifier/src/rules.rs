@@ -91,8 +91,12 @@ impl Rules {
 
     /// The other forms under which a store may have an identifier: by earlier versions of the
     /// rules, newest first. A phone number in international form may also be stored as it is, if
-    /// these rules reject it: earlier numbering plans may have had it.
+    /// these rules reject it: earlier numbering plans may have had it. Handles have one form by all
+    /// versions.
     pub fn earlier_forms(self, raw: RawIdentifier<'_>) -> Vec<Identifier> {
+        if raw.kind() == Kind::Handle {
+            return Vec::new();
+        }
         let present = self.parse(raw).ok();
         let older = Self::KNOWN.into_iter().rev().filter(|rules| rules.version < self.version);
         let parsed = older.filter_map(|rules| rules.parse(raw).ok());

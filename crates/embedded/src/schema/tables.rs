@@ -1,9 +1,13 @@
 //! The tables of the store. Records are protocol buffers: a field that a later version adds reads
 //! as absent in what an earlier one wrote.
 
+use std::io;
+
 use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
 
+use crate::schema::token_key;
 use crate::version::VERSION;
+use polynym_directory::tokens::key::TokenKey;
 use polynym_identifier::RULES_VERSION;
 use polynym_store_common::attribute_names::AttributeId;
 
@@ -88,6 +92,8 @@ pub fn create_tables(database: &Database) -> Result<(), redb::Error> {
         let mut meta = transaction.open_table(META)?;
         meta.insert(META_SCHEMA, VERSION)?;
         meta.insert(META_RULES, u64::from(RULES_VERSION))?;
+        let key = TokenKey::random().map_err(|error| redb::Error::Io(io::Error::other(error)))?;
+        token_key::insert(&mut meta, &key)?;
     }
     transaction.open_table(USERS)?;
     transaction.open_table(IDENTITIES)?;

@@ -1,6 +1,6 @@
 //! The key of tokens, in four numbers, because the table of versions has numbers.
 
-use redb::{Database, ReadableDatabase};
+use redb::{Database, ReadableDatabase, Table};
 
 use crate::schema::tables::{META, TOKEN_KEY};
 use polynym_directory::error::Error;
@@ -34,12 +34,15 @@ fn read(database: &Database) -> Result<Option<TokenKey>, redb::Error> {
 
 fn write(database: &Database, key: &TokenKey) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    {
-        let mut meta = transaction.open_table(META)?;
-        for (part, name) in key.as_bytes().chunks_exact(8).zip(TOKEN_KEY) {
-            let number = part.try_into().map_or(0, u64::from_le_bytes);
-            meta.insert(name, number)?;
-        }
-    }
+    insert(&mut transaction.open_table(META)?, key)?;
     Ok(transaction.commit()?)
+}
+
+/// Writes the key of tokens of a store.
+pub fn insert(meta: &mut Table<'_, &'static str, u64>, key: &TokenKey) -> Result<(), redb::Error> {
+    for (part, name) in key.as_bytes().chunks_exact(8).zip(TOKEN_KEY) {
+        let number = part.try_into().map_or(0, u64::from_le_bytes);
+        meta.insert(name, number)?;
+    }
+    Ok(())
 }

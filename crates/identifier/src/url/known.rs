@@ -44,7 +44,7 @@ struct Service {
     parameter: &'static str,
 }
 
-/// Sources, read in November 2026:
+/// Sources:
 ///
 /// - Google Scholar, <https://scholar.google.com/intl/en/scholar/citations.html>: a profile is
 ///   `citations?user=ID`; the hosts of countries (<https://www.google.com/supported_domains>) show
@@ -128,7 +128,7 @@ struct Program {
     id: &'static str,
 }
 
-/// Sources, read in November 2026:
+/// Sources:
 ///
 /// - phpBB: <https://github.com/phpbb/phpbb/blob/master/phpBB/memberlist.php>
 /// - vBulletin 3 and 4: <https://www.vbulletin.com/docs/html/> (`member.php?u=`)

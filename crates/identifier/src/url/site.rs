@@ -108,7 +108,7 @@ struct Site {
     sections: &'static [&'static str],
 }
 
-/// Sources, read in November 2026:
+/// Sources:
 ///
 /// - LinkedIn, <https://www.linkedin.com/help/linkedin/answer/a542685>: 3 to 100 characters; older
 ///   names may have dots, and names of other scripts are escaped.

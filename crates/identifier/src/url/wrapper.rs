@@ -28,7 +28,7 @@ fn is_below(path: &str, start: &str) -> bool {
     path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Hosts, with the paths that are wrappers there; none: all. Sources, read in November 2026:
+/// Hosts, with the paths that are wrappers there; none: all. Sources:
 ///
 /// - The list of redirects in ClearURLs' rules: <https://docs.clearurls.xyz/1.26.1/specs/rules/>,
 ///   <https://rules2.clearurls.xyz/data.minify.json> (Facebook, Instagram, Google, YouTube, VK,

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use tokio::task::yield_now;
+
 use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::tenant::Tenant;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::read::parse;
+use crate::service::lookup::read::{YIELD_EVERY, parse};
 use crate::stores::{Consistency, View};
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
@@ -86,11 +88,13 @@ impl Directory {
         tenant: &Tenant,
         raw: &[RawIdentifier<'_>],
     ) -> Result<Vec<(usize, Identifier, Claim)>, Error> {
-        let forms = raw
-            .iter()
-            .enumerate()
-            .flat_map(|(n, raw)| rules.earlier_forms(*raw).into_iter().map(move |form| (n, form)));
-        let forms: Vec<_> = forms.collect();
+        let mut forms = Vec::new();
+        for (n, raw) in raw.iter().enumerate() {
+            if n > 0 && n % YIELD_EVERY == 0 {
+                yield_now().await;
+            }
+            forms.extend(rules.earlier_forms(*raw).into_iter().map(|form| (n, form)));
+        }
         if forms.is_empty() {
             return Ok(Vec::new());
         }

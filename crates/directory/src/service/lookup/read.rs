@@ -56,7 +56,7 @@ pub(crate) const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
 /// Identifiers to normalise before yielding to other tasks: the costliest take half a millisecond
 /// each.
-const YIELD_EVERY: usize = 32;
+pub(super) const YIELD_EVERY: usize = 32;
 
 impl Directory {
     /// The owner of an identifier, and the number of reads.
