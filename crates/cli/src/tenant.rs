@@ -276,8 +276,26 @@ fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
     output::print_table(&fields(&tenant.unwrap_or_default()))
 }
 
+/// The rows about the history.
+fn history_rows(policies: &Policies) -> Vec<(String, String)> {
+    let retention = duration_text(&policies.history_retention.unwrap_or_default());
+    let mut rows = vec![("history is kept for".to_owned(), retention)];
+    if let Some(time) = &policies.history_since_time {
+        rows.push(("history is complete since".to_owned(), time.to_string()));
+    }
+    if let Some(time) = &policies.history_extend_time {
+        let former = duration_text(&policies.history_former_retention.unwrap_or_default());
+        rows.push((format!("history of before {time} is kept for"), former));
+    }
+    if let Some(time) = &policies.history_change_time {
+        rows.push(("older history is being removed since".to_owned(), time.to_string()));
+    }
+    rows
+}
+
 fn fields(tenant: &Message) -> Table {
     let policies = tenant.policies.clone().unwrap_or_default();
+    let history = history_rows(&policies);
     let mut holds = policies.holds.unwrap_or_default();
     let mut table = output::table(["tenant", &printable(&tenant.tenant)]);
     let mut row = |name: &str, value: String| {
@@ -305,17 +323,7 @@ fn fields(tenant: &Message) -> Table {
     }
     row("deleted users are kept for", duration_text(&policies.restore_window.unwrap_or_default()));
     row("merges can be undone for", duration_text(&policies.undo_window.unwrap_or_default()));
-    row("history is kept for", duration_text(&policies.history_retention.unwrap_or_default()));
-    if let Some(time) = &policies.history_since_time {
-        row("history is complete since", time.to_string());
-    }
-    if let Some(time) = &policies.history_extend_time {
-        let former = duration_text(&policies.history_former_retention.unwrap_or_default());
-        row(&format!("history of before {time} is kept for"), former);
-    }
-    if let Some(time) = &policies.history_change_time {
-        row("older history is being removed since", time.to_string());
-    }
+    history.into_iter().for_each(|(name, value)| row(&name, value));
     row("notices are kept for", duration_text(&policies.inbox_retention.unwrap_or_default()));
     row("notices in an inbox", policies.inbox_limit.to_string());
     row("rule notices", switch(policies.rule_notices));
