@@ -19,6 +19,8 @@ use polynym_identifier::{Identifier, IdentityKey};
 
 /// Users in one step of a [`Renormalization`].
 const USERS_PER_STEP: usize = 100;
+/// Problems after which a step ends, so that its message fits a client.
+const PROBLEMS_PER_STEP: usize = 200;
 
 impl Directory {
     /// Begins to move a tenant's identities to the current rules, after the user in `token`.
@@ -138,7 +140,8 @@ impl Renormalization {
         self.progress.problems.clear();
         let users =
             self.directory.backend.search.scan(&self.tenant, self.after, USERS_PER_STEP).await?;
-        for record in &users {
+        let mut rest = users.iter();
+        for record in rest.by_ref() {
             let version = self.directory.rules.version();
             let identities = record.user.identities.iter();
             for identity in identities.filter(|identity| identity.rules_version < version) {
@@ -150,11 +153,15 @@ impl Renormalization {
                     }
                 }
             }
+            self.after = Some(record.id());
+            self.progress.users += 1;
+            if self.progress.problems.len() >= PROBLEMS_PER_STEP {
+                break;
+            }
         }
 
-        self.after = users.last().map(Record::id).or(self.after);
-        self.progress.users += users.len() as u64;
-        self.progress.last = self.after.filter(|_| users.len() == USERS_PER_STEP);
+        let has_more = rest.len() > 0 || users.len() == USERS_PER_STEP;
+        self.progress.last = self.after.filter(|_| has_more);
         Ok(&mut self.progress)
     }
 
