@@ -82,8 +82,12 @@ impl Owners {
                 gone.contains(&owner)
                     || is_theirs && is_related(owner) && has.get(key) != Some(&owner)
             };
-            for span in spans {
+            for span in spans.iter_mut() {
                 span.owner = span.owner.filter(|owner| !is_forgotten(*owner));
+            }
+            // Without a former owner, nothing is left of the past.
+            if spans.iter().all(|span| span.owner.is_none() || span.end.is_none()) {
+                spans.retain(|span| span.end.is_none());
             }
         }
     }
