@@ -30,21 +30,21 @@ fn is_tracking(name: &str) -> bool {
 /// <https://support.google.com/analytics/answer/10917952>.
 const CAMPAIGN: &str = "utm_";
 
-/// Parameters that browsers remove, because they only track readers. Sources, read in November
-/// 2026:
+/// Parameters that browsers remove from any address, because they only track readers. Sources:
 ///
 /// - Firefox's list: <https://firefox-source-docs.mozilla.org/toolkit/components/antitracking/anti-tracking/query-stripping/index.html>
 /// - Brave's list, with an issue for each parameter:
 ///   <https://github.com/brave/brave-core/blob/master/components/query_filter/utils.cc>
 ///
-/// Names of Brave's list that may identify a page elsewhere are not included, such as s_cid.
+/// Names that Brave removes on some sites or conditions only are not included, nor those that may
+/// identify a page elsewhere, such as s_cid.
 #[rustfmt::skip]
 const TRACKING: &[&str] = &[
     "__hsfp", "__hssc", "__hstc", "__s", "_bhlid", "_branch_match_id", "_branch_referrer",
     "_hsenc", "_kx", "_openstat", "at_recipient_id", "at_recipient_list", "bsft_clkid", "bsft_uid",
-    "dclid", "et_rid", "fb_action_ids", "fb_comment_id", "fbclid", "gbraid", "gclid",
-    "guce_referrer", "guce_referrer_sig", "hsctatracking", "igsh", "igshid", "irclickid", "mc_eid",
-    "mkt_tok", "ml_subscriber", "ml_subscriber_hash", "msclkid", "mtm_cid", "oly_anon_id",
-    "oly_enc_id", "pk_cid", "rb_clickid", "ref_src", "ref_url", "srsltid", "ss_email_id", "twclid",
+    "dclid", "et_rid", "fb_action_ids", "fb_comment_id", "fbclid", "gclid",
+    "guce_referrer", "guce_referrer_sig", "hsctatracking", "irclickid", "mc_eid",
+    "ml_subscriber", "ml_subscriber_hash", "msclkid", "mtm_cid", "oly_anon_id",
+    "oly_enc_id", "pk_cid", "rb_clickid", "srsltid", "ss_email_id", "twclid",
     "unicorn_click_id", "vero_conv", "vero_id", "wbraid", "wickedid", "yclid", "ymclid", "ysclid",
 ];

@@ -58,7 +58,7 @@ impl Collections {
     /// Fills a page from the tail, then from the buckets.
     async fn fill<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
         page.add(&tail.events)?;
-        while page.next > 0 && !page.is_full {
+        while page.next > 0 && page.limit.items() > 0 && !page.is_full {
             let buckets = page.limit.items().div_ceil(4).min(READ_BATCH);
             let options = self.find_options(doc! { ID: -1 }, buckets);
             let journal = self.collection(JOURNAL);

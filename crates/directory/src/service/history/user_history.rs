@@ -87,14 +87,14 @@ impl Directory {
             }
             // An event without a visible change may have an earlier time than the one before it.
             let is_past = part.events.last().is_some_and(|last| last.time < from.minus(SKEW));
-            let is_full = part.events.is_empty();
+            let has_no_room = part.events.is_empty();
             for event in part.events.into_iter().filter(is_wanted) {
                 // The store applied this limit to the events, wanted or not.
                 let _ = limit.take_message(&event_message(&event));
                 events.push(event);
             }
             cursor = part.next.filter(|_| !is_past);
-            if cursor.is_none() || is_full {
+            if cursor.is_none() || has_no_room || limit.items() == 0 {
                 break;
             }
         }

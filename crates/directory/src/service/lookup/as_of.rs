@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use locality_uuid::LocalityId;
 use prost::Message;
+use tokio::task::yield_now;
 
 use crate::clock::Now;
 use crate::encoded::encode::identity_message;
@@ -17,7 +18,7 @@ use crate::model::tenant::Tenant;
 use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::read::{FULL, parse};
+use crate::service::lookup::read::{FULL, YIELD_EVERY, parse};
 use crate::stores::{Backend, ItemResult, View};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
@@ -85,8 +86,13 @@ impl Directory {
             return Err(Error::HistoryExpired { earliest });
         }
         let rules = self.rules_to_change().await?;
-        let forms = raw.iter().enumerate().map(|(n, raw)| FormsAt::new(rules, field(n), *raw));
-        let forms: Vec<_> = forms.collect();
+        let mut forms = Vec::with_capacity(raw.len());
+        for (n, raw) in raw.iter().enumerate() {
+            if n > 0 && n % YIELD_EVERY == 0 {
+                yield_now().await;
+            }
+            forms.push(FormsAt::new(rules, field(n), *raw));
+        }
         let tenant = context.tenant.as_str();
         let key = |form: &Identifier| IdentityKey::new(tenant, form);
         let keys: Vec<_> = forms.iter().flat_map(FormsAt::all).map(key).collect();

@@ -87,8 +87,8 @@ impl Directory {
         self.mutate_to_completion(mutation).await
     }
 
-    /// Executes a mutation. A purge may take several transactions; a repeated purge completes an
-    /// interrupted one.
+    /// Executes a mutation. A purge may take several transactions, and continues if its caller
+    /// leaves; a repeated purge completes an interrupted one.
     ///
     /// # Errors
     /// Those of [`crate::stores::Mutations::mutate`].
@@ -96,13 +96,19 @@ impl Directory {
         if !matches!(mutation.user_change(), Some(UserChange::Purge | UserChange::Expire)) {
             return self.backend.mutations.mutate(mutation).await;
         }
-        let mut purge = None;
-        loop {
-            let step = Mutation { purge, ..mutation.clone() };
-            let outcome = self.backend.mutations.mutate(step).await?;
-            let MutationReport::PurgeBegun(progress) = outcome.report else { return Ok(outcome) };
-            purge = Some(progress);
-        }
+        let mutations = self.backend.mutations.clone();
+        let purge = tokio::spawn(async move {
+            let mut purge = None;
+            loop {
+                let step = Mutation { purge, ..mutation.clone() };
+                let outcome = mutations.mutate(step).await?;
+                let MutationReport::PurgeBegun(progress) = outcome.report else {
+                    return Ok(outcome);
+                };
+                purge = Some(progress);
+            }
+        });
+        purge.await.map_err(|error| Error::OutcomeUnknown(error.into()))?
     }
 }
 
