@@ -22,7 +22,7 @@ const ZEROS: [char; 19] = [
     '0', '٠', '۰', '߀', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '༠', '၀', '០', '０',
 ];
 
-/// The scheme of a telephone number as a URI (RFC 3966), which SCIM requires.
+/// The scheme of a telephone number as a URI (RFC 3966), which SCIM sends.
 const SCHEME: &str = "tel:";
 /// The parameter of such a URI with the leading digits of a local number.
 const CONTEXT: &str = ";phone-context=";

@@ -138,7 +138,7 @@ impl<'t> Journal<'t> {
                 break;
             }
             let row = event_of(part.user, row.value())?;
-            // A damaged event must not prevent the purge of its user.
+            // An event whose content is damaged must not prevent the purge of its user.
             read.events.extend(row.decode());
             number = row.previous;
         }
