@@ -20,6 +20,19 @@ pub struct Notice {
     pub content: NoticeContent,
 }
 
+impl Notice {
+    /// The time in the id, or else when it was sent.
+    pub fn id_time(&self) -> Timestamp {
+        id_time(self.id).unwrap_or(self.send_time)
+    }
+}
+
+/// The time in the id of a notice, if it has one.
+pub fn id_time(id: LocalityId) -> Option<Timestamp> {
+    let millis = id.timestamp_millis().and_then(|millis| i64::try_from(millis).ok());
+    millis.map(Timestamp::from_millis)
+}
+
 /// The content of a notice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NoticeContent {

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
-use crate::model::notice::Notice;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::inbox::list::{InboxCursor, NoticesRequest, READ_BATCH};
@@ -17,7 +16,8 @@ use crate::timestamp::Timestamp;
 /// The position of a notice in one of the inboxes.
 #[derive(Clone, Copy, Debug)]
 struct ListedNotice {
-    send_time: Timestamp,
+    /// The time in its id: repeated requests may give the same notice different times of sending.
+    id_time: Timestamp,
     notice: LocalityId,
     user: LocalityId,
     position: u64,
@@ -25,7 +25,7 @@ struct ListedNotice {
 
 impl ListedNotice {
     const fn key(&self) -> (Timestamp, LocalityId) {
-        (self.send_time, self.notice)
+        (self.id_time, self.notice)
     }
 }
 
@@ -60,7 +60,7 @@ impl Directory {
             .filter_map(|listed| contents.remove(&(listed.user, listed.position)))
             .collect();
         let last = page.last().filter(|_| page.len() < listed.len());
-        Ok((entries, last.map(|last| InboxCursor::after_notice(last.send_time, last.notice))))
+        Ok((entries, last.map(|last| InboxCursor::after_notice(last.id_time, last.notice))))
     }
 
     /// The first `count` wanted notices of several inboxes, the latest first, each once.
@@ -74,8 +74,9 @@ impl Directory {
         let mut first: BTreeMap<Reverse<(Timestamp, LocalityId)>, ListedNotice> = BTreeMap::new();
         for user in users {
             let list = |InboxEntry { position, read, notice }: InboxEntry| {
-                let Some(Notice { id, send_time, .. }) = notice else { return };
-                let listed = ListedNotice { send_time, notice: id, user: *user, position };
+                let Some(notice) = notice else { return };
+                let (id_time, id) = (notice.id_time(), notice.id);
+                let listed = ListedNotice { id_time, notice: id, user: *user, position };
                 if is_wanted(&listed, read) {
                     first.entry(Reverse(listed.key())).or_insert(listed);
                 }

@@ -10,7 +10,7 @@ use locality_uuid::LocalityId;
 use crate::encoded::encoded_user::Found;
 use crate::error::{Error, Invalid};
 use crate::model::attribute::{self, Value};
-use crate::model::notice::{Notice, NoticeContent};
+use crate::model::notice::{Notice, NoticeContent, id_time};
 use crate::model::user::{FieldHasher, State};
 use crate::mutation::IdempotencyKey;
 use crate::mutation::size;
@@ -98,8 +98,7 @@ impl Directory {
         let mut send_time = now;
         let mut users: BTreeSet<_> = results.iter().flatten().copied().collect();
         if is_repeated {
-            let millis = id.timestamp_millis().and_then(|millis| i64::try_from(millis).ok());
-            send_time = millis.map_or(now, Timestamp::from_millis);
+            send_time = id_time(id).unwrap_or(now);
             for holder in self.holders(context, id, &users).await? {
                 users.remove(&holder);
             }
