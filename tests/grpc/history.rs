@@ -387,7 +387,7 @@ async fn a_shorter_retention_removes_old_events() {
     assert_eq!(events(&mut client, of(&joe.user_id)).await, []);
 }
 
-/// What was written before a longer retention expires by the former one: then nobody knows the
+/// Events from before a longer retention expire by the former one. Then nobody knows the
 /// owner any more.
 #[tokio::test]
 async fn a_longer_retention_does_not_forget_owners_silently() {

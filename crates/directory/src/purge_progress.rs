@@ -1,4 +1,4 @@
-//! What the transactions of a purge hand on to each other.
+//! The progress of a purge, which each of its transactions passes to the next.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 
 use crate::timestamp::Timestamp;
 
-/// What the next transaction of a purge needs to know of the ones before.
+/// The progress of a purge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PurgeProgress {
     /// The histories of the purged users, in their order.

@@ -7,13 +7,11 @@ use tonic::{Code, Status};
 
 use crate::grpc::status::status;
 use polynym_directory::error::Error;
-use polynym_directory::stores::ANSWER_BYTES;
+use polynym_directory::stores::{ANSWER_BYTES, MAX_FRAME_BYTES};
 use polynym_transport::rich_status::limited;
 
 /// The maximum size of the error of an omitted item.
 const OMITTED_BYTES: usize = 256;
-/// The maximum size of an item's tag and length.
-const FRAME_BYTES: usize = 6;
 
 /// Fills an answer with items, in order. An item that does not fit becomes an error: to request it
 /// again, or that it exceeds an answer by itself.
@@ -25,13 +23,13 @@ where
     let fitted = outcomes.into_iter().map(|outcome| {
         let is_error = outcome.is_err();
         let item = R::from(outcome.map_err(status));
-        let size = item.encoded_len() + FRAME_BYTES;
+        let size = item.encoded_len() + MAX_FRAME_BYTES;
         if room.take(size) || is_error {
             return item;
         }
         let error = if size > ANSWER_BYTES { user_too_large(size) } else { answer_full() };
         let omitted = R::from(Err(error));
-        room.take(omitted.encoded_len() + FRAME_BYTES);
+        room.take(omitted.encoded_len() + MAX_FRAME_BYTES);
         omitted
     });
     fitted.collect()
@@ -102,7 +100,7 @@ mod tests {
     /// each.
     fn filled(sizes: &[usize]) -> Vec<String> {
         let items: Vec<Item> = fill(sizes.iter().map(|size| Ok(vec![0; *size])).collect());
-        let bytes: usize = items.iter().map(|item| item.encoded_len() + FRAME_BYTES).sum();
+        let bytes: usize = items.iter().map(|item| item.encoded_len() + MAX_FRAME_BYTES).sum();
         assert!(bytes <= ANSWER_BYTES, "{bytes} bytes");
         let reason = |item: &Item| match &item.error {
             None => "there".to_owned(),
@@ -118,7 +116,7 @@ mod tests {
     #[test]
     fn the_error_of_an_omitted_item_fits_its_reserved_bytes() {
         for status in [answer_full(), user_too_large(usize::MAX)] {
-            assert!(Item::from(Err(status)).encoded_len() + FRAME_BYTES <= OMITTED_BYTES);
+            assert!(Item::from(Err(status)).encoded_len() + MAX_FRAME_BYTES <= OMITTED_BYTES);
         }
     }
 

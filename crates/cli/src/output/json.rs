@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use prost::Message;
-use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, SerializeOptions};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, SerializeOptions,
+};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -35,35 +37,21 @@ pub fn to_message<M: Message + Default>(name: &str, json: Value) -> Result<M, St
 
 /// Fails if an object has a field in both of its spellings, of which the last would count.
 fn check_spellings(message: &MessageDescriptor, json: &Value) -> Result<(), String> {
-    let Value::Object(object) = json else { return Ok(()) };
     let mut seen = HashSet::new();
-    for (key, value) in object {
-        let by_json_name = message.get_field_by_json_name(key);
-        let Some(field) = by_json_name.or_else(|| message.get_field_by_name(key)) else { continue };
+    for (field, value) in fields(message, json) {
         if !seen.insert(field.number()) {
             return Err(format!("{} occurs twice, in two spellings", field.name()));
         }
-        let Kind::Message(inner) = field.kind() else { continue };
-        match value {
-            Value::Object(map) if field.is_map() => {
-                let Kind::Message(of_value) = inner.map_entry_value_field().kind() else {
-                    continue;
-                };
-                map.values().try_for_each(|value| check_spellings(&of_value, value))?;
-            }
-            Value::Array(items) => {
-                items.iter().try_for_each(|item| check_spellings(&inner, item))?;
-            }
-            value => check_spellings(&inner, value)?,
-        }
+        let inner = messages(&field, value);
+        inner.iter().try_for_each(|(message, value)| check_spellings(message, value))?;
     }
     Ok(())
 }
 
 /// Checks that all times in the JSON of a message have an offset. The mapping would read others as
 /// UTC.
-fn check_times(descriptor: &MessageDescriptor, json: &Value) -> Result<(), String> {
-    if descriptor.full_name() == "google.protobuf.Timestamp" {
+fn check_times(message: &MessageDescriptor, json: &Value) -> Result<(), String> {
+    if message.full_name() == "google.protobuf.Timestamp" {
         return match json.as_str() {
             Some(text) if polynym_proto::time::parse(text).is_none() => {
                 Err(format!("{text}: a time must have Z or an offset, as in 2026-01-31T12:00:00Z"))
@@ -71,24 +59,35 @@ fn check_times(descriptor: &MessageDescriptor, json: &Value) -> Result<(), Strin
             _ => Ok(()),
         };
     }
+    fields(message, json)
+        .flat_map(|(field, value)| messages(&field, value))
+        .try_for_each(|(inner, value)| check_times(&inner, value))
+}
 
-    for (key, value) in json.as_object().into_iter().flatten() {
-        let field =
-            descriptor.get_field_by_json_name(key).or_else(|| descriptor.get_field_by_name(key));
-        let Some(field) = field else { continue };
-        let kind = match field.kind() {
-            Kind::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
-            kind => kind,
-        };
-        let Kind::Message(message) = kind else { continue };
-        let values: Vec<_> = match value {
-            Value::Array(items) => items.iter().collect(),
-            Value::Object(entries) if field.is_map() => entries.values().collect(),
-            other => vec![other],
-        };
-        values.into_iter().try_for_each(|value| check_times(&message, value))?;
-    }
-    Ok(())
+/// The known fields of the JSON of a message, with their values.
+fn fields<'v>(
+    message: &MessageDescriptor,
+    json: &'v Value,
+) -> impl Iterator<Item = (FieldDescriptor, &'v Value)> {
+    json.as_object().into_iter().flatten().filter_map(|(key, value)| {
+        let field = message.get_field_by_json_name(key).or_else(|| message.get_field_by_name(key));
+        Some((field?, value))
+    })
+}
+
+/// The messages in the JSON of a field: its values if it is a list or a map.
+fn messages<'v>(field: &FieldDescriptor, json: &'v Value) -> Vec<(MessageDescriptor, &'v Value)> {
+    let kind = match field.kind() {
+        Kind::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
+        kind => kind,
+    };
+    let Kind::Message(message) = kind else { return Vec::new() };
+    let values: Vec<_> = match json {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(entries) if field.is_map() => entries.values().collect(),
+        other => vec![other],
+    };
+    values.into_iter().map(|value| (message.clone(), value)).collect()
 }
 
 /// The failure of writing JSON.

@@ -21,9 +21,9 @@ const MAX_STEPS: usize = 1_000;
 const IDS: usize = 6;
 const TENANTS: [&str; 2] = ["default", "other"];
 
-/// What the record of a user says.
+/// The record of a user in the model.
 #[derive(Clone, Debug)]
-struct Says {
+struct ModelRecord {
     tenant: usize,
     into: Option<usize>,
     listed: Vec<usize>,
@@ -31,7 +31,7 @@ struct Says {
 
 /// The records by the numbers of their users.
 #[derive(Clone, Default, Debug)]
-struct Records(BTreeMap<usize, Says>);
+struct Records(BTreeMap<usize, ModelRecord>);
 
 /// A refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ impl Refusal {
 }
 
 impl Records {
-    fn of_tenant(&self, user: usize, tenant: usize) -> Option<&Says> {
+    fn of_tenant(&self, user: usize, tenant: usize) -> Option<&ModelRecord> {
         self.0.get(&user).filter(|says| says.tenant == tenant)
     }
 
@@ -81,7 +81,7 @@ impl Records {
 
     /// Whether the merges of `listed` lead to `user` over users that it lists, and, with `waits`,
     /// over those that do not exist yet.
-    fn leads(&self, listed: usize, user: usize, says: &Says, waits: bool) -> bool {
+    fn leads(&self, listed: usize, user: usize, says: &ModelRecord, waits: bool) -> bool {
         let mut at = BTreeSet::from([listed]);
         let mut last = listed;
         loop {
@@ -105,7 +105,7 @@ impl Records {
         Ok(merged.chain([user]).collect())
     }
 
-    fn import(&mut self, user: usize, says: &Says) -> Result<(), Refusal> {
+    fn import(&mut self, user: usize, says: &ModelRecord) -> Result<(), Refusal> {
         if let Some(existing) = self.0.get(&user) {
             let is_same = (existing.tenant, existing.into) == (says.tenant, says.into);
             return if is_same { Ok(()) } else { Err(Refusal::Exists) };
@@ -134,7 +134,7 @@ impl Records {
     }
 
     /// The user if it can be changed.
-    fn changeable(&self, user: usize, tenant: usize) -> Result<Says, Refusal> {
+    fn changeable(&self, user: usize, tenant: usize) -> Result<ModelRecord, Refusal> {
         let says = self.of_tenant(user, tenant).ok_or(Refusal::NotFound)?;
         if says.into.is_some() { Err(Refusal::Merged) } else { Ok(says.clone()) }
     }
@@ -182,7 +182,7 @@ impl Records {
                 && self.leads(*id, user, &says, true)
         };
         let listed = says.listed.iter().copied().filter(is_sound).collect();
-        self.0.insert(user, Says { listed, ..says });
+        self.0.insert(user, ModelRecord { listed, ..says });
     }
 }
 
@@ -225,7 +225,7 @@ impl Run {
                 let into = (self.random.below(3) == 0).then_some(other);
                 let count = self.random.below(3);
                 let listed = (0..count).map(|_| self.random.below(IDS)).collect();
-                let says = Says { tenant, into, listed };
+                let says = ModelRecord { tenant, into, listed };
                 let found = self.apply(tenant, user, self.line(&says)).await?.map(drop);
                 (found, self.records.import(user, &says))
             }
@@ -233,7 +233,7 @@ impl Run {
             4..6 => {
                 let create = UserChange::Create(NewUser::default());
                 let found = self.apply(tenant, user, create).await?.map(drop);
-                self.records.0.insert(user, Says { tenant, into: None, listed: Vec::new() });
+                self.records.0.insert(user, ModelRecord { tenant, into: None, listed: Vec::new() });
                 (found, Ok(()))
             }
             6..9 => {
@@ -268,7 +268,7 @@ impl Run {
         self.compare(user, tenant).await
     }
 
-    fn line(&self, says: &Says) -> UserChange {
+    fn line(&self, says: &ModelRecord) -> UserChange {
         let id = |n: &usize| self.ids[*n];
         let into = says.into.as_ref().map(id);
         let merged = says.listed.iter().map(id).collect();

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::attribute_definition::{AttributeDefinition, DefinitionUpdate};
+use super::tenant::Tenant;
 use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
-use polynym_identifier::{Guard, IdentityKey, Kind};
+use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum of holds, retentions and the restore window: ten years.
@@ -69,7 +70,7 @@ pub struct Policies {
     pub rule_notices: bool,
 }
 
-/// A change to a longer retention of history. What was written before it expires by the former one.
+/// A change to a longer retention of history. Earlier events expire by the former one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryExtension {
     /// When the longer retention was set.
@@ -122,6 +123,24 @@ impl Default for Policies {
 }
 
 impl Policies {
+    /// The guard that an identifier reserves by these rules, if the policies require one.
+    pub(crate) fn guard(&self, identifier: &Identifier, rules: Rules) -> Option<Guard> {
+        rules.guard(identifier).filter(|_| !self.allow_lookalikes)
+    }
+
+    /// The keys that an identifier claims in a tenant: its own, then that of its guard.
+    pub(crate) fn claimed_keys(
+        &self,
+        tenant: &Tenant,
+        identifier: &Identifier,
+        rules: Rules,
+    ) -> Vec<IdentityKey> {
+        let own = IdentityKey::new(tenant.as_str(), identifier);
+        let guard = self.guard(identifier, rules);
+        let guard_key = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
+        std::iter::once(own).chain(guard_key).collect()
+    }
+
     /// How long the key is held for its former owner. A guard is held like its handle.
     pub(crate) fn hold(&self, key: &IdentityKey) -> Option<Duration> {
         let kind = match key.parts().1 {

@@ -157,7 +157,7 @@ impl Mutation {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
             UserChange::Reindex => self.reindex(read_set, id),
-            UserChange::RemoveMergeFaults => merge_links::unlink(self, read_set, id),
+            UserChange::RemoveMergeFaults => merge_links::remove_faults(self, read_set, id),
             _ => self.edit(read_set, id, change),
         }
     }

@@ -179,10 +179,8 @@ fn skip_conflicts(
 
 /// The keys that an identity claims: its own, then its guard's.
 pub fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
-    let identifier = &identity.new.identifier;
-    let guard = mutation.rules.guard(identifier).filter(|_| !mutation.policies.allow_lookalikes);
-    let guard_key = guard.map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));
-    std::iter::once(mutation.key(identifier)).chain(guard_key).collect()
+    let Mutation { tenant, policies, rules, .. } = mutation;
+    policies.claimed_keys(tenant, &identity.new.identifier, *rules)
 }
 
 /// The first reserved handle. Exported users keep theirs.

@@ -39,7 +39,7 @@ pub struct MergeLinks {
     pub has_foreign_undo: bool,
 }
 
-/// What the record of a listed user says about the user that lists it.
+/// The relation of a listed user to the user that lists it, by the record of the listed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// There is no such user yet.
@@ -72,8 +72,8 @@ impl MergeLinks {
         (self.tenant.as_str().as_bytes(), self.into)
     }
 
-    /// What the listed users say, in their order; of one that is listed twice, once. `find` returns
-    /// the part of a listed user.
+    /// The listed users in order, each with its relation. Listing a user again is a fault. `find`
+    /// returns the part of a listed user.
     pub fn relations<'u>(
         &self,
         find: impl Fn(LocalityId) -> Option<MergedInto<'u>>,
@@ -266,7 +266,7 @@ fn check_primaries(
 }
 
 /// Removes from a user's record what names users that it is not merged with.
-pub fn unlink(
+pub fn remove_faults(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,

@@ -2,7 +2,8 @@
 
 use prost::Message;
 
-/// What a page may still take. Its first item always fits, so that each page makes progress.
+/// The number of items and bytes that still fit a page. The first item always fits, so that each
+/// page makes progress.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimit {
     items: usize,
@@ -46,8 +47,8 @@ impl PageLimit {
     }
 }
 
-/// The tag and the length of a message within another one.
-const MAX_FRAME_BYTES: usize = 6;
+/// The maximum bytes of the tag and the length of a message within another one.
+pub const MAX_FRAME_BYTES: usize = 6;
 
 #[cfg(test)]
 mod tests {

@@ -36,7 +36,12 @@ fn url_text() -> impl Strategy<Value = String> {
         "https?://[a-z%0-9A-F.:@\\[\\]-]{1,12}(/[a-z]{0,3}){0,3}(\\?[a-z%]*)?(#[a-z%]*)?",
         "https://(www\\.|m\\.|[a-z]{2}\\.)?(linkedin|github|facebook|x|instagram)\\.com/(in/)?([a-zA-Z.%]|%2[eE]|é|/|\\?id=1){0,9}",
         "https://(x|www\\.instagram)\\.com/(@|%40){0,2}[a-z_.]{0,6}(\\?s=1)?(#[a-z/!@=]{0,3})?",
-        "https://(scholar\\.google\\.(de|com|co\\.uk)|news\\.ycombinator\\.com|f\\.y)/(citations|user|a/memberlist\\.php|member\\.php|profile\\.php)?/?\\?((user|id|u|mode|action|uid|utm_id|fbclid|hl|sid)(=(viewprofile|profile|[0-9a-z%/?]{0,3}))?&?){0,4}",
+        concat!(
+            "https://(scholar\\.google\\.(de|com|co\\.uk)|news\\.ycombinator\\.com|f\\.y)/",
+            "(citations|user|a/memberlist\\.php|member\\.php|profile\\.php)?/?\\?",
+            "((user|id|u|mode|action|uid|utm_id|fbclid|hl|sid)",
+            "(=(viewprofile|profile|[0-9a-z%/?]{0,3}))?&?){0,4}",
+        ),
         text(),
     ]
 }

@@ -40,7 +40,7 @@ impl<A: CheckableStore> Run<'_, A> {
         let linked = users.iter().filter(|user| has_links(&user.links)).map(|user| user.id);
         let faults: Vec<_> = stream::iter(linked.collect::<Vec<_>>())
             .map(|user| async move {
-                // What several reads show is a fault, whatever changes in between.
+                // Servers may be changing the user: only a fault that several reads find counts.
                 let is_sound = async || Ok(faults_of(store, user).await?.is_empty());
                 match holds_soon(is_sound).await? {
                     true => Ok(Vec::new()),

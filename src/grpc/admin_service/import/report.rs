@@ -13,12 +13,10 @@ use crate::grpc::status::{reason, status};
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::transfer::import::{Import, LineOutcome, MergedLine};
-use polynym_directory::stores::{LIST_BYTES, PageLimit};
+use polynym_directory::stores::{LIST_BYTES, MAX_FRAME_BYTES, PageLimit};
 use polynym_proto::v1;
 use v1::import_users_response::{Progress, Reject};
 
-/// The maximum size of the tag and length of a reject.
-const MAX_FRAME_BYTES: usize = 6;
 /// The merged users that are looked up at once.
 const LOOKUP_BATCH: usize = 100;
 /// The most merged users whose primaries are looked up at the end.

@@ -200,15 +200,8 @@ impl Directory {
         }
 
         let policies = self.policies(&context.tenant).await?;
-        let tenant = context.tenant.as_str();
         let field = || "identifier".to_owned();
-        // The key of the identifier first, then those of its guards.
-        let mut keys = vec![IdentityKey::new(tenant, &identifier)];
-        if !policies.allow_lookalikes {
-            keys.extend(
-                rules.guard(&identifier).map(|guard| IdentityKey::of_guard(tenant, &guard)),
-            );
-        }
+        let keys = policies.claimed_keys(&context.tenant, &identifier, rules);
         let claims = self.backend.reads.claims(&keys).await?;
         let refusal = claims.into_iter().enumerate().find_map(|(n, claim)| {
             let (guard, rules_version) = (n > 0, rules.version());

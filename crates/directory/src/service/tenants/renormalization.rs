@@ -248,11 +248,7 @@ impl Renormalization {
 
     /// The keys of an identifier: its own, then that of its guard.
     fn keys(&self, identifier: &Identifier) -> Vec<IdentityKey> {
-        let tenant = self.tenant.as_str();
-        let guard = self.directory.rules.guard(identifier);
-        let guard = guard.filter(|_| !self.known.policies.allow_lookalikes);
-        let guard_key = guard.map(|guard| IdentityKey::of_guard(tenant, &guard));
-        std::iter::once(IdentityKey::new(tenant, identifier)).chain(guard_key).collect()
+        self.known.policies.claimed_keys(&self.tenant, identifier, self.directory.rules)
     }
 
     /// The user who has the key of an identifier or of its guard, with the identity that has it.
