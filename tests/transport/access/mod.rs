@@ -210,14 +210,15 @@ async fn calls_need_a_valid_token() {
     let server = callers.serve(&[]);
     let channel = connect(&server).await;
     let bearer = |token: &str| format!("Bearer {token}");
-    let (id, secret) = good.rsplit_once('_').unwrap_or_default();
+    // The secret is 256 bits in base64url, whose letters include the separator.
+    let (id, secret) = good.split_at(good.len() - 43);
     let wrong = [
         String::new(),
         good.clone(),
         format!("Basic {good}"),
         bearer(&good[..good.len() - 1]),
         bearer(&format!("{good}A")),
-        bearer(&format!("{id}_{}", secret.chars().rev().collect::<String>())),
+        bearer(&format!("{id}{}", secret.chars().rev().collect::<String>())),
         bearer(&other),
         bearer(soon.trim_end()),
         bearer(&revoked),
