@@ -140,7 +140,13 @@ pub fn shard_of_user(user: usize) -> usize {
 
 /// The numbers of the shards that have the claims of the first names.
 pub async fn shards_of_names(cluster: &Sharded, store: &str, names: usize) -> Vec<usize> {
-    let hashes = Hashed::read(cluster, &format!("{store}.identities")).await;
+    shards_of_keys(cluster, &format!("{store}.identities"), names).await
+}
+
+/// The numbers of the shards that have the documents of a collection with the keys of the first
+/// names.
+pub async fn shards_of_keys(cluster: &Sharded, space: &str, names: usize) -> Vec<usize> {
+    let hashes = Hashed::read(cluster, space).await;
     let shard = |name| {
         let owner = hashes.owner(key(name).as_str());
         cluster.shards.iter().position(|shard| shard.name == owner).unwrap()

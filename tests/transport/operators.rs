@@ -20,13 +20,14 @@ use crate::server::{Server, polynym};
 use crate::support::tls::Authority;
 
 /// Metrics of a store on MongoDB; tests of a cluster and of the cache check them.
-const MONGODB: [&str; 6] = [
+const MONGODB: [&str; 7] = [
     "polynym_shared_call_items",
     "polynym_lookup_cache_lookups_total",
     "polynym_lookup_cache_age_seconds",
     "polynym_lookup_cache_bytes",
     "polynym_mongodb_connections",
     "polynym_store_partly_away",
+    "polynym_store_became_shard",
 ];
 /// Metrics of changed files.
 const CHANGED: [&str; 2] = ["polynym_certificate_broken", "polynym_credentials_broken"];

@@ -30,6 +30,7 @@ pub use client::supported::Supported;
 pub use database::operations::Mongo;
 pub use presence::heartbeat::Beat;
 pub use presence::servers::Reading;
+pub use schema::versions::BECAME_SHARD;
 pub use setup::init::{InitOptions, init};
 pub use setup::integrity::IntegritySession;
 pub use setup::status::{Advice, CollectionStatus, ShardStatus, Status, status};
@@ -38,6 +39,8 @@ pub use setup::upgrade::{upgrade, upgrade_to};
 use crate::client::connect;
 use crate::database::collections::Collections;
 use crate::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
+use crate::database::shares::Shares;
+use crate::lookup::health::MAX_PROBES;
 use crate::presence::heartbeat::{Closing, Heartbeat};
 use crate::schema::token_key::token_key;
 use crate::schema::versions::{VersionGuard, Versions};
@@ -48,6 +51,8 @@ use polynym_directory::stores::{Backend, LookUps};
 use polynym_layers::lookup_cache::LookupCache;
 use polynym_store_common::owner_hints::OwnerHints;
 
+/// The `appName` of the health probes' connections.
+const PROBES_APP_NAME: &str = "polynym health";
 /// The time limit of a look-up that can be repeated elsewhere.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -70,7 +75,7 @@ impl Mongo {
         options: Options,
         supported: Supported,
     ) -> Result<Self, OpenError> {
-        let database = connect::connect(uri).await?;
+        let (database, connections) = connect::connect_pool(uri).await?;
         let versions = connect::or_disconnect(&database, async {
             let versions = Versions::supported_in(&database, supported).await?;
             check_complete(&database, versions).await?;
@@ -86,14 +91,17 @@ impl Mongo {
             cache: (options.cache_bytes > 0).then(|| LookupCache::new(options.cache_bytes)),
             ..Collections::new(database.clone(), options.timeout, is_routed, version_guard)
         };
-        let starting =
-            Heartbeat::start(uri, collections.sessions.clone(), collections.version_guard.clone());
+        let starting = Heartbeat::start(uri, &collections);
         let heartbeat = connect::or_disconnect(&database, starting).await?;
         heartbeat.first_reading().await;
+        let apart = connect::connect_apart(uri, PROBES_APP_NAME, MAX_PROBES);
+        let probes = collections.by(&connect::or_disconnect(&database, apart).await?);
 
         Ok(Self {
             heartbeat: Arc::new(heartbeat),
             collections: Arc::new(collections),
+            probes: Arc::new(probes),
+            shares: Shares::of(connections),
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
             walks: Arc::new(Semaphore::new(MAX_SCANS)),
             token_key,
@@ -109,6 +117,7 @@ impl Mongo {
             Err(_) => Closing::Busy,
         };
         self.heartbeat.stop(closing).await;
+        connect::disconnect(&self.probes.database).await;
         connect::disconnect(&self.collections.database).await;
     }
 

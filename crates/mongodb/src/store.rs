@@ -9,8 +9,9 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::client::error::Fault;
+use crate::database::collections::Collections;
 use crate::database::commit::MIN_COMMIT_WAIT;
-use crate::database::operations::{Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::database::operations::{Mongo, PROBE_TIMEOUT};
 use crate::lookup::export::Snapshot;
 use crate::mutation::commit_gate::CommitGate;
 use polynym_directory::encoded::encoded_user::EncodedUser;
@@ -54,8 +55,8 @@ impl LookUps for Mongo {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.run(|collections| async move { collections.get(&tenant, &ids, view).await }).await
+        let (tenant, ids, collections) = (tenant.clone(), ids.to_vec(), self.collections.clone());
+        self.run(async move { collections.get(&tenant, &ids, view).await }).await
     }
 }
 
@@ -68,18 +69,22 @@ impl Reads for Mongo {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.run(|collections| async move { collections.get_snapshot(&tenant, &ids, view).await })
+        self.read(|collections| async move { collections.get_snapshot(&tenant, &ids, view).await })
             .await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         let keys = keys.to_vec();
-        self.run(|collections| async move { collections.claims(&keys).await }).await
+        self.read(|collections| async move { collections.claims(&keys).await }).await
     }
 
     async fn check(&self) -> Result<(), Error> {
-        let check = self.run(|collections| async move { collections.check().await });
-        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::TimedOut.into()))
+        let probes = self.probes.clone();
+        let check = self.spawn(self.abandoned(), async move { probes.check().await })?;
+        match timeout(PROBE_TIMEOUT, check).await {
+            Ok(ended) => Ok(ended.unwrap_or(Err(Fault::Panicked))?),
+            Err(_) => Err(Fault::TimedOut.into()),
+        }
     }
 }
 
@@ -101,9 +106,13 @@ impl Mutations for Mongo {
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         let deadline = Instant::now() + self.collections.timeout;
         let gate = Arc::new(CommitGate::new(deadline));
+        let permit = self.shares.writes.take(deadline).await?;
         let (collections, entry) = (self.collections.clone(), gate.clone());
-        let mut task = self
-            .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
+        let mut task = self.spawn(self.abandoned(), async move {
+            let outcome = collections.mutate(&mutation, &entry).await;
+            drop(permit);
+            outcome
+        })?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::TimedOut.into()),
@@ -123,7 +132,7 @@ impl Mutations for Mongo {
     #[cfg(feature = "test-entity")]
     async fn counter(&self, name: &str) -> Result<u64, Error> {
         let name = name.to_owned();
-        self.run(|collections| async move { collections.counter(&name).await }).await
+        self.read(|collections| async move { collections.counter(&name).await }).await
     }
 }
 
@@ -131,7 +140,7 @@ impl Mutations for Mongo {
 impl Tenants for Mongo {
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
         let name = name.clone();
-        self.run(|collections| async move { collections.tenant(&name).await }).await
+        self.read(|collections| async move { collections.tenant(&name).await }).await
     }
 
     async fn tenants(
@@ -141,12 +150,12 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
-        self.run(|own| async move { own.tenants(&prefix, &after, limit).await }).await
+        self.read(|own| async move { own.tenants(&prefix, &after, limit).await }).await
     }
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
         let tenant = tenant.clone();
-        self.run(|collections| async move { collections.keys(&tenant, limit).await }).await
+        self.read(|collections| async move { collections.keys(&tenant, limit).await }).await
     }
 
     async fn ownerless_holds(
@@ -156,7 +165,7 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
         let (tenant, after) = (tenant.clone(), after.cloned());
-        self.run(|own| async move { own.ownerless_holds(&tenant, after, limit).await }).await
+        Ok(self.walk(|own| async move { own.ownerless_holds(&tenant, after, limit).await }).await?)
     }
 
     async fn attribute_names(
@@ -167,7 +176,7 @@ impl Tenants for Mongo {
     ) -> Result<Vec<String>, Error> {
         let (tenant, after) = (tenant.clone(), after.to_owned());
         let names =
-            self.run(|collections| async move { collections.all_names(tenant.as_str()).await });
+            self.read(|collections| async move { collections.all_names(tenant.as_str()).await });
         Ok(names.await?.page(&after, limit))
     }
 }
@@ -184,7 +193,7 @@ impl Search for Mongo {
     ) -> Result<Vec<SearchedUser>, Error> {
         self.check_searchable(path)?;
         let (tenant, path, after) = (tenant.clone(), path.clone(), after.cloned());
-        self.run(|collections| async move {
+        self.read(|collections| async move {
             collections.search(&tenant, &path, after.as_ref(), limit, view).await
         })
         .await
@@ -198,7 +207,7 @@ impl Search for Mongo {
     ) -> Result<usize, Error> {
         self.check_searchable(path)?;
         let (tenant, path) = (tenant.clone(), path.clone());
-        self.run(|collections| async move { collections.probe(&tenant, &path, limit).await }).await
+        self.read(|collections| async move { collections.probe(&tenant, &path, limit).await }).await
     }
 
     async fn scan(
@@ -207,14 +216,8 @@ impl Search for Mongo {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
-        let turn = self.walks.clone().acquire_owned().await;
-        let (collections, tenant) = (self.collections.clone(), tenant.clone());
-        let walk = self.spawn(SCAN_TIMEOUT, async move {
-            let users = collections.scan(&tenant, after, limit).await;
-            drop(turn);
-            users
-        })?;
-        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+        let tenant = tenant.clone();
+        Ok(self.walk(|own| async move { own.scan(&tenant, after, limit).await }).await?)
     }
 
     async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
@@ -232,7 +235,7 @@ impl Histories for Mongo {
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
         let tenant = tenant.clone();
-        self.run(|own| async move { own.history(&tenant, user, cursor, limit).await }).await
+        self.read(|own| async move { own.history(&tenant, user, cursor, limit).await }).await
     }
 
     async fn tenant_history(
@@ -242,12 +245,12 @@ impl Histories for Mongo {
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Error> {
         let tenant = tenant.clone();
-        self.run(|own| async move { own.tenant_history(&tenant, before, limit).await }).await
+        self.read(|own| async move { own.tenant_history(&tenant, before, limit).await }).await
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
         let keys = keys.to_vec();
-        self.run(|own| async move { own.ended_ownerships(&keys).await }).await
+        self.read(|own| async move { own.ended_ownerships(&keys).await }).await
     }
 
     async fn shorten_history(
@@ -256,14 +259,10 @@ impl Histories for Mongo {
         by: Shortening,
         cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error> {
-        let turn = self.walks.clone().acquire_owned().await;
-        let (collections, tenant) = (self.collections.clone(), tenant.clone());
-        let walk = self.spawn(SCAN_TIMEOUT, async move {
-            let part = collections.shorten_history(&tenant, by, cursor).await;
-            drop(turn);
-            part
-        })?;
-        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+        let tenant = tenant.clone();
+        let shorten =
+            |own: Arc<Collections>| async move { own.shorten_history(&tenant, by, cursor).await };
+        Ok(self.walk(shorten).await?)
     }
 
     /// A purge deletes all documents of a user, by its id.
@@ -277,6 +276,6 @@ impl Histories for Mongo {
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.run(|own| async move { own.expired_users(now, after, limit).await }).await
+        self.read(|own| async move { own.expired_users(now, after, limit).await }).await
     }
 }

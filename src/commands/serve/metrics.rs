@@ -16,7 +16,7 @@ use polynym_transport as transport;
 pub const COUNTERS: [Metric; 2] = [DISPLACED, transport::PANICS];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 27] = [
+pub const OTHERS: [Metric; 28] = [
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,
@@ -44,4 +44,5 @@ pub const OTHERS: [Metric; 27] = [
     embedded::SYNC_MUTATIONS,
     mongo::POOL_CONNECTIONS,
     mongo::PARTLY_UNREACHABLE,
+    mongo::BECAME_SHARD,
 ];

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Bson, Document, doc};
 use polynym_directory::{
-    IdempotencyKey, Mutation, Mutations, NewIdentity, NewUser, Tenant, Timestamp, UserChange,
+    Consistency, CurrentRules, IdempotencyKey, Mutation, Mutations, NewIdentity, NewUser, Reads,
+    Tenant, Timestamp, UserChange,
 };
 use polynym_identifier::{Identifier, Kind, RawIdentifier};
 use polynym_mongodb::{InitOptions, Mongo, Options, init};
@@ -231,7 +232,6 @@ async fn a_replica_set_can_become_a_cluster() {
     for n in 0..40 {
         opened.mutate(users::creation(n)).await.unwrap();
     }
-    opened.close().await;
     let indexes = async |uri: &str| {
         database(uri).await.collection::<Document>("identities").list_index_names().await
     };
@@ -239,6 +239,20 @@ async fn a_replica_set_can_become_a_cluster() {
 
     let cluster = Sharded::around(set).await;
     let uri = cluster.uri("keys_grown");
+    // A server that goes on without a router would not see the other shards.
+    let since = Instant::now();
+    for n in 100.. {
+        if opened.mutate(users::creation(n)).await.is_err() {
+            break;
+        }
+        assert!(since.elapsed() < TIMEOUT, "the server goes on to write");
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(opened.rules(Consistency::Latest).await.is_err(), "look-ups go on");
+    assert!(opened.check().await.is_err(), "health is good");
+    let refused = store(&["init"], &uri);
+    assert!(stderr(&refused).contains("not connected through the routers"), "{}", stderr(&refused));
+    opened.close().await;
     let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
     assert!(status["missing"].to_string().contains("the sharding of users"), "{status}");
     let output = store(&["init"], &uri);

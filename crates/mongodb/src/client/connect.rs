@@ -12,12 +12,10 @@ use crate::client::error::OpenError;
 use crate::client::pool;
 
 /// The size of the pool: look-ups share connections, a mutation occupies one.
-const MAX_POOL: u32 = 100;
+const MAX_POOL: u32 = 150;
 /// The least size of the pool: opening a connection takes longer than a look-up.
 const MIN_POOL: u32 = 8;
 const MAX_CONNECTING: u32 = 8;
-/// The `appName` of the dedicated connection.
-const HEARTBEAT_APP_NAME: &str = "polynym heartbeat";
 /// MongoDB's own databases.
 const SYSTEM_DATABASES: [&str; 3] = ["admin", "config", "local"];
 /// The time to wait for a primary. An election takes longer: the caller has to retry.
@@ -35,21 +33,34 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`OpenError`].
 pub async fn connect(uri: &str) -> Result<Database, OpenError> {
-    let (options, name) = options(uri).await?;
-    let database = Client::with_options(options)?.database(&name);
-    or_disconnect(&database, check_topology(&database)).await?;
-    Ok(database)
+    Ok(connect_pool(uri).await?.0)
 }
 
-/// Connects to a database by a client with one connection of its own, which no other operation can
-/// occupy.
+/// Connects as [`connect`] does. Returns the limit of connections too.
 ///
 /// # Errors
 /// [`OpenError`].
-pub async fn connect_dedicated(uri: &str) -> Result<Database, OpenError> {
+pub async fn connect_pool(uri: &str) -> Result<(Database, usize), OpenError> {
+    let (options, name) = options(uri).await?;
+    let size = options.max_pool_size.unwrap_or(MAX_POOL) as usize;
+    let database = Client::with_options(options)?.database(&name);
+    or_disconnect(&database, check_topology(&database)).await?;
+    Ok((database, size))
+}
+
+/// Connects to a database by a client with a few connections of its own, which no other operation
+/// can occupy.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn connect_apart(
+    uri: &str,
+    app_name: &str,
+    connections: u32,
+) -> Result<Database, OpenError> {
     let (mut options, name) = options(uri).await?;
-    options.app_name = Some(HEARTBEAT_APP_NAME.to_owned());
-    (options.min_pool_size, options.max_pool_size) = (None, Some(1));
+    options.app_name = Some(app_name.to_owned());
+    (options.min_pool_size, options.max_pool_size) = (None, Some(connections));
     Ok(Client::with_options(options)?.database(&name))
 }
 
@@ -101,10 +112,15 @@ async fn check_topology(database: &Database) -> Result<(), OpenError> {
     if !hello.contains_key("setName") {
         return Err(OpenError::Standalone);
     }
+    let is_member = is_shard(database).await || hello.contains_key("configsvr");
+    if is_member { Err(OpenError::Shard) } else { Ok(()) }
+}
+
+/// Whether the server is a shard of a cluster.
+pub async fn is_shard(database: &Database) -> bool {
     // A missing privilege is not an error: shards do not know the users of a cluster.
     let state = database.client().database("admin").run_command(doc! { "shardingState": 1 }).await;
-    let is_shard = state.is_ok_and(|state| state.get_bool("enabled").unwrap_or_default());
-    if is_shard || hello.contains_key("configsvr") { Err(OpenError::Shard) } else { Ok(()) }
+    state.is_ok_and(|state| state.get_bool("enabled").unwrap_or_default())
 }
 
 /// Runs `work` on a database, and disconnects if it fails.

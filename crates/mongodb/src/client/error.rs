@@ -20,8 +20,8 @@ const NOT_AUTHENTICATED: i32 = 18;
 const INTERRUPTED: i32 = 11_601;
 /// DocumentValidationFailure.
 const REFUSED_BY_VALIDATOR: i32 = 121;
-/// SnapshotTooOld and SnapshotUnavailable.
-const SNAPSHOT_GONE: [i32; 2] = [239, 246];
+/// SnapshotTooOld, SnapshotUnavailable and StaleChunkHistory.
+const SNAPSHOT_GONE: [i32; 3] = [239, 246, 250];
 /// InvalidNamespace.
 const INVALID_NAME: i32 = 73;
 
@@ -46,6 +46,12 @@ pub enum Fault {
     /// The store has versions that this program does not support.
     #[error("the store was upgraded: {0}")]
     Outdated(String),
+    /// The replica set of the URI has become a shard of a cluster.
+    #[error(
+        "the replica set has become a shard of a cluster: start the server with the address of the \
+         routers"
+    )]
+    BecameShard,
     /// The store's epoch changed after the transaction began.
     #[error("the store was upgraded meanwhile")]
     EpochChanged,
@@ -152,6 +158,7 @@ impl From<Fault> for Error {
             | Fault::TimedOut
             | Fault::TooManyInFlight
             | Fault::Panicked
+            | Fault::BecameShard
             | Fault::EpochChanged => Self::Unavailable(fault.into()),
         }
     }
@@ -185,6 +192,17 @@ enum Reaction {
 impl Cause {
     pub fn new(error: &DriverError) -> Self {
         Self { reaction: reaction(error), text: text(error) }
+    }
+
+    /// Why MongoDB refused to write a document.
+    pub fn of_write(code: i32, is_transient: bool) -> Self {
+        let reaction = match code {
+            DUPLICATE_KEY => Reaction::Duplicate,
+            REFUSED_BY_VALIDATOR => Reaction::Invalid,
+            _ if is_transient => Reaction::Transient,
+            _ => Reaction::Other,
+        };
+        Self { reaction, text: format!("a write failed with code {code}") }
     }
 }
 
@@ -257,6 +275,16 @@ pub enum OpenError {
          would not find what is written to a shard directly"
     )]
     Shard,
+    /// Servers use a store that is to be sharded, without its routers.
+    #[error(
+        "{count} running servers are not connected through the routers, and would not see what is on \
+         other shards: stop them, wait half a minute, run this again, and start them with the \
+         routers' addresses"
+    )]
+    Direct {
+        /// The number of servers.
+        count: usize,
+    },
     /// A server without transactions.
     #[error(
         "this mongod is standalone and has no transactions: start it with --replSet NAME and \

@@ -67,6 +67,19 @@ impl Collections {
         }
     }
 
+    /// The same collections by another client.
+    pub fn by(&self, database: &Database) -> Self {
+        Self {
+            client: database.client().clone(),
+            users: database.collection(USERS),
+            identities: database.collection(IDENTITIES),
+            requests: database.collection(REQUESTS),
+            tenants: database.collection(TENANTS),
+            database: database.clone(),
+            ..self.clone()
+        }
+    }
+
     /// A collection of the store.
     pub fn collection(&self, name: &str) -> Collection<RawDocumentBuf> {
         self.database.collection(name)

@@ -4,6 +4,8 @@ pub mod collections;
 pub mod commit;
 pub mod freshness;
 pub mod operations;
+pub mod shares;
 pub mod snapshot_read;
 pub mod transaction;
 pub mod updates;
+pub mod writes;

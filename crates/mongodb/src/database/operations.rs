@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::client::detach_on_drop::DetachOnDrop;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
+use crate::database::shares::{Share, Shares};
 use crate::presence::heartbeat::Heartbeat;
 use polynym_directory::error::Error;
 use polynym_directory::tokens::key::TokenKey;
@@ -23,7 +24,7 @@ const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
 /// tenant with few users: other callers must still get connections.
 pub const MAX_SCANS: usize = 2;
 /// The time limit of one step of a scan.
-pub const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// The time limit of the health probe.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -36,6 +37,9 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub struct Mongo {
     pub(crate) collections: Arc<Collections>,
+    /// The collections by connections that only health probes use.
+    pub(crate) probes: Arc<Collections>,
+    pub(crate) shares: Shares,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) walks: Arc<Semaphore>,
     pub(crate) heartbeat: Arc<Heartbeat>,
@@ -43,8 +47,8 @@ pub struct Mongo {
 }
 
 impl Mongo {
-    /// Runs `work` on a task, which continues if the caller leaves or reaches its deadline.
-    pub(crate) async fn run<T, F>(
+    /// Runs a read other than a look-up on a task.
+    pub(crate) async fn read<T, F>(
         &self,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Error>
@@ -52,7 +56,49 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
+        self.run_with(&self.shares.reads, work).await
+    }
+
+    /// Runs a write on a task.
+    pub(crate) async fn write<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        self.run_with(&self.shares.writes, work).await
+    }
+
+    async fn run_with<T, F>(
+        &self,
+        share: &Share,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let permit = share.take(Instant::now() + self.collections.timeout).await?;
+        let work = work(self.collections.clone());
+        self.run(async {
+            let done = work.await;
+            drop(permit);
+            done
+        })
+        .await
+    }
+
+    /// Runs `work` on a task, which continues if the caller leaves or reaches its deadline.
+    pub(crate) async fn run<T>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+    {
+        let task = self.spawn(self.abandoned(), work)?;
         match timeout(self.collections.timeout, task).await {
             Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
             Err(_) => Err(Fault::TimedOut.into()),
@@ -73,6 +119,25 @@ impl Mongo {
         let done =
             timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
         Ok(done.unwrap_or(Err(Fault::TimedOut))?)
+    }
+
+    /// Runs one step of a walk over many documents, in its turn.
+    pub(crate) async fn walk<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let turn = self.walks.clone().acquire_owned().await;
+        let work = work(self.collections.clone());
+        let walk = self.spawn(SCAN_TIMEOUT, async {
+            let done = work.await;
+            drop(turn);
+            done
+        })?;
+        walk.await.unwrap_or(Err(Fault::Panicked))
     }
 
     pub(crate) fn abandoned(&self) -> Duration {

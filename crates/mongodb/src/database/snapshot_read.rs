@@ -33,7 +33,7 @@ impl<'c> SnapshotRead<'c> {
     /// The driver's, once there is no time for another attempt.
     pub async fn begin(&mut self) -> Result<Transaction<'c>, Fault> {
         loop {
-            match Transaction::begin(self.collections, &self.freshness).await {
+            match Transaction::begin(self.collections, &self.freshness, self.deadline).await {
                 Err(fault) => self.wait(fault).await?,
                 begun => return begun,
             }

@@ -1,29 +1,40 @@
 //! A transaction: its session, its reads and its end.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::options::{
     Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria,
     TransactionOptions, WriteConcern,
 };
 use mongodb::{ClientSession, Collection};
+use tokio::time::{Instant, timeout};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::freshness::{Freshness, Key};
+use crate::database::writes::WriteCommand;
+use crate::schema::bson::raw;
 use crate::schema::preserved::PreservedFields;
 use crate::schema::versions::Versions;
 
 /// The limit of documents in a statement: a command has at most 48 MB.
 pub const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
+/// The time limit of an abort.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The least time limit of a statement.
+const MIN_STATEMENT_TIME: Duration = Duration::from_millis(1);
+
 /// A transaction, and the documents that it has read.
 pub struct Transaction<'c> {
     pub collections: &'c Collections,
     pub session: ClientSession,
+    /// The end of the time limit of its statements.
+    deadline: Instant,
     /// The preserved fields of the users that were read.
     pub users: HashMap<LocalityId, PreservedFields>,
     /// The preserved fields of the tenant that was read.
@@ -48,8 +59,13 @@ pub struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    /// Begins a transaction on a snapshot at least as fresh as `freshness`.
-    pub async fn begin(collections: &'c Collections, freshness: &Freshness) -> Result<Self, Fault> {
+    /// Begins a transaction on a snapshot at least as fresh as `freshness`. MongoDB gives up its
+    /// statements at the deadline.
+    pub async fn begin(
+        collections: &'c Collections,
+        freshness: &Freshness,
+        deadline: Instant,
+    ) -> Result<Self, Fault> {
         let time = collections.timeout;
         let concern = WriteConcern::builder()
             .w(Acknowledgment::Majority)
@@ -70,6 +86,7 @@ impl<'c> Transaction<'c> {
         Ok(Self {
             collections,
             session,
+            deadline,
             users: HashMap::new(),
             tenant: None,
             epoch: 0,
@@ -114,13 +131,18 @@ impl<'c> Transaction<'c> {
         self.users.get(&id).map_or(0, |preserved| preserved.revision) + self.revision_step
     }
 
+    /// The time that is left for a statement.
+    pub fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now()).max(MIN_STATEMENT_TIME)
+    }
+
     /// The first document that a filter finds.
     pub async fn find_one(
         &mut self,
         from: &Collection<RawDocumentBuf>,
         filter: Document,
     ) -> Result<Option<RawDocumentBuf>, Fault> {
-        let find = from.find_one(filter).max_time(self.collections.timeout);
+        let find = from.find_one(filter).max_time(self.time_left());
         Ok(find.session(&mut self.session).await?)
     }
 
@@ -131,7 +153,7 @@ impl<'c> Transaction<'c> {
         filter: Document,
         batch_size: Option<usize>,
     ) -> Result<Vec<RawDocumentBuf>, Fault> {
-        let mut options = FindOptions::builder().max_time(self.collections.timeout).build();
+        let mut options = FindOptions::builder().max_time(self.time_left()).build();
         options.batch_size = batch_size.map(|size| size as u32);
         let find = from.find(filter).with_options(options);
         let mut cursor = find.session(&mut self.session).await?;
@@ -144,12 +166,10 @@ impl<'c> Transaction<'c> {
         collection: &str,
         updates: Vec<Document>,
     ) -> Result<(), Fault> {
-        let database = &self.collections.database;
         for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
-            let command = doc! { "update": collection, "updates": updates.to_vec() };
-            let reply = database.run_command(command).session(&mut self.session).await?;
-            let found = reply.get_i32("n").unwrap_or_default();
-            expect_matched(found.try_into().unwrap_or_default(), updates.len())?;
+            let raw = updates.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
+            let found = self.execute(WriteCommand::updates(collection, raw)).await?;
+            expect_matched(found, updates.len())?;
         }
         Ok(())
     }
@@ -159,9 +179,10 @@ impl<'c> Transaction<'c> {
         self.session.commit_transaction().await.map_err(|error| Fault::of_commit(&error))
     }
 
-    /// Aborts the transaction. If that fails, the server aborts it later.
+    /// Aborts the transaction. If that fails or takes long, the server aborts it later: an abort
+    /// that waits for a hanging shard would keep its connection.
     pub async fn abort(mut self) {
-        let _ = self.session.abort_transaction().await;
+        let _ = timeout(ABORT_TIMEOUT, self.session.abort_transaction()).await;
     }
 }
 

@@ -8,6 +8,7 @@ use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::transaction::{MAX_STATEMENT_DOCUMENTS, Transaction};
+use crate::database::writes::WriteCommand;
 use crate::lookup::find::documents;
 use crate::schema::bson::{by_id, bytes, date, id_value, key_of, read_fields, required};
 use crate::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
@@ -101,7 +102,7 @@ impl Transaction<'_> {
             }
         }
         for keys in emptied.chunks(MAX_STATEMENT_DOCUMENTS) {
-            collection.delete_many(by_id(keys.to_vec())).session(&mut self.session).await?;
+            self.execute(WriteCommand::delete(ENDED, &by_id(keys.to_vec()))?).await?;
         }
         self.update_many(ENDED, changed).await
     }

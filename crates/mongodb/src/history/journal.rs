@@ -8,6 +8,7 @@ use prost::Message;
 
 use crate::client::error::Fault;
 use crate::database::transaction::Transaction;
+use crate::database::writes::WriteCommand;
 use crate::schema::bson::{bytes, id_value, raw, read_fields, required};
 use crate::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};
 use crate::schema::tail::{
@@ -42,14 +43,9 @@ impl Transaction<'_> {
         let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));
         if let Some(bucket) = bucket {
             // The bucket may exist already if users were restored from an older backup.
-            let journal = self.collections.collection(JOURNAL);
             let document = bucket.document(id, mutation);
             let by_id = doc! { ID: document.get(ID) };
-            journal
-                .replace_one(by_id, raw(&document)?)
-                .upsert(true)
-                .session(&mut self.session)
-                .await?;
+            self.execute(WriteCommand::upsert(JOURNAL, &by_id, raw(&document)?)?).await?;
         }
         Ok(tail)
     }
@@ -150,8 +146,7 @@ impl Transaction<'_> {
     /// Deletes the buckets of a history that begin with event `last` or an earlier one.
     pub async fn delete_events(&mut self, user: LocalityId, last: u64) -> Result<(), Fault> {
         self.needs_epoch = true;
-        let journal = self.collections.collection(JOURNAL);
-        journal.delete_many(buckets_up_to(user, last)).session(&mut self.session).await?;
+        self.execute(WriteCommand::delete(JOURNAL, &buckets_up_to(user, last))?).await?;
         Ok(())
     }
 }

@@ -6,10 +6,11 @@
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocument, doc};
 
-use crate::client::concern::{majority, majority_document};
+use crate::client::concern::majority_document;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::transaction::MAX_STATEMENT_DOCUMENTS;
+use crate::database::writes::WriteCommand;
 use crate::history::ended::read_row;
 use crate::history::tenant_journal::{journal_id, time_of_number};
 use crate::schema::bson::{bson_id, by_id, date, id_of, id_value, key_of, read_fields};
@@ -136,7 +137,7 @@ impl Collections {
         }
         // The oldest first, so that a history never has a gap.
         for ids in expired.chunks(MAX_STATEMENT_DOCUMENTS) {
-            journal.delete_many(by_id(ids.to_vec())).write_concern(majority()).await?;
+            self.execute(WriteCommand::delete(JOURNAL, &by_id(ids.to_vec()))?).await?;
         }
         self.set_dates(JOURNAL, &updates).await
     }
@@ -179,6 +180,7 @@ impl Collections {
             let command = doc! {
                 "update": collection, "updates": updates.to_vec(), "ordered": false,
                 "writeConcern": majority_document(),
+                "maxTimeMS": self.timeout.as_millis() as i64,
             };
             let reply = self.database.run_command(command).await?;
             if reply.contains_key("writeErrors") {

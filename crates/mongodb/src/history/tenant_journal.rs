@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::transaction::Transaction;
+use crate::database::writes::WriteCommand;
 use crate::schema::bson::{date, raw, read_fields, required};
 use crate::schema::fields::{EVENTS, EXPIRES_AT, ID, JOURNAL};
 use crate::schema::tail::{Bucket, bucket_id, encode_bucket};
@@ -40,8 +41,7 @@ impl Transaction<'_> {
             EVENTS: encode_bucket(vec![encode_tenant_event(event)]),
             EXPIRES_AT: date(event.time.plus(retention)),
         };
-        let journal = self.collections.collection(JOURNAL);
-        journal.insert_one(raw(&document)?).session(&mut self.session).await?;
+        self.execute(WriteCommand::insert(JOURNAL, [raw(&document)?])).await?;
         Ok(())
     }
 }

@@ -12,18 +12,18 @@ use mongodb::options::ReadConcern;
 use tokio::time::Instant;
 
 use crate::client::backoff::Backoff;
-use crate::client::concern::majority;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::commit::commit;
 use crate::database::freshness::Freshness;
 use crate::database::transaction::{Transaction, expect_matched};
+use crate::database::writes::WriteCommand;
 use crate::inbox::bucket::{
     Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before, open, push,
     refusal, update_of, without_content,
 };
 use crate::schema::bson::{by_id, date, id_value, raw};
-use crate::schema::fields::{ID, INBOX, PRIVATE, REVISION, TIME, WIRE};
+use crate::schema::fields::{ID, INBOX, PRIVATE, REQUESTS, REVISION, TIME, WIRE};
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::tail::bucket_id;
 use crate::schema::user::StoredUser;
@@ -50,8 +50,7 @@ impl Collections {
         now: Now,
     ) -> Result<Result<(LocalityId, bool), Error>, Fault> {
         let document = raw(&request_document(request, notice, now.time, None))?;
-        let insert = self.requests.insert_one(&document).write_concern(majority());
-        match insert.await.map_err(Fault::from) {
+        match self.execute(WriteCommand::insert(REQUESTS, [document.clone()])).await {
             Ok(_) => return Ok(Ok((notice, false))),
             Err(fault) if fault.is_duplicate() => {}
             Err(fault) => return Err(fault),
@@ -62,8 +61,8 @@ impl Collections {
         if IdempotencyKey::has_expired(stored.time, now) {
             // MongoDB removes expired requests with a delay. The first to replace one begins.
             let expired = doc! { ID: request_id(request), TIME: date(stored.time) };
-            let replace = self.requests.replace_one(expired, &document);
-            let replaced = replace.write_concern(majority()).await?.matched_count;
+            let replaced =
+                self.execute(WriteCommand::replace(REQUESTS, &expired, document)?).await?;
             return if replaced == 1 { Ok(Ok((notice, false))) } else { Err(Fault::TimedOut) };
         }
         if stored.request_hash != request.request_hash {
@@ -110,8 +109,9 @@ impl Collections {
         deadline: Instant,
     ) -> Result<bool, Fault> {
         let versions = self.version_guard.versions()?;
-        let mut transaction =
-            Transaction::begin(self, &Freshness::default()).await?.with_versions(versions);
+        let mut transaction = Transaction::begin(self, &Freshness::default(), deadline)
+            .await?
+            .with_versions(versions);
         match transaction.notify(user, notice, limits).await {
             Ok(delivered) => commit(transaction, deadline).await.map(|()| delivered),
             Err(fault) => {
@@ -241,7 +241,7 @@ impl Transaction<'_> {
         let found = document.as_deref().map(OpenBucket::read).transpose()?;
         let Some(found) = found else {
             let document = raw(&OpenBucket::first(user, notice, limits))?;
-            inbox.insert_one(document).session(&mut self.session).await?;
+            self.execute(WriteCommand::insert(INBOX, [document])).await?;
             return Ok(true);
         };
         if found.is_gone {
@@ -252,20 +252,19 @@ impl Transaction<'_> {
         }
         if found.has_room() {
             let change = doc! { ID: open(user), FIRST: found.first as i64 };
-            let update = inbox.update_one(change, addition(notice, limits));
-            expect_matched(update.session(&mut self.session).await?.matched_count, 1)?;
+            let update = WriteCommand::update(INBOX, &change, &addition(notice, limits))?;
+            expect_matched(self.execute(update).await?, 1)?;
             return Ok(true);
         }
 
         let closed = found.closed(user);
         let by_id = doc! { ID: closed.get(ID) };
         // The bucket may exist already if an older backup was restored.
-        let replace = inbox.replace_one(by_id, raw(&closed)?).upsert(true);
-        replace.session(&mut self.session).await?;
+        self.execute(WriteCommand::upsert(INBOX, &by_id, raw(&closed)?)?).await?;
         let (first, next) = (found.first, found.next(user, notice, limits));
-        let replace = inbox.replace_one(doc! { ID: open(user), FIRST: first as i64 }, raw(&next)?);
-        let replaced = replace.session(&mut self.session).await?.matched_count;
-        expect_matched(replaced, 1)?;
+        let is_first = doc! { ID: open(user), FIRST: first as i64 };
+        let replace = WriteCommand::replace(INBOX, &is_first, raw(&next)?)?;
+        expect_matched(self.execute(replace).await?, 1)?;
         self.remove_older(user, found.next_position(), limits).await?;
         Ok(true)
     }
@@ -281,10 +280,9 @@ impl Transaction<'_> {
         if self.find_one(&self.collections.users, by_id).await?.is_none() {
             return Ok(false);
         }
-        let inbox = self.collections.collection(INBOX);
         let first = raw(&OpenBucket::first(user, notice, limits))?;
-        let replace = inbox.replace_one(doc! { ID: open(user) }, first);
-        expect_matched(replace.session(&mut self.session).await?.matched_count, 1)?;
+        let replace = WriteCommand::replace(INBOX, &doc! { ID: open(user) }, first)?;
+        expect_matched(self.execute(replace).await?, 1)?;
         Ok(true)
     }
 
@@ -298,20 +296,17 @@ impl Transaction<'_> {
         let Some(oldest) = last.checked_sub(limits.count + OpenBucket::MAX_NOTICES) else {
             return Ok(());
         };
-        let inbox = self.collections.collection(INBOX);
         let range = doc! { "$gte": bucket_id(user, 0), "$lte": bucket_id(user, oldest) };
-        inbox.delete_many(doc! { ID: range }).session(&mut self.session).await?;
+        self.execute(WriteCommand::delete(INBOX, &doc! { ID: range })?).await?;
         Ok(())
     }
 
     /// Removes the inbox of a user. For a day it refuses notices, which may still be in flight.
     pub async fn delete_inbox(&mut self, user: LocalityId, now: Timestamp) -> Result<(), Fault> {
-        let inbox = self.collections.collection(INBOX);
         let closed = doc! { ID: { "$gte": bucket_id(user, 0), "$lt": open(user) } };
-        inbox.delete_many(closed).session(&mut self.session).await?;
+        self.execute(WriteCommand::delete(INBOX, &closed)?).await?;
         let refusal = raw(&refusal(user, now))?;
-        let replace = inbox.replace_one(doc! { ID: open(user) }, refusal).upsert(true);
-        replace.session(&mut self.session).await?;
+        self.execute(WriteCommand::upsert(INBOX, &doc! { ID: open(user) }, refusal)?).await?;
         Ok(())
     }
 }

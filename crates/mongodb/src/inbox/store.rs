@@ -21,12 +21,12 @@ impl Inboxes for Mongo {
         now: Now,
     ) -> Result<(LocalityId, bool), Error> {
         let request = request.clone();
-        self.run(|own| async move { own.begin_notice(&request, notice, now).await }).await?
+        self.write(|own| async move { own.begin_notice(&request, notice, now).await }).await?
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
         self.check_inboxes()?;
-        self.run(|own| async move { own.deliver(&delivery).await }).await.map_err(unknown)
+        self.write(|own| async move { own.deliver(&delivery).await }).await.map_err(unknown)
     }
 
     async fn holders(
@@ -36,7 +36,7 @@ impl Inboxes for Mongo {
     ) -> Result<Vec<LocalityId>, Error> {
         self.check_inboxes()?;
         let users = users.to_vec();
-        self.run(|own| async move { own.holders(notice, users).await }).await
+        self.read(|own| async move { own.holders(notice, users).await }).await
     }
 
     async fn inboxes(
@@ -46,7 +46,7 @@ impl Inboxes for Mongo {
     ) -> Result<Option<Vec<LocalityId>>, Error> {
         self.check_inboxes()?;
         let tenant = tenant.clone();
-        self.run(|own| async move { own.inboxes(&tenant, user).await }).await?
+        self.read(|own| async move { own.inboxes(&tenant, user).await }).await?
     }
 
     async fn inbox(
@@ -57,12 +57,14 @@ impl Inboxes for Mongo {
         with_content: bool,
     ) -> Result<InboxPart, Error> {
         self.check_inboxes()?;
-        self.run(|own| async move { own.inbox(user, before, limit, with_content).await }).await
+        self.read(|own| async move { own.inbox(user, before, limit, with_content).await }).await
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
         self.check_inboxes()?;
-        self.run(|own| async move { own.change_inbox(user, &change).await }).await.map_err(unknown)
+        self.write(|own| async move { own.change_inbox(user, &change).await })
+            .await
+            .map_err(unknown)
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::database::operations::{Mongo, SCAN_TIMEOUT};
+use crate::database::operations::Mongo;
 use crate::lookup::records::{ownerless_holds_of, read_holds, users_of};
 use crate::schema::fields::ID;
 use crate::schema::tenant::read_tenant;
@@ -58,15 +58,8 @@ impl Snapshot {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let permit = self.store.walks.clone().acquire_owned().await;
         let session = self.session.clone().lock_owned().await;
-        let reading = read(self.store.collections.clone(), session);
-        let read = self.store.spawn(SCAN_TIMEOUT, async move {
-            let found = reading.await;
-            drop(permit);
-            found
-        })?;
-        match read.await.unwrap_or(Err(Fault::Panicked)) {
+        match self.store.walk(|collections| read(collections, session)).await {
             Ok(found) => Ok(Some(found)),
             Err(fault) if fault.is_snapshot_gone() => Ok(None),
             Err(fault) => Err(fault.into()),

@@ -75,15 +75,15 @@ impl Collections {
         Ok(keys.into_iter().filter_map(IdentityKey::from_stored).collect())
     }
 
-    /// Holds of a tenant on keys whose owner was purged, in the order of their keys.
+    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. The server may
+    /// read many claims with an owner, so there is no time limit.
     pub async fn ownerless_holds(
         &self,
         tenant: &Tenant,
         after: Option<IdentityKey>,
         limit: usize,
     ) -> Result<Vec<Hold>, Fault> {
-        let (filter, mut options) = ownerless_holds_of(tenant, after.as_ref(), limit);
-        options.max_time = Some(self.timeout);
+        let (filter, options) = ownerless_holds_of(tenant, after.as_ref(), limit);
         read_holds(&self.find_documents(&self.identities, filter, options).await?)
     }
 

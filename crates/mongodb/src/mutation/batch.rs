@@ -54,7 +54,7 @@ impl Mongo {
             return Vec::new();
         }
         let together =
-            self.run(|collections| async move { collections.mutate_together(&mutations).await });
+            self.write(|collections| async move { collections.mutate_together(&mutations).await });
         together.await.unwrap_or_default()
     }
 }
@@ -83,7 +83,7 @@ impl Collections {
             return Ok(Vec::new());
         }
 
-        let begun = Transaction::begin(self, &Freshness::default()).await?;
+        let begun = Transaction::begin(self, &Freshness::default(), deadline).await?;
         let mut transaction = begun.with_versions(versions);
         match self.write_together(&mut transaction, mutations, versions.has_tokens()).await {
             Ok(write_sets) => {

@@ -8,7 +8,9 @@ use mongodb::bson::{Bson, RawDocumentBuf};
 
 use crate::client::error::Fault;
 use crate::database::transaction::Transaction;
+use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, id_of, id_value, raw};
+use crate::schema::fields::{REQUESTS, USERS};
 use crate::schema::preserved::with_epoch;
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::tail::Tail;
@@ -72,7 +74,7 @@ impl Transaction<'_> {
             raw(&request_document(request, subject, time, tenant_since))
         };
         let documents = requests.iter().map(document).collect::<Result<Vec<_>, _>>()?;
-        self.insert_all(&self.collections.requests, documents).await
+        self.insert_all(REQUESTS, documents).await
     }
 
     /// Inserts new users with their first events. `tokens` has the names of all of their
@@ -93,16 +95,16 @@ impl Transaction<'_> {
         };
         let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         self.is_in_epoch |= !documents.is_empty();
-        self.insert_all(&self.collections.users, documents).await
+        self.insert_all(USERS, documents).await
     }
 
     async fn insert_all(
         &mut self,
-        into: &Collection<RawDocumentBuf>,
+        into: &str,
         documents: Vec<RawDocumentBuf>,
     ) -> Result<(), Fault> {
         if !documents.is_empty() {
-            into.insert_many(documents).session(&mut self.session).await?;
+            self.execute(WriteCommand::insert(into, documents)).await?;
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use mongodb::bson::{Bson, doc};
-use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::client::error::Fault;
 use crate::database::freshness::Key;
 use crate::database::transaction::{Transaction, expect_matched};
+use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, key_value, raw};
 use crate::schema::claim::{claim_change, claim_document, read_claim};
 use crate::schema::fields::{ID, IDENTITIES};
@@ -71,15 +71,13 @@ impl Transaction<'_> {
             return Ok(());
         }
 
-        let outcome =
-            self.collections.identities.insert_many(inserted).session(&mut self.session).await;
+        let reply = self.send(WriteCommand::insert(IDENTITIES, inserted)).await?;
         if self.collections.is_routed {
             let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
-            let answered = outcome.as_ref().map_or_else(attempted_inserts, |_| claims.len());
-            self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim((*key).clone())));
+            let answered = keys.take(reply.attempted(claims.len()));
+            self.inserted.extend(answered.map(|(key, _)| Key::Claim((*key).clone())));
         }
-
-        Ok(outcome.map(drop)?)
+        reply.into_count().map(drop)
     }
 
     async fn delete_claims(&mut self, keys: Vec<Bson>) -> Result<(), Fault> {
@@ -87,18 +85,7 @@ impl Transaction<'_> {
             return Ok(());
         }
         let count = keys.len();
-        let deleted =
-            self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
-        expect_matched(deleted.deleted_count, count)
-    }
-}
-
-/// The number of documents that an ordered insert tried to insert.
-fn attempted_inserts(error: &DriverError) -> usize {
-    match &*error.kind {
-        ErrorKind::InsertMany(error) => {
-            error.write_errors.iter().flatten().next().map_or(0, |error| error.index + 1)
-        }
-        _ => 0,
+        let deleted = self.execute(WriteCommand::delete(IDENTITIES, &by_id(keys))?).await?;
+        expect_matched(deleted, count)
     }
 }

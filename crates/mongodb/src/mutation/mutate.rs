@@ -120,7 +120,8 @@ impl Collections {
         gate: &CommitGate,
         freshness: &mut Freshness,
     ) -> Result<Outcome, AttemptError> {
-        let mut transaction = Transaction::begin(self, freshness).await?.with_versions(versions);
+        let mut transaction =
+            Transaction::begin(self, freshness, gate.deadline()).await?.with_versions(versions);
         let decision = decide(&mut transaction, mutation, is_optimistic).await;
         let written = match check_fresh(&transaction, decision, freshness) {
             Ok(_) if gate.is_closed() => Err(Fault::TimedOut.into()),

@@ -9,8 +9,11 @@ use mongodb::bson::{Document, doc};
 use crate::client::error::Fault;
 use crate::database::freshness::Key;
 use crate::database::transaction::{Transaction, expect_matched};
+use crate::database::writes::WriteCommand;
 use crate::schema::bson::{id_value, raw};
-use crate::schema::fields::{CONFIRMED, EPOCH, ID, META, REVISION, SCHEMA, TENANT};
+use crate::schema::fields::{
+    CONFIRMED, EPOCH, ID, META, REQUESTS, REVISION, SCHEMA, TENANT, USERS,
+};
 use crate::schema::preserved::{PreservedFields, with_epoch};
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::tail::Tail;
@@ -134,9 +137,8 @@ impl Transaction<'_> {
 
     #[cfg(feature = "test-entity")]
     async fn count(&mut self, name: &str) -> Result<(), Fault> {
-        let meta = self.collections.collection(META);
-        let change = meta.update_one(doc! { ID: name }, doc! { "$inc": { "n": 1_i64 } });
-        change.upsert(true).session(&mut self.session).await?;
+        let count = doc! { "$inc": { "n": 1_i64 } };
+        self.execute(WriteCommand::upsert(META, &doc! { ID: name }, raw(&count)?)?).await?;
         Ok(())
     }
 
@@ -150,13 +152,12 @@ impl Transaction<'_> {
         let document = raw(&with_epoch(document, self.epoch, self.users.get(&record.id())))?;
         match self.users.get(&record.id()).map(|preserved| preserved.revision) {
             None => {
-                self.collections.users.insert_one(document).session(&mut self.session).await?;
+                self.execute(WriteCommand::insert(USERS, [document])).await?;
             }
             Some(revision) => {
                 let filter = doc! { ID: id_value(record.id()), REVISION: revision };
-                let replace = self.collections.users.replace_one(filter, document);
-                let replaced = replace.session(&mut self.session).await?;
-                expect_matched(replaced.matched_count, 1)?;
+                let replace = WriteCommand::replace(USERS, &filter, document)?;
+                expect_matched(self.execute(replace).await?, 1)?;
             }
         }
         self.is_in_epoch = true;
@@ -170,16 +171,13 @@ impl Transaction<'_> {
         if self.is_in_epoch || !self.needs_epoch {
             return Ok(());
         }
-        let meta = self.collections.collection(META);
         // Null matches an absent field.
         let epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
         let present = doc! { ID: SCHEMA, EPOCH: epoch };
-        let confirmed = meta
-            .update_one(present, doc! { "$inc": { CONFIRMED: 1_i64 } })
-            .session(&mut self.session)
-            .await?;
+        let count = doc! { "$inc": { CONFIRMED: 1_i64 } };
+        let confirmed = self.execute(WriteCommand::update(META, &present, &count)?).await?;
 
-        if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::EpochChanged) }
+        if confirmed == 1 { Ok(()) } else { Err(Fault::EpochChanged) }
     }
 
     /// Raises the revision of a user on which a write depends, so that the transaction conflicts
@@ -202,8 +200,8 @@ impl Transaction<'_> {
         if self.epoch > 0 {
             self.update_user(filter.clone(), doc! { "$set": { EPOCH: self.epoch } }).await?;
         }
-        let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
-        expect_matched(deleted.deleted_count, 1)?;
+        let deleted = self.execute(WriteCommand::delete_one(USERS, &filter)?).await?;
+        expect_matched(deleted, 1)?;
         if has_history {
             self.delete_events(id, u64::MAX).await?;
         }
@@ -214,10 +212,9 @@ impl Transaction<'_> {
     }
 
     pub async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {
-        let updated =
-            self.collections.users.update_one(filter, change).session(&mut self.session).await?;
+        let updated = self.execute(WriteCommand::update(USERS, &filter, &change)?).await?;
         self.is_in_epoch = true;
-        expect_matched(updated.matched_count, 1)
+        expect_matched(updated, 1)
     }
 
     /// Records that a request was carried out, and replaces an expired record.
@@ -231,8 +228,7 @@ impl Transaction<'_> {
         let subject = IdempotencyKey::stored_subject(subject);
         let document = raw(&request_document(request, subject, time, tenant_since))?;
         let filter = doc! { ID: request_id(request) };
-        let requests = &self.collections.requests;
-        requests.replace_one(filter, document).upsert(true).session(&mut self.session).await?;
+        self.execute(WriteCommand::upsert(REQUESTS, &filter, document)?).await?;
         Ok(())
     }
 }

@@ -13,8 +13,9 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::client::connect::{connect_dedicated, disconnect};
+use crate::client::connect::{connect_apart, disconnect, is_shard};
 use crate::client::error::{Fault, OpenError};
+use crate::database::collections::Collections;
 use crate::presence::dead::{self, DeadServers};
 use crate::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument};
 use crate::presence::sessions::Sessions;
@@ -22,6 +23,8 @@ use crate::schema::versions::VersionGuard;
 use polynym_directory::clock::Now;
 use polynym_directory::timestamp::Timestamp;
 
+/// The `appName` of its connection.
+const APP_NAME: &str = "polynym heartbeat";
 /// The time limit for deleting the document of a server that stops.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest round trip that gives a reading of the database's time.
@@ -54,6 +57,7 @@ pub enum Closing {
 /// The state of the task.
 struct HeartbeatTask {
     database: Database,
+    is_routed: bool,
     sessions: Arc<Sessions>,
     version_guard: Arc<VersionGuard>,
     dead: DeadServers,
@@ -68,13 +72,11 @@ impl Heartbeat {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn start(
-        uri: &str,
-        sessions: Arc<Sessions>,
-        version_guard: Arc<VersionGuard>,
-    ) -> Result<Self, OpenError> {
-        let database = connect_dedicated(uri).await?;
-        if let Some(presence) = Presence::of(&database).await? {
+    pub async fn start(uri: &str, store: &Collections) -> Result<Self, OpenError> {
+        let (sessions, version_guard) = (store.sessions.clone(), store.version_guard.clone());
+        let is_routed = store.is_routed;
+        let database = connect_apart(uri, APP_NAME, 1).await?;
+        if let Some(presence) = Presence::of(&database, is_routed).await? {
             sessions.begin(presence);
         }
 
@@ -83,6 +85,7 @@ impl Heartbeat {
         let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
         let beating = HeartbeatTask {
             database,
+            is_routed,
             sessions,
             version_guard,
             dead,
@@ -149,6 +152,9 @@ impl HeartbeatTask {
 
     /// Takes the steps of one beat. A step that fails ends the beat.
     async fn beat(&mut self) -> Result<(), Fault> {
+        if !self.is_routed && is_shard(&self.database).await {
+            self.version_guard.record_shard();
+        }
         self.version_guard.refresh(&self.database).await?;
         let sessions = self.sessions.clone();
         let start = (Timestamp::now(), Instant::now());

@@ -13,7 +13,7 @@ use crate::client::concern::majority;
 use crate::client::documents::collect;
 use crate::client::error::Fault;
 use crate::schema::bson::number;
-use crate::schema::fields::{AHEAD, ID, SERVERS, SESSIONS, TIME};
+use crate::schema::fields::{AHEAD, ID, ROUTED, SERVERS, SESSIONS, TIME};
 use polynym_directory::timestamp::Timestamp;
 
 /// The time from one beat to the next.
@@ -27,6 +27,8 @@ pub type SessionId = [u8; 16];
 pub struct Presence {
     id: Bson,
     servers: Collection<RawDocumentBuf>,
+    /// Whether this server is connected through routers.
+    is_routed: bool,
 }
 
 /// The document of a server.
@@ -40,6 +42,8 @@ pub struct ServerDocument {
     pub sessions: Vec<Bson>,
     /// Seconds by which its clock is ahead of the database's; zero if the two agree.
     pub ahead: i64,
+    /// Whether it is connected through routers. Older programs do not say so.
+    pub is_routed: bool,
 }
 
 /// The database's clock, read between two readings of the local one.
@@ -68,11 +72,12 @@ impl Presence {
     ///
     /// # Errors
     /// The server's.
-    pub async fn of(database: &Database) -> Result<Option<Self>, DriverError> {
+    pub async fn of(database: &Database, is_routed: bool) -> Result<Option<Self>, DriverError> {
         if database.list_collection_names().filter(doc! { "name": SERVERS }).await?.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self { id: uuid(Uuid::new().bytes()), servers: database.collection(SERVERS) }))
+        let (id, servers) = (uuid(Uuid::new().bytes()), database.collection(SERVERS));
+        Ok(Some(Self { id, servers, is_routed }))
     }
 
     /// Writes the database's time to this server's document, and adds or removes sessions. Returns
@@ -91,8 +96,8 @@ impl Presence {
 
     /// Creates this server's document, with all its sessions.
     pub async fn create(&self, sessions: &[SessionId]) -> Result<(), Fault> {
-        let document =
-            doc! { "$currentDate": { TIME: true }, "$set": { SESSIONS: uuids(sessions) } };
+        let fields = doc! { SESSIONS: uuids(sessions), ROUTED: self.is_routed };
+        let document = doc! { "$currentDate": { TIME: true }, "$set": fields };
         self.servers
             .update_one(self.own(), document)
             .upsert(true)
@@ -103,8 +108,15 @@ impl Presence {
 
     /// The documents of all servers.
     pub async fn all(&self) -> Result<Vec<ServerDocument>, Fault> {
+        Ok(Self::all_in(&self.servers).await?)
+    }
+
+    /// The documents of all servers in the collection that has them.
+    pub async fn all_in(
+        servers: &Collection<RawDocumentBuf>,
+    ) -> Result<Vec<ServerDocument>, DriverError> {
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-        let find = self.servers.find(doc! {}).read_concern(ReadConcern::majority());
+        let find = servers.find(doc! {}).read_concern(ReadConcern::majority());
         let found = collect(find.selection_criteria(primary).await?).await?;
         Ok(found.iter().filter_map(ServerDocument::read).collect())
     }
@@ -157,6 +169,7 @@ impl ServerDocument {
             time: *document.get_datetime(TIME).ok()?,
             sessions,
             ahead,
+            is_routed: document.get_bool(ROUTED).unwrap_or_default(),
         })
     }
 }

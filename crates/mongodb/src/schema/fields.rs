@@ -90,6 +90,8 @@ pub const TIME: &str = "t";
 pub const SESSIONS: &str = "s";
 /// Of a server: the seconds by which its clock is ahead of the database's, if the two differ.
 pub const AHEAD: &str = "c";
+/// Of a server: whether it is connected through routers.
+pub const ROUTED: &str = "r";
 /// Of counters: the name of the caller.
 pub const CALLER: &str = "c";
 /// Of counters: the name of the metric.

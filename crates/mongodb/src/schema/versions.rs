@@ -1,9 +1,12 @@
 //! The versions of a store, which one document has. A program that supports them writes in their
 //! form; another program stops.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use metrics::gauge;
 use mongodb::Database;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
@@ -36,6 +39,12 @@ impl Supported {
         versions.latest_rules() <= self.rules
     }
 }
+
+/// The gauge of a replica set that has become a shard: its name and its help text.
+pub const BECAME_SHARD: (&str, &str) = (
+    "polynym_store_became_shard",
+    "1 once the replica set of the store is a shard of a cluster, and the server stops to use it",
+);
 
 /// The versions of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,20 +196,25 @@ pub struct VersionGuard {
     supported: Supported,
     /// The versions, and when they were requested.
     latest: Mutex<(Versions, Instant)>,
+    /// Whether the replica set of the URI has become a shard of a cluster. What this server writes
+    /// there is not unique, and what routers have moved away is missing.
+    is_shard: AtomicBool,
 }
 
 impl VersionGuard {
     /// A guard with versions that were just read.
     pub fn new(supported: Supported, versions: Versions) -> Self {
         versions.measure();
-        Self { supported, latest: Mutex::new((versions, Instant::now())) }
+        let latest = Mutex::new((versions, Instant::now()));
+        Self { supported, latest, is_shard: AtomicBool::new(false) }
     }
 
     /// The versions with which this program may write.
     ///
     /// # Errors
-    /// [`Fault::Outdated`] if the program does not support them.
+    /// [`Fault::Outdated`] if the program does not support them; [`Fault::BecameShard`].
     pub fn versions(&self) -> Result<Versions, Fault> {
+        self.check_topology()?;
         let (latest, _) = self.latest();
         if self.supported.contains(latest) { Ok(latest) } else { Err(self.outdated(latest)) }
     }
@@ -229,12 +243,14 @@ impl VersionGuard {
     /// The rules of normalisation, at most [`LEASE`] old.
     ///
     /// # Errors
-    /// [`Fault::Outdated`] if this program does not support them; [`Fault`] if they cannot be read.
+    /// [`Fault::Outdated`] if this program does not support them; [`Fault`] if they cannot be read,
+    /// and [`Fault::BecameShard`].
     pub async fn rules(
         &self,
         database: &Database,
         consistency: Consistency,
     ) -> Result<StoredRules, Fault> {
+        self.check_topology()?;
         let (mut latest, read_at) = self.latest();
         if read_at.elapsed() > LEASE {
             match self.refresh(database).await {
@@ -248,6 +264,18 @@ impl VersionGuard {
         } else {
             Err(self.outdated(latest))
         }
+    }
+
+    /// Stops reads and writes for good: the replica set has become a shard.
+    pub fn record_shard(&self) {
+        gauge!(BECAME_SHARD.0).set(1);
+        if !self.is_shard.swap(true, Relaxed) {
+            tracing::error!(fault = %Fault::BecameShard, "this server stops to read and write");
+        }
+    }
+
+    fn check_topology(&self) -> Result<(), Fault> {
+        if self.is_shard.load(Relaxed) { Err(Fault::BecameShard) } else { Ok(()) }
     }
 
     fn latest(&self) -> (Versions, Instant) {

@@ -9,11 +9,11 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, ReadConcern, ReadPreference, SelectionCriteria};
 
-use crate::client::concern::majority;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
+use crate::database::writes::WriteCommand;
 use crate::schema::bson::raw;
-use crate::schema::fields::ID;
+use crate::schema::fields::{ID, NAMES};
 use crate::schema::user::StoredUser;
 use polynym_directory::encoded::encoded_user::EncodedUser;
 use polynym_directory::error::Error;
@@ -149,7 +149,6 @@ impl Collections {
         let newest = last.filter(|page| {
             page.since == Some(since.as_millis()) && page.names.len() < NAMES_PER_DOCUMENT
         });
-        let collection = self.collection(crate::schema::fields::NAMES);
         if let Some(page) = newest {
             let added = &new[..new.len().min(NAMES_PER_DOCUMENT - page.names.len())];
             let last_free = format!("{NAMES_FIELD}.{}", NAMES_PER_DOCUMENT - added.len());
@@ -160,7 +159,7 @@ impl Collections {
                 last_free: { "$exists": false },
             };
             let push = doc! { "$push": { NAMES_FIELD: { "$each": added } } };
-            collection.update_one(filter, push).write_concern(majority()).await?;
+            self.execute(WriteCommand::update(NAMES, &filter, &push)?).await?;
             return Ok(());
         }
 
@@ -172,8 +171,7 @@ impl Collections {
             FIRST: first as i32,
             NAMES_FIELD: &new[..new.len().min(NAMES_PER_DOCUMENT)],
         };
-        let inserted = collection.insert_one(raw(&document)?).write_concern(majority()).await;
-        match inserted.map_err(Fault::from) {
+        match self.execute(WriteCommand::insert(NAMES, [raw(&document)?])).await {
             Err(fault) if !fault.is_duplicate() => Err(fault),
             _ => Ok(()),
         }
@@ -227,7 +225,7 @@ impl Collections {
 
     /// The documents with the names of a tenant, in the order of their tokens.
     async fn pages(&self, tenant: &str) -> Result<Vec<Page>, Fault> {
-        let collection: Collection<RawDocumentBuf> = self.collection(crate::schema::fields::NAMES);
+        let collection: Collection<RawDocumentBuf> = self.collection(NAMES);
         // A comma comes right before the hyphen, which names may have.
         let own = doc! { ID: { "$gte": format!("{tenant},"), "$lt": format!("{tenant}-") } };
         let options = FindOptions::builder()

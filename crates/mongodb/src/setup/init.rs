@@ -13,6 +13,7 @@ use crate::client::concern::majority;
 use crate::client::connect::{connect, disconnect};
 use crate::client::error::{Fault, OpenError};
 use crate::client::supported::Supported;
+use crate::presence::servers::{Presence, ServerDocument};
 use crate::schema::fields::{ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS};
 use crate::schema::versions::Versions;
 use crate::setup::cluster::{Cluster, retry_for, retry_step};
@@ -26,6 +27,9 @@ use crate::setup::validators::{by_order, level, shard_key, validator};
 const VALIDATOR_WAIT_MS: i64 = 500;
 /// The total time of these attempts: longer than the lifetime of an abandoned transaction.
 const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// The age in milliseconds of the document of a server that has stopped.
+const GONE_MS: i64 = 30_000;
 
 /// NamespaceExists.
 const NAMESPACE_EXISTS: i32 = 48;
@@ -205,6 +209,9 @@ impl Init<'_> {
             ));
         }
 
+        if found.iter().any(|found| found.key.is_none()) {
+            self.check_servers().await?;
+        }
         cluster.enable().await?;
         for found in found {
             let name = found.name;
@@ -228,6 +235,22 @@ impl Init<'_> {
         }
 
         Ok(())
+    }
+
+    /// Fails while servers run that are not connected through routers: they would go on to write to
+    /// the first shard alone, where uniqueness is not checked against the others.
+    async fn check_servers(&self) -> Result<(), OpenError> {
+        let servers = Presence::all_in(&self.database.collection(SERVERS)).await?;
+        let Some(newest) = servers.iter().map(|server| server.time).max() else { return Ok(()) };
+        let hello = self.database.run_command(doc! { "hello": 1 }).await?;
+        let now = hello.get_datetime("localTime").copied().unwrap_or(newest);
+        let is_present = |server: &&ServerDocument| {
+            !server.is_routed && now.timestamp_millis() - server.time.timestamp_millis() < GONE_MS
+        };
+        match servers.iter().filter(is_present).count() {
+            0 => Ok(()),
+            count => Err(OpenError::Direct { count }),
+        }
     }
 
     /// Shards a collection. One from a replica set has documents and lacks the index of a

@@ -126,9 +126,10 @@ impl IntegritySession {
 
     async fn attempt(&self, candidate: &Candidate, deadline: Instant) -> Result<bool, Fault> {
         let versions = self.collections.version_guard.versions()?;
-        let mut transaction = Transaction::begin(&self.collections, &Freshness::default())
-            .await?
-            .with_versions(versions);
+        let mut transaction =
+            Transaction::begin(&self.collections, &Freshness::default(), deadline)
+                .await?
+                .with_versions(versions);
         match self.statements(&mut transaction, candidate).await {
             Ok(true) => commit(transaction, deadline).await.map(|()| true),
             outcome => {
@@ -264,14 +265,15 @@ impl CheckableStore for IntegritySession {
     }
 
     async fn state(&self, candidate: &Candidate) -> Result<CandidateState, Error> {
+        let deadline = Instant::now() + self.collections.timeout;
         let attempt = || async {
             let mut transaction =
-                Transaction::begin(&self.collections, &Freshness::default()).await?;
+                Transaction::begin(&self.collections, &Freshness::default(), deadline).await?;
             let moment = self.read_moment(&mut transaction, candidate).await;
             transaction.abort().await;
             moment
         };
-        Ok(retry_transient(Instant::now() + self.collections.timeout, attempt).await?)
+        Ok(retry_transient(deadline, attempt).await?)
     }
 
     async fn repair_links(&self, links: &MergeLinks) -> Result<bool, Error> {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::FindOptions;
 
 use crate::client::concern::{majority, majority_document};
 use crate::client::error::Fault;
@@ -35,7 +36,9 @@ impl Collections {
         versions: Versions,
     ) -> Result<Option<(Bson, usize)>, Fault> {
         let old = doc! { ATTRIBUTES: { "$exists": false }, ID: { "$gt": after } };
-        let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        // No time limit: the first page of a resumed upgrade passes all users that were rewritten.
+        let order = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE as i64);
+        let options = order.build();
         let found = self.find_documents(&self.users, old, options).await?;
         let Some(last) = found.last() else { return Ok(None) };
         let last_id = bson_id(last)?;

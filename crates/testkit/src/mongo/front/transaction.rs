@@ -5,10 +5,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex};
+use std::time::Duration;
 
 use mongodb::bson::raw::cstr;
 use mongodb::bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::timeout;
 
 use super::chunks::Chunks;
 use super::clock::{Clock, ClusterTime};
@@ -17,6 +19,11 @@ use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
 use super::links::Links;
 use super::statement::{Part, Statement, accepted, is_read_only, merged};
 use super::tables::Tables;
+
+/// The time limit of a statement without one.
+const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// The time that an abort after a failed statement waits for all shards.
+const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The latest transaction of each session, by session id: a commit may be sent again after the end.
 pub struct Transactions {
@@ -73,6 +80,12 @@ impl Transactions {
     }
 }
 
+/// The time limit of a statement.
+fn time_limit(body: &RawDocument) -> Duration {
+    let millis = body.get_i64("maxTimeMS").or_else(|_| body.get_i32("maxTimeMS").map(i64::from));
+    millis.map_or(NO_LIMIT, |millis| Duration::from_millis(millis.unsigned_abs()))
+}
+
 /// The outcome of a commit is unknown: another router may have executed it.
 fn unknown(command: &str) -> Fault {
     if command == "commitTransaction" { absent() } else { absent().labelled(TRANSIENT) }
@@ -125,9 +138,15 @@ impl Transactions {
             return Err(fault.labelled(TRANSIENT));
         }
 
-        let outcome = self.rounds(transaction, &Statement::new(command)?, &chunks, links).await;
+        let limit = time_limit(command.body);
+        let statement = Statement::new(command)?;
+        let rounds = timeout(limit, self.rounds(transaction, &statement, &chunks, links));
+        let outcome = rounds.await.unwrap_or_else(|_| {
+            Err(Fault::own(50, "MaxTimeMSExpired", "operation exceeded time limit"))
+        });
         if let Err(fault) = outcome {
-            transaction.abort(links).await;
+            // A shard that hangs aborts after its own timeout.
+            let _ = timeout(ABORT_TIMEOUT, transaction.abort(links)).await;
             let is_stale = fault.is_stale();
             if is_stale {
                 tables.forget_this(&space, &chunks);

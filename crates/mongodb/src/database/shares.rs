@@ -1,0 +1,41 @@
+//! The shares of the connections. A shard that hangs keeps the connections of the operations that
+//! need it for the time of an operation: what has a share leaves the rest to others.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::client::error::Fault;
+
+/// The shares of a pool. What remains is for look-ups, which have a short time limit.
+#[derive(Clone)]
+pub struct Shares {
+    /// For mutations and other writes.
+    pub writes: Share,
+    /// For reads other than look-ups.
+    pub reads: Share,
+}
+
+/// A share of the connections, one for each operation.
+#[derive(Clone)]
+pub struct Share(Arc<Semaphore>);
+
+impl Shares {
+    /// The shares of a pool of so many connections: two fifths and a quarter.
+    pub fn of(connections: usize) -> Self {
+        let share = |part: usize| Share(Arc::new(Semaphore::new(part.max(1))));
+        Self { writes: share(connections * 2 / 5), reads: share(connections / 4) }
+    }
+}
+
+impl Share {
+    /// Waits for a connection of the share, at most until the deadline.
+    ///
+    /// # Errors
+    /// [`Fault::TimedOut`].
+    pub async fn take(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Fault> {
+        let permit = timeout_at(deadline, self.0.clone().acquire_owned()).await;
+        permit.ok().and_then(Result::ok).ok_or(Fault::TimedOut)
+    }
+}
