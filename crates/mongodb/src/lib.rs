@@ -91,7 +91,12 @@ impl Mongo {
             cache: (options.cache_bytes > 0).then(|| LookupCache::new(options.cache_bytes)),
             ..Collections::new(database.clone(), options.timeout, is_routed, version_guard)
         };
-        let starting = Heartbeat::start(uri, &collections);
+        let starting = Heartbeat::start(
+            uri,
+            is_routed,
+            collections.sessions.clone(),
+            collections.version_guard.clone(),
+        );
         let heartbeat = connect::or_disconnect(&database, starting).await?;
         heartbeat.first_reading().await;
         let apart = connect::connect_apart(uri, PROBES_APP_NAME, MAX_PROBES);

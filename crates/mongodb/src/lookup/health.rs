@@ -20,7 +20,8 @@ const REPLICA_SET_TIMEOUT: Duration = Duration::from_secs(3);
 const PROBE_KEYS: u8 = 128;
 /// If not all shards answer, one of this many keys is probed in a find of its own.
 const SINGLE_KEY_STEP: usize = 16;
-/// The limit of concurrent probes: of single keys, beside those of all keys that have no answer yet.
+/// The limit of concurrent probes: those of single keys, beside those of all keys without an answer
+/// yet.
 pub const MAX_PROBES: u32 = 2 * (PROBE_KEYS as u32 / SINGLE_KEY_STEP as u32) + 2;
 
 impl Collections {

@@ -15,7 +15,6 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::client::connect::{connect_apart, disconnect, is_shard};
 use crate::client::error::{Fault, OpenError};
-use crate::database::collections::Collections;
 use crate::presence::dead::{self, DeadServers};
 use crate::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument};
 use crate::presence::sessions::Sessions;
@@ -72,9 +71,12 @@ impl Heartbeat {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn start(uri: &str, store: &Collections) -> Result<Self, OpenError> {
-        let (sessions, version_guard) = (store.sessions.clone(), store.version_guard.clone());
-        let is_routed = store.is_routed;
+    pub async fn start(
+        uri: &str,
+        is_routed: bool,
+        sessions: Arc<Sessions>,
+        version_guard: Arc<VersionGuard>,
+    ) -> Result<Self, OpenError> {
         let database = connect_apart(uri, APP_NAME, 1).await?;
         if let Some(presence) = Presence::of(&database, is_routed).await? {
             sessions.begin(presence);
