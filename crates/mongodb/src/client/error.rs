@@ -277,8 +277,8 @@ pub enum OpenError {
     Shard,
     /// Servers use a store that is to be sharded, without its routers.
     #[error(
-        "{count} running servers are not connected through the routers, and would not see what is on \
-         other shards: stop them, wait half a minute, run this again, and start them with the \
+        "{count} running servers are not connected through the routers, and would not see what is \
+         on other shards: stop them, wait half a minute, run this again, and start them with the \
          routers' addresses"
     )]
     Direct {
