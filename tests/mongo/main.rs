@@ -12,6 +12,7 @@ mod clocks;
 mod credentials;
 mod damaged_records;
 mod deletion;
+mod feed;
 mod golden;
 mod harness;
 mod heartbeat;

@@ -87,7 +87,7 @@ async fn two_versions_work_together_until_the_upgrade() {
     // The upgrade has rewritten the documents with the first epoch.
     assert_eq!(epochs(&database).await, [Some(1), Some(1), Some(3)]);
     let error = older(&uri).await.err().expect("an older program opened it");
-    assert!(matches!(error, OpenError::Version { found: 8, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { found: 9, .. }), "{error}");
 }
 
 /// Makes the heartbeats of servers on a set miss the upgrade.
@@ -183,7 +183,7 @@ async fn a_server_frozen_during_the_upgrade_adopts_the_new_version() {
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .ends_with("schema version 8 and rules version 3 now\n")
+            .ends_with("schema version 9 and rules version 3 now\n")
     );
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);

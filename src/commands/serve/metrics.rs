@@ -13,7 +13,7 @@ use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
 /// Counters without labels.
-pub const COUNTERS: [Metric; 2] = [DISPLACED, transport::PANICS];
+pub const COUNTERS: [Metric; 3] = [DISPLACED, transport::PANICS, mongo::UNREADABLE];
 
 /// Metrics with labels, gauges and histograms.
 pub const OTHERS: [Metric; 28] = [

@@ -326,11 +326,11 @@ async fn foreign_collections_are_refused() {
     .await;
     assert_refused(
         &uri("init_newer"),
-        &["schema version 9", "versions 2 to 8"],
+        &["schema version 10", "versions 2 to 9"],
         async |database| {
             database
                 .collection("meta")
-                .insert_one(doc! { "_id": "schema", "v": 9_i32 })
+                .insert_one(doc! { "_id": "schema", "v": 10_i32 })
                 .await
                 .unwrap();
         },
@@ -341,7 +341,7 @@ async fn foreign_collections_are_refused() {
     })
     .await;
     // The server refuses the newer store too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 9, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 10, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]

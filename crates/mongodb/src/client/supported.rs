@@ -3,7 +3,7 @@
 use polynym_identifier::RULES_VERSION;
 
 /// The current version of the schema.
-pub const VERSION: i64 = 8;
+pub const VERSION: i64 = 9;
 /// The version in which attributes are stored by tokens. Older users have them in their wire form
 /// until an upgrade has rewritten all users.
 pub const TOKENS: i64 = 4;
@@ -16,6 +16,9 @@ pub const JOURNALED: i64 = 6;
 pub const BEGUN: i64 = 7;
 /// The version in which users have inboxes.
 pub const INBOXED: i64 = 8;
+/// The version in which events have tokens instead of the names of attributes, and users record how
+/// many events their last write has added.
+pub const COMPACT: i64 = 9;
 /// The oldest version of the schema that this program supports.
 pub const OLDEST: i64 = 2;
 

@@ -38,6 +38,11 @@ pub struct Freshness {
 }
 
 impl Freshness {
+    /// The time of a write that reads must see.
+    pub fn since(operation_time: Option<Timestamp>) -> Self {
+        Self { operation_time, ..Self::default() }
+    }
+
     /// Whether a snapshot that begins now has all writes of these documents that were acknowledged
     /// before the first attempt.
     pub fn covers<'k>(&self, mut keys: impl Iterator<Item = &'k Key>) -> bool {

@@ -45,6 +45,8 @@ pub struct Transaction<'c> {
     pub has_journal: bool,
     /// Whether it writes inboxes.
     pub has_inboxes: bool,
+    /// Whether events have tokens instead of the names of attributes.
+    pub has_compact_events: bool,
     /// Whether it has written claims or deletions, which MongoDB accepts in any epoch.
     pub needs_epoch: bool,
     /// Whether it has written a document that MongoDB accepts only in the current epoch.
@@ -92,6 +94,7 @@ impl<'c> Transaction<'c> {
             epoch: 0,
             has_journal: false,
             has_inboxes: false,
+            has_compact_events: false,
             needs_epoch: false,
             is_in_epoch: false,
             revision_step,
@@ -102,8 +105,13 @@ impl<'c> Transaction<'c> {
 
     /// The transaction, which writes in the form of these versions.
     pub fn with_versions(self, versions: Versions) -> Self {
-        let (has_journal, has_inboxes) = (versions.has_journal(), versions.has_inboxes());
-        Self { epoch: versions.epoch, has_journal, has_inboxes, ..self }
+        Self {
+            epoch: versions.epoch,
+            has_journal: versions.has_journal(),
+            has_inboxes: versions.has_inboxes(),
+            has_compact_events: versions.has_compact_events(),
+            ..self
+        }
     }
 
     /// Records documents that are read.

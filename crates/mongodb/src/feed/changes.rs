@@ -1,10 +1,10 @@
-//! A change stream on the users: the events that each change has added to a history.
+//! A change stream on the users: the changes that have added events to a history.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use metrics::counter;
+use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc};
 use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken as DriverToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
@@ -14,9 +14,7 @@ use crate::database::collections::Collections;
 use crate::schema::bson::{as_id, read_fields, required};
 use crate::schema::fields::{ID, TAIL, TENANT};
 use crate::schema::tail::Tail;
-use polynym_directory::encoded::event::decode_event;
 use polynym_directory::error::Error;
-use polynym_directory::model::event::Event;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{ResumeToken, foreign_token};
 
@@ -24,15 +22,31 @@ use polynym_directory::stores::{ResumeToken, foreign_token};
 /// are greater, byte by byte.
 pub type StreamToken = String;
 
+/// The counter of changes and events that cannot be read.
+pub const UNREADABLE: (&str, &str) = (
+    "polynym_watch_unreadable_total",
+    "Changes and events of users that cannot be read, so that watches do not have them",
+);
+
 /// The time for which MongoDB waits for a change.
 const MAX_AWAIT: Duration = Duration::from_secs(1);
-/// The limit of users whose latest events are known.
-const MAX_KNOWN_USERS: usize = 100_000;
 
-pub struct Changes {
-    stream: ChangeStream<RawDocumentBuf>,
-    /// The number of the latest event of each changed user.
-    last: HashMap<LocalityId, u64>,
+/// A stream of changes.
+pub struct Changes(ChangeStream<RawDocumentBuf>);
+
+/// A change of a user that has added events to its history.
+pub struct Change {
+    /// The user.
+    pub user: LocalityId,
+    /// The user's tenant. MongoDB may report a write as an update, which has only the fields that
+    /// differ.
+    pub tenant: Option<Tenant>,
+    /// The end of the history.
+    pub tail: Tail,
+    /// The time of the commit.
+    pub time: Timestamp,
+    /// The token after the change.
+    pub token: StreamToken,
 }
 
 impl Changes {
@@ -46,66 +60,94 @@ impl Changes {
                 .map_err(|_| foreign_token())
         };
         let pipeline = [
-            doc! { "$match": { "operationType": { "$in": ["insert", "replace"] } } },
+            doc! { "$match": { "operationType": { "$in": ["insert", "replace", "update"] } } },
             doc! { "$project": {
                 "documentKey": 1,
+                "clusterTime": 1,
                 format!("fullDocument.{TENANT}"): 1,
                 format!("fullDocument.{TAIL}"): 1,
+                format!("updateDescription.updatedFields.{TAIL}"): 1,
             } },
         ];
         let watch = collections.users.watch().pipeline(pipeline).max_await_time(MAX_AWAIT);
         let stream =
             watch.resume_after(after.map(resume).transpose()?).await.map_err(failure)?.with_type();
-        Ok(Self { stream, last: HashMap::new() })
+        Ok(Self(stream))
     }
 
     /// The current token.
     pub fn token(&self) -> Result<StreamToken, Error> {
-        let token = self.stream.resume_token().ok_or(Error::WatchUnsupported)?;
+        let token = self.0.resume_token().ok_or(Error::WatchUnsupported)?;
         token_text(&token)
     }
 
-    /// The events of the next change with events, and its token; `None` if there is no such change
-    /// within [`MAX_AWAIT`].
-    pub async fn next(&mut self) -> Result<Option<(Vec<Event>, StreamToken)>, Error> {
-        while let Some(change) = self.stream.next_if_any().await.map_err(failure)? {
+    /// The next change that has added events; `None` if there is no such change within
+    /// [`MAX_AWAIT`].
+    ///
+    /// # Errors
+    /// [`Error::ResumeExpired`] after the collection was dropped or renamed.
+    pub async fn next(&mut self) -> Result<Option<Change>, Error> {
+        while let Some(change) = self.0.next_if_any().await.map_err(failure)? {
             let [id] = read_fields(&change, [ID])?;
             let [data] = read_fields(required(ID, id, RawBsonRef::as_document)?, ["_data"])?;
-            let token = required(ID, data, RawBsonRef::as_str)?.to_owned();
-            let events = self.added(&change)?;
-            if !events.is_empty() {
-                return Ok(Some((events, token)));
+            let token = required(ID, data, RawBsonRef::as_str)?;
+            match Change::read(&change, token) {
+                Ok(change) if change.tail.has_added() => return Ok(Some(change)),
+                Ok(_) => {}
+                Err(fault) => report_unreadable(user_of(&change).ok(), &fault),
             }
         }
-        Ok(None)
+        if self.0.is_alive() { Ok(None) } else { Err(Error::ResumeExpired) }
+    }
+}
+
+impl Change {
+    /// Whether its events are in the journal, since they are large.
+    pub fn is_large(&self) -> bool {
+        self.tail.added_bucket(self.user).is_some()
     }
 
-    /// The events that a change has added. If the user's previous event is not known, these are the
-    /// events with the time of the last one: a mutation adds no others.
-    fn added(&mut self, change: &RawDocument) -> Result<Vec<Event>, Fault> {
-        let [document_key, full_document] = read_fields(change, ["documentKey", "fullDocument"])?;
-        let key = required("documentKey", document_key, RawBsonRef::as_document)?;
-        let user = required("fullDocument", full_document, RawBsonRef::as_document)?;
-        let [stored_id] = read_fields(key, [ID])?;
-        let id = required(ID, stored_id, as_id)?;
-        let [tenant, stored_tail] = read_fields(user, [TENANT, TAIL])?;
-        let name = required(TENANT, tenant, RawBsonRef::as_str)?;
-        let tenant = Tenant::parse(name).map_err(Fault::damaged)?;
-        let tail = Tail::of(stored_tail)?;
-        let decoded = tail.events.iter().map(|event| decode_event(&tenant, id, event));
-        let mut events: Vec<Event> = decoded.collect::<Result<_, _>>().map_err(Fault::damaged)?;
-
-        if self.last.len() > MAX_KNOWN_USERS {
-            self.last.clear();
-        }
-        let known = self.last.insert(id, tail.count);
-        let time = events.last().map(|last| last.time);
-        events.retain(|event| match known {
-            Some(known) => event.sequence > known,
-            None => Some(event.time) == time,
-        });
-        Ok(events)
+    fn read(change: &RawDocument, token: &str) -> Result<Self, Fault> {
+        let [cluster_time, full_document, update] =
+            read_fields(change, ["clusterTime", "fullDocument", "updateDescription"])?;
+        let (tenant, tail) = match full_document.and_then(RawBsonRef::as_document) {
+            Some(user) => {
+                let [tenant, tail] = read_fields(user, [TENANT, TAIL])?;
+                let name = required(TENANT, tenant, RawBsonRef::as_str)?;
+                (Some(Tenant::parse(name).map_err(Fault::damaged)?), tail)
+            }
+            None => (None, updated_tail(update)?),
+        };
+        Ok(Self {
+            user: user_of(change)?,
+            tenant,
+            tail: Tail::of(tail)?,
+            time: required("clusterTime", cluster_time, RawBsonRef::as_timestamp)?,
+            token: token.to_owned(),
+        })
     }
+}
+
+fn updated_tail(update: Option<RawBsonRef<'_>>) -> Result<Option<RawBsonRef<'_>>, Fault> {
+    let Some(update) = update.and_then(RawBsonRef::as_document) else { return Ok(None) };
+    let [fields] = read_fields(update, ["updatedFields"])?;
+    let Some(fields) = fields.and_then(RawBsonRef::as_document) else { return Ok(None) };
+    let [tail] = read_fields(fields, [TAIL])?;
+    Ok(tail)
+}
+
+/// The user that a change is about.
+fn user_of(change: &RawDocument) -> Result<LocalityId, Fault> {
+    let [document_key] = read_fields(change, ["documentKey"])?;
+    let [id] = read_fields(required("documentKey", document_key, RawBsonRef::as_document)?, [ID])?;
+    required(ID, id, as_id)
+}
+
+/// Counts and logs a change or an event that cannot be read. The others still reach the watchers.
+pub fn report_unreadable(user: Option<LocalityId>, error: &(dyn std::error::Error + 'static)) {
+    counter!(UNREADABLE.0).increment(1);
+    let user = user.map(tracing::field::display);
+    tracing::error!(user, error, "a change of a user cannot be read: watches do not have it");
 }
 
 /// Each event of a change with the position after it: for the last event, that of the change, and

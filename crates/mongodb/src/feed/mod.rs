@@ -3,25 +3,31 @@
 //! share. A watcher with an older position reads a stream of its own until it has caught up.
 
 mod changes;
+mod completion;
 mod recent;
+
+pub use changes::UNREADABLE;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
+use prost::Message;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
-use crate::feed::changes::{Changes, StreamToken, with_positions};
+use crate::feed::changes::{Change, Changes, StreamToken, with_positions};
 use crate::feed::recent::Recent;
 use polynym_directory::error::Error;
-use polynym_directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
+use polynym_directory::stores::{EventFeed, FeedPage, PageLimit, ResumeToken, foreign_token};
 
-/// The limit of events in a page.
-const MAX_PAGE_EVENTS: usize = 512;
+/// The limits of the changes and stored bytes in a page.
+const MAX_PAGE: PageLimit = PageLimit::new(512, 1 << 20);
+/// The limit of changes whose events are completed at once.
+const MAX_BATCH: usize = 64;
 /// The limit of watchers that read streams of their own.
 const MAX_CATCHING_UP: usize = 4;
 /// The delay before the server's stream is reopened.
@@ -68,13 +74,15 @@ impl EventFeed for Feed {
 
     async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
         let after = stream_token(after)?;
+        // Events of a later schema may have another form.
+        self.collections.version_guard.versions()?;
         let (collections, recent) = (&self.collections, &self.recent);
         self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
         let deadline = Instant::now() + patience;
         let mut changed = recent.subscribe();
         loop {
             changed.mark_unchanged();
-            let Some(page) = recent.after(&after, MAX_PAGE_EVENTS) else {
+            let Some(page) = recent.after(&after, MAX_PAGE) else {
                 return self.catch_up(&after).await;
             };
             if !page.events.is_empty() {
@@ -91,19 +99,33 @@ impl Feed {
     /// A page of the changes after a token, from a change stream of its own.
     async fn catch_up(&self, after: &StreamToken) -> Result<FeedPage, Error> {
         let permit = self.catching_up.acquire().await;
-        let mut changes = Changes::open(&self.collections, Some(after)).await?;
-        let (mut events, mut token) = (Vec::new(), after.clone());
-        while events.len() < MAX_PAGE_EVENTS
-            && let Some((found, next)) = changes.next().await?
-        {
-            events.extend(with_positions(found, &token, &next));
-            token = next;
+        let mut stream = Changes::open(&self.collections, Some(after)).await?;
+        let (mut changes, mut limit, mut idle) = (Vec::new(), MAX_PAGE, None);
+        loop {
+            match stream.next().await {
+                Ok(Some(change)) => {
+                    let is_last = change.is_large() || !limit.take(change.tail.encoded_len());
+                    changes.push(change);
+                    if is_last {
+                        break;
+                    }
+                }
+                Ok(None) => {
+                    idle = Some(stream.token()?);
+                    break;
+                }
+                Err(error) if changes.is_empty() => return Err(error),
+                // The next page begins with the error.
+                Err(_) => break,
+            }
         }
-        if events.len() < MAX_PAGE_EVENTS {
-            token = changes.token()?;
+        let (mut events, mut token) = (Vec::new(), after.clone());
+        for added in self.collections.complete(changes).await? {
+            events.extend(with_positions(added.events, &token, &added.token));
+            token = added.token;
         }
         drop(permit);
-        Ok(FeedPage { events, resume_token: token.into_bytes() })
+        Ok(FeedPage { events, resume_token: idle.unwrap_or(token).into_bytes() })
     }
 }
 
@@ -120,14 +142,56 @@ async fn fill(collections: Arc<Collections>, recent: Arc<Recent>) {
 }
 
 async fn read_stream(collections: &Collections, recent: &Recent) -> Result<(), Error> {
-    let mut changes = Changes::open(collections, None).await?;
-    recent.begin(changes.token()?);
+    let stream = Changes::open(collections, None).await?;
+    recent.begin(stream.token()?);
+    let (sender, receiver) = mpsc::channel(MAX_BATCH);
+    tokio::try_join!(read_steps(stream, sender), complete_steps(collections, recent, receiver))?;
+    Ok(())
+}
+
+/// Reads a stream until it ends.
+async fn read_steps(mut stream: Changes, steps: mpsc::Sender<Step>) -> Result<(), Error> {
     loop {
-        match changes.next().await? {
-            Some((events, token)) => recent.push(events, token),
-            None => recent.idle(changes.token()?),
+        let step = match stream.next().await? {
+            Some(change) => Step::Change(Box::new(change)),
+            None => Step::Idle(stream.token()?),
+        };
+        if steps.send(step).await.is_err() {
+            return Ok(());
         }
     }
+}
+
+/// Adds changes to `recent`. Those that arrive while others are completed are completed together.
+async fn complete_steps(
+    collections: &Collections,
+    recent: &Recent,
+    mut receiver: mpsc::Receiver<Step>,
+) -> Result<(), Error> {
+    let mut steps = Vec::new();
+    while receiver.recv_many(&mut steps, MAX_BATCH).await > 0 {
+        let (mut changes, mut idle) = (Vec::new(), None);
+        for step in steps.drain(..) {
+            match step {
+                Step::Change(change) => changes.push(*change),
+                Step::Idle(token) => idle = Some(token),
+            }
+        }
+        for added in collections.complete(changes).await? {
+            recent.push(added);
+        }
+        if let Some(token) = idle {
+            recent.idle(token);
+        }
+    }
+    Ok(())
+}
+
+/// What a stream returns.
+enum Step {
+    Change(Box<Change>),
+    /// There are no changes up to a token.
+    Idle(StreamToken),
 }
 
 fn stream_token(token: &ResumeToken) -> Result<StreamToken, Error> {

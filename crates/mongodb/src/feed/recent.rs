@@ -6,11 +6,13 @@ use std::sync::Mutex;
 use tokio::sync::watch;
 
 use crate::feed::changes::{StreamToken, with_positions};
-use polynym_directory::model::event::Event;
-use polynym_directory::stores::FeedPage;
+use crate::feed::completion::AddedEvents;
+use polynym_directory::stores::{FeedPage, PageLimit};
 
-/// The limit of events.
-const MAX_EVENTS: usize = 20_000;
+/// The limit of changes.
+const MAX_CHANGES: usize = 20_000;
+/// The limit of the bytes of their events.
+const MAX_BYTES: usize = 32 << 20;
 
 /// The recent changes, for all watchers of the server.
 #[derive(Default)]
@@ -25,8 +27,8 @@ struct Window {
     /// `None` while no stream is open.
     begin: Option<StreamToken>,
     end: StreamToken,
-    changes: VecDeque<(Vec<Event>, StreamToken)>,
-    events: usize,
+    changes: VecDeque<AddedEvents>,
+    bytes: usize,
 }
 
 impl Recent {
@@ -47,41 +49,30 @@ impl Recent {
         self.change(|window| *window = Window::default());
     }
 
-    /// Adds a change, and drops the oldest ones above the limit.
-    pub fn push(&self, events: Vec<Event>, token: StreamToken) {
-        self.change(|window| {
-            window.events += events.len();
-            window.end.clone_from(&token);
-            window.changes.push_back((events, token));
-            while window.events > MAX_EVENTS
-                && let Some((events, token)) = window.changes.pop_front()
-            {
-                window.events -= events.len();
-                window.begin = Some(token);
-            }
-        });
+    /// Adds a change, and drops the oldest ones above the limits.
+    pub fn push(&self, change: AddedEvents) {
+        self.change(|window| window.push(change));
     }
 
     /// Records that there are no changes up to a token.
     pub fn idle(&self, token: StreamToken) {
-        self.lock().end = token;
+        let end = &mut self.lock().end;
+        *end = token.max(std::mem::take(end));
     }
 
-    /// The events after a token: whole changes, until there are `limit` events. `None` if the
-    /// window begins after the token.
-    pub fn after(&self, after: &StreamToken, limit: usize) -> Option<FeedPage> {
+    /// The events after a token: whole changes, as many as fit `limit`. `None` if the window begins
+    /// after the token.
+    pub fn after(&self, after: &StreamToken, mut limit: PageLimit) -> Option<FeedPage> {
         let window = self.lock();
         window.begin.as_ref().filter(|begin| *begin <= after)?;
-        let first = window.changes.partition_point(|(_, token)| token <= after);
+        let first = window.changes.partition_point(|change| change.token <= *after);
         let (mut events, mut end) = (Vec::new(), after);
-        for (found, token) in window.changes.range(first..) {
-            events.extend(with_positions(found.clone(), end, token));
-            end = token;
-            if events.len() >= limit {
-                break;
-            }
+        let mut later = window.changes.range(first..).peekable();
+        while let Some(change) = later.next_if(|change| limit.take(change.bytes)) {
+            events.extend(with_positions(change.events.clone(), end, &change.token));
+            end = &change.token;
         }
-        if events.len() < limit {
+        if later.peek().is_none() {
             end = end.max(&window.end);
         }
         Some(FeedPage { events, resume_token: end.clone().into_bytes() })
@@ -94,5 +85,72 @@ impl Recent {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Window> {
         self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Window {
+    fn push(&mut self, change: AddedEvents) {
+        self.bytes += change.bytes;
+        self.end.clone_from(&change.token);
+        self.changes.push_back(change);
+        while (self.changes.len() > MAX_CHANGES || self.bytes > MAX_BYTES)
+            && let Some(oldest) = self.changes.pop_front()
+        {
+            self.bytes -= oldest.bytes;
+            self.begin = Some(oldest.token);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polynym_directory::model::event::{ChangeSet, Event, EventKind, Origin};
+    use polynym_directory::model::tenant::Tenant;
+    use polynym_directory::timestamp::Timestamp;
+
+    fn change(number: usize, bytes: usize) -> AddedEvents {
+        let event = Event {
+            tenant: Tenant::DEFAULT,
+            user: [1; 16].into(),
+            sequence: number as u64,
+            time: Timestamp::default(),
+            origin: Origin::server("test"),
+            kind: EventKind::UserUpdated,
+            changes: ChangeSet::default(),
+        };
+        AddedEvents { events: vec![event], bytes, token: format!("{number:08X}") }
+    }
+
+    fn numbers(page: &FeedPage) -> Vec<u64> {
+        page.events.iter().map(|(event, _)| event.sequence).collect()
+    }
+
+    #[test]
+    fn pages_end_at_their_limits() {
+        let recent = Recent::default();
+        recent.begin("0".to_owned());
+        (1..=5).for_each(|number| recent.push(change(number, 100)));
+        let page = |after: &str, limit| recent.after(&after.to_owned(), limit).unwrap();
+        let first = page("0", PageLimit::new(10, 250));
+        assert_eq!(numbers(&first), [1, 2]);
+        assert_eq!(first.resume_token, b"00000002");
+        assert_eq!(numbers(&page("00000002", PageLimit::new(2, 1_000))), [3, 4]);
+        // One change always fits.
+        assert_eq!(numbers(&page("00000004", PageLimit::new(10, 1))), [5]);
+        recent.idle("0000000A".to_owned());
+        let end = page("00000004", PageLimit::new(10, 1_000));
+        assert_eq!((numbers(&end), end.resume_token), (vec![5], b"0000000A".to_vec()));
+    }
+
+    #[test]
+    fn the_window_is_bounded_by_bytes() {
+        let recent = Recent::default();
+        recent.begin("0".to_owned());
+        (1..=10).for_each(|number| recent.push(change(number, MAX_BYTES / 4)));
+        let all = PageLimit::unlimited();
+        assert!(recent.after(&"00000005".to_owned(), all).is_none());
+        let page = recent.after(&"00000006".to_owned(), all).unwrap();
+        assert_eq!(numbers(&page), [7, 8, 9, 10]);
     }
 }

@@ -1,6 +1,7 @@
 //! Writes of users' histories.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawBsonRef, doc};
@@ -9,18 +10,20 @@ use prost::Message;
 use crate::client::error::Fault;
 use crate::database::transaction::Transaction;
 use crate::database::writes::WriteCommand;
-use crate::schema::bson::{bytes, id_value, raw, read_fields, required};
+use crate::schema::bson::{bytes, id_value, read_fields, required};
+use crate::schema::event::encode_stored_event;
 use crate::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};
 use crate::schema::tail::{
     Bucket, MAX_EVENTS, Tail, buckets_between, buckets_up_to, encode_bucket,
 };
-use polynym_directory::encoded::event::{decode_event, encode_event, sequence_of};
+use polynym_directory::encoded::event::{decode_event, sequence_of};
 use polynym_directory::model::event::{Event, of_sequence};
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::read_set::{HistoryEvents, HistoryPart};
 use polynym_directory::mutation::{Mutation, UserChange};
 use polynym_directory::stores::PageLimit;
+use polynym_store_common::attribute_names::KnownNames;
 
 /// The events for which buckets are read at once.
 const READ_EVENTS: u64 = 64;
@@ -40,19 +43,40 @@ impl Transaction<'_> {
         if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.clock_uncertain {
             tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
         }
-        let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));
-        if let Some(bucket) = bucket {
-            // The bucket may exist already if users were restored from an older backup.
-            let document = bucket.document(id, mutation);
-            let by_id = doc! { ID: document.get(ID) };
-            self.execute(WriteCommand::upsert(JOURNAL, &by_id, raw(&document)?)?).await?;
+        let names = self.event_names(mutation);
+        tail.added = names.as_ref().map(|_| 0);
+        if let Some(event) = event.filter(|_| self.has_journal) {
+            let expiry = mutation.time.plus(mutation.policies.history_retention);
+            let buckets = tail.add(before, event, names.as_deref());
+            let statements = buckets.into_iter().map(|bucket| bucket.statement(id, expiry));
+            self.update_many(JOURNAL, statements.collect()).await?;
         }
         Ok(tail)
+    }
+
+    /// The names whose tokens events contain; none in older schemas. Names that are missing here
+    /// are stored in full.
+    pub fn event_names(&self, mutation: &Mutation) -> Option<Arc<KnownNames>> {
+        self.has_compact_events.then(|| {
+            let known = self.collections.names.known(mutation.tenant.as_str());
+            if known.is_of(mutation.tenant_since) { known } else { Arc::default() }
+        })
     }
 
     /// A part of the history of a user that this transaction has read. The cursor is the number of
     /// its newest event.
     pub async fn read_history(
+        &mut self,
+        tenant: &Tenant,
+        part: HistoryPart,
+    ) -> Result<HistoryEvents, Fault> {
+        let mut read = self.read_stored_history(tenant, part).await?;
+        self.collections.name_events(tenant, &mut read.events).await?;
+        Ok(read)
+    }
+
+    /// The part, with the events in their stored form.
+    async fn read_stored_history(
         &mut self,
         tenant: &Tenant,
         part: HistoryPart,
@@ -119,14 +143,20 @@ impl Transaction<'_> {
     }
 
     /// Replaces the events of a user that have the numbers of `events`, which are the newest first.
-    pub async fn replace_events(&mut self, id: LocalityId, events: &[Event]) -> Result<(), Fault> {
+    pub async fn replace_events(
+        &mut self,
+        mutation: &Mutation,
+        id: LocalityId,
+        events: &[Event],
+    ) -> Result<(), Fault> {
         let (Some(newest), Some(oldest)) = (events.first(), events.last()) else { return Ok(()) };
         let Some(preserved) = self.users.get(&id) else { return Ok(()) };
         let (revision, mut tail) = (preserved.revision, preserved.tail.clone());
+        let names = self.event_names(mutation);
         let mut updates = Vec::new();
         let numbers = oldest.sequence..=newest.sequence;
         for (bucket, mut encoded) in self.read_buckets(id, &tail, numbers).await? {
-            if replace(&mut encoded, events) {
+            if replace(&mut encoded, events, names.as_deref()) {
                 let change = doc! { "$set": { EVENTS: encode_bucket(encoded) } };
                 updates.push(doc! { "q": { ID: bucket }, "u": change });
             }
@@ -134,7 +164,8 @@ impl Transaction<'_> {
         self.update_many(JOURNAL, updates).await?;
         // The revision rises even if only buckets change: a concurrent change of the user may have
         // moved events there.
-        replace(&mut tail.events, events);
+        replace(&mut tail.events, events, names.as_deref());
+        tail.added = names.map(|_| 0);
         let mut fields = doc! { TAIL: bytes(tail.encode_to_vec()) };
         if self.epoch > 0 {
             fields.insert(EPOCH, self.epoch);
@@ -152,12 +183,12 @@ impl Transaction<'_> {
 }
 
 /// Replaces the encoded events that have the numbers of `events`. Returns whether there are any.
-fn replace(encoded: &mut [Vec<u8>], events: &[Event]) -> bool {
+fn replace(encoded: &mut [Vec<u8>], events: &[Event], names: Option<&KnownNames>) -> bool {
     let mut is_changed = false;
     for old in encoded {
         let sequence = sequence_of(old).unwrap_or_default();
         if let Some(new) = of_sequence(events, sequence) {
-            *old = encode_event(new);
+            *old = encode_stored_event(new.clone(), names);
             is_changed = true;
         }
     }

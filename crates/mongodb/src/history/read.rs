@@ -57,7 +57,7 @@ impl Collections {
 
     /// Fills a page from the tail, then from the buckets.
     async fn fill<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
-        page.add(&tail.events)?;
+        self.add(&mut page, &tail.events).await?;
         while page.next > 0 && page.limit.items() > 0 && !page.is_full {
             let buckets = page.limit.items().div_ceil(4).min(READ_BATCH);
             let options = self.find_options(doc! { ID: -1 }, buckets);
@@ -65,7 +65,7 @@ impl Collections {
             let filter = buckets_up_to(page.id, page.next);
             let before = page.next;
             for bucket in self.find_documents(&journal, filter, options).await? {
-                page.add(&Bucket::events(&bucket)?)?;
+                self.add(&mut page, &Bucket::events(&bucket)?).await?;
             }
             if page.next == before && !page.is_full {
                 // Older events were removed.
@@ -73,6 +73,16 @@ impl Collections {
             }
         }
         Ok(page)
+    }
+
+    /// Adds the next events of stored ones, which ascend by number, to a page.
+    async fn add(&self, page: &mut EventPage<'_>, stored: &[Vec<u8>]) -> Result<(), Fault> {
+        let decode = |event: &Vec<u8>| decode_event(page.tenant, page.id, event);
+        let decoded: Result<Vec<_>, _> = stored.iter().map(decode).collect();
+        let mut events = decoded.map_err(Fault::damaged)?;
+        self.name_events(page.tenant, &mut events).await?;
+        page.add(events);
+        Ok(())
     }
 
     /// A user of the tenant, without attributes, and the tail of its history.
@@ -111,9 +121,8 @@ impl<'p> EventPage<'p> {
     }
 
     /// Adds the next events from `events`, which ascend by number.
-    fn add(&mut self, events: &[Vec<u8>]) -> Result<(), Fault> {
-        for encoded in events.iter().rev() {
-            let event = decode_event(self.tenant, self.id, encoded).map_err(Fault::damaged)?;
+    fn add(&mut self, events: Vec<Event>) {
+        for event in events.into_iter().rev() {
             if event.sequence > self.next {
                 continue;
             }
@@ -124,6 +133,5 @@ impl<'p> EventPage<'p> {
             self.next = event.sequence - 1;
             self.events.push(event);
         }
-        Ok(())
     }
 }

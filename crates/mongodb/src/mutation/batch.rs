@@ -123,7 +123,7 @@ impl Collections {
         let policies = &*mutations[0].policies;
         let tokens = names.as_deref().map(|names| IndexedAttributes { names, policies });
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
-        transaction.insert_users(&users, &events.collect(), tokens).await?;
+        transaction.insert_users(&mutations[0], &users, &events.collect(), tokens).await?;
         let writes = written().flat_map(|write_set| &write_set.writes);
         let claims: Vec<_> = writes
             .filter_map(|write| match write {

@@ -10,7 +10,7 @@ use crate::client::error::Fault;
 use crate::database::transaction::Transaction;
 use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, id_of, id_value, raw};
-use crate::schema::fields::{REQUESTS, USERS};
+use crate::schema::fields::{JOURNAL, REQUESTS, USERS};
 use crate::schema::preserved::with_epoch;
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::tail::Tail;
@@ -77,25 +77,31 @@ impl Transaction<'_> {
         self.insert_all(REQUESTS, documents).await
     }
 
-    /// Inserts new users with their first events. `tokens` has the names of all of their
-    /// attributes, if these are stored by tokens.
+    /// Inserts the new users of mutations of one tenant, of which `mutation` is the first, with
+    /// their first events. `tokens` has the names of all of their attributes, if these are stored
+    /// by tokens.
     pub async fn insert_users(
         &mut self,
+        mutation: &Mutation,
         users: &[&Record],
         events: &HashMap<LocalityId, &Event>,
         tokens: Option<IndexedAttributes<'_>>,
     ) -> Result<(), Fault> {
+        let (names, mut buckets) = (self.event_names(mutation), Vec::new());
         let document = |record: &&Record| {
             let (mut tail, id) = (Tail::default(), record.id());
             if let Some(event) = events.get(&id).filter(|_| self.has_journal) {
-                tail.add(None, event);
+                let expiry = event.time.plus(mutation.policies.history_retention);
+                let large = tail.add(None, event, names.as_deref());
+                buckets.extend(large.into_iter().map(|bucket| bucket.statement(id, expiry)));
             }
             let document = user_document(record, tokens, &tail, self.written_revision(id));
             raw(&with_epoch(document, self.epoch, None))
         };
         let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         self.is_in_epoch |= !documents.is_empty();
-        self.insert_all(USERS, documents).await
+        self.insert_all(USERS, documents).await?;
+        self.update_many(JOURNAL, buckets).await
     }
 
     async fn insert_all(

@@ -110,7 +110,7 @@ impl Transaction<'_> {
                     self.add_tenant_event(event, *retention).await?;
                 }
                 Write::ReplaceEvents(part, events) => {
-                    self.replace_events(part.user, events).await?;
+                    self.replace_events(mutation, part.user, events).await?;
                 }
                 Write::RemoveEvents(user, last) => self.delete_events(*user, *last).await?,
                 Write::Claim(key, write) => {

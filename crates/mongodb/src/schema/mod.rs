@@ -3,6 +3,7 @@
 pub mod attributes;
 pub mod bson;
 pub mod claim;
+pub mod event;
 pub mod fields;
 pub mod preserved;
 pub mod request;

@@ -1,5 +1,6 @@
 //! The end of a user's history, which is part of the user's document, so that most mutations need
-//! no further statement. When it is full, its events become a document of the journal.
+//! no further statement. When it is full, its events become a document of the journal. Large events
+//! go there at once, so that the user's document stays small.
 
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
@@ -8,17 +9,20 @@ use prost::Message;
 
 use crate::client::error::Fault;
 use crate::schema::bson::{bytes, date, read_fields, required};
+use crate::schema::event::encode_stored_event;
 use crate::schema::fields::{EVENTS, EXPIRES_AT, ID};
-use polynym_directory::encoded::event::{encode_event, time_of};
+use polynym_directory::encoded::event::time_of;
 use polynym_directory::model::event::Event;
 use polynym_directory::model::record::Record;
-use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::journal::beginning;
 use polynym_directory::timestamp::Timestamp;
+use polynym_store_common::attribute_names::KnownNames;
 
-/// The limits of a tail. The newest event may exceed the bytes.
+/// The limits of a tail.
 pub const MAX_EVENTS: usize = 8;
-const MAX_BYTES: usize = 2 << 10;
+const MAX_BYTES: usize = 1 << 10;
+/// The limit of a tail's bytes in older schemas, which the newest event may exceed.
+const OLDER_MAX_BYTES: usize = 2 << 10;
 
 /// The end of a user's history.
 #[derive(Clone, PartialEq, Message)]
@@ -29,6 +33,10 @@ pub struct Tail {
     /// The latest events, in order.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub events: Vec<Vec<u8>>,
+    /// The number of events that the last write of the user has added. They are the last ones of
+    /// `events` or, if they are large, a document of the journal. Older schemas do not record it.
+    #[prost(uint32, optional, tag = "3")]
+    pub added: Option<u32>,
 }
 
 /// Events that leave a tail for a document of their own.
@@ -66,35 +74,79 @@ impl Tail {
     }
 
     /// Adds an event of a user whose record was `before`. If the user has no history yet, an event
-    /// with that record comes first. Returns the events that no longer fit.
-    pub fn add(&mut self, before: Option<&Record>, event: &Event) -> Option<Bucket> {
+    /// with that record comes first. `names` has the tokens that events contain; older schemas have
+    /// none. Returns the events that do not fit.
+    pub fn add(
+        &mut self,
+        before: Option<&Record>,
+        event: &Event,
+        names: Option<&KnownNames>,
+    ) -> Vec<Bucket> {
         let begun = before.filter(|_| self.count == 0).map(|before| beginning(before, event));
         let mut new = Vec::new();
         for event in begun.into_iter().chain([event.clone()]) {
             self.count += 1;
-            new.push(encode_event(&Event { sequence: self.count, ..event }));
+            new.push(encode_stored_event(Event { sequence: self.count, ..event }, names));
         }
-        let bytes: usize = self.events.iter().chain(&new).map(Vec::len).sum();
-        let is_full = self.events.len() + new.len() > MAX_EVENTS || bytes > MAX_BYTES;
-        let old = std::mem::take(&mut self.events);
-        if is_full && !old.is_empty() {
-            let first = self.count + 1 - (old.len() + new.len()) as u64;
-            self.events = new;
-            return Some(Bucket { first, events: old });
+        self.added = names.map(|_| new.len() as u32);
+        let max_bytes = if names.is_some() { MAX_BYTES } else { OLDER_MAX_BYTES };
+        let first = self.count + 1 - new.len() as u64;
+        let mut buckets = Vec::new();
+        if !self.events.is_empty() && !fits(self.events.iter().chain(&new), max_bytes) {
+            let events = std::mem::take(&mut self.events);
+            buckets.push(Bucket { first: first - events.len() as u64, events });
         }
-        self.events = [old, new].concat();
-        None
+        if names.is_some() && !fits(&new, max_bytes) {
+            buckets.push(Bucket { first, events: new });
+        } else {
+            self.events.append(&mut new);
+        }
+        buckets
+    }
+
+    /// Whether the last write has added events. Unknown in a tail of an older schema.
+    pub fn has_added(&self) -> bool {
+        self.added.map_or(!self.events.is_empty(), |added| added > 0)
+    }
+
+    /// The events that the last write has added. In a tail of an older schema these are the events
+    /// with the time of the last one: a mutation adds no others.
+    pub fn added_events(&self) -> &[Vec<u8>] {
+        let time = |event: &Vec<u8>| time_of(event).ok();
+        let count = match self.added {
+            Some(added) => added as usize,
+            None => {
+                let last = self.events.last().and_then(time);
+                self.events.iter().rev().take_while(|event| time(event) == last).count()
+            }
+        };
+        &self.events[self.events.len().saturating_sub(count)..]
+    }
+
+    /// The id of the document of the journal that has the events that the last write has added.
+    pub fn added_bucket(&self, user: LocalityId) -> Option<Bson> {
+        let added = self.added.filter(|added| *added as usize > self.events.len())?;
+        Some(bucket_id(user, (self.count + 1).checked_sub(added.into())?))
     }
 }
 
+/// Whether events fit one tail of this size.
+fn fits<'e>(events: impl IntoIterator<Item = &'e Vec<u8>>, max_bytes: usize) -> bool {
+    let (mut count, mut bytes) = (0, 0);
+    for event in events {
+        count += 1;
+        bytes += event.len();
+    }
+    count <= MAX_EVENTS && bytes <= max_bytes
+}
+
 impl Bucket {
-    /// The document of the bucket of a user.
-    pub fn document(self, user: LocalityId, mutation: &Mutation) -> Document {
-        doc! {
-            ID: bucket_id(user, self.first),
-            EVENTS: encode_bucket(self.events),
-            EXPIRES_AT: date(mutation.time.plus(mutation.policies.history_retention)),
-        }
+    /// The statement that writes the bucket of a user, which expires at `expiry`. It may exist
+    /// already if users were restored from an older backup.
+    pub fn statement(self, user: LocalityId, expiry: Timestamp) -> Document {
+        let id = bucket_id(user, self.first);
+        let bucket = doc! { EVENTS: encode_bucket(self.events), EXPIRES_AT: date(expiry) };
+        doc! { "q": { ID: id }, "u": bucket, "upsert": true }
     }
 
     /// The events of a document, in order.
@@ -125,4 +177,93 @@ pub fn buckets_up_to(user: LocalityId, last: u64) -> Document {
 /// The filter for the buckets of a user that begin with an event from `first` to `last`.
 pub fn buckets_between(user: LocalityId, first: u64, last: u64) -> Document {
     doc! { ID: { "$gte": bucket_id(user, first), "$lte": bucket_id(user, last) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polynym_directory::model::attribute::Value;
+    use polynym_directory::model::event::{
+        ChangeSet, EventKind, FieldChange, Origin, RecordedValue,
+    };
+    use polynym_directory::model::tenant::Tenant;
+
+    const USER: [u8; 16] = [1; 16];
+
+    fn names(count: usize) -> KnownNames {
+        let mut names = KnownNames::default();
+        for n in 0..count {
+            names.push(&name(n));
+        }
+        names
+    }
+
+    fn name(n: usize) -> String {
+        format!("department_{n:02}")
+    }
+
+    /// An event that changes `count` attributes to values of `bytes`.
+    fn event(count: usize, bytes: usize) -> Event {
+        let value = || Some(RecordedValue::Whole(Value::String("x".repeat(bytes))));
+        let field = |n| FieldChange {
+            path: format!("attributes.{}", name(n)),
+            before: value(),
+            after: value(),
+        };
+        Event {
+            tenant: Tenant::DEFAULT,
+            user: USER.into(),
+            sequence: 0,
+            time: Timestamp::from_millis(1_767_225_600_000),
+            origin: Origin::server("test"),
+            kind: EventKind::UserUpdated,
+            changes: ChangeSet { fields: (0..count).map(field).collect(), ..ChangeSet::default() },
+        }
+    }
+
+    #[test]
+    fn a_tail_is_bounded_whatever_the_size_of_its_events() {
+        let names = names(100);
+        for (count, bytes) in [(1, 1), (5, 10), (20, 10), (100, 1_000)] {
+            let (mut tail, mut in_buckets) = (Tail::default(), 0);
+            for number in 1..=20 {
+                for bucket in tail.add(None, &event(count, bytes), Some(&names)) {
+                    assert_eq!(bucket.first, in_buckets + 1);
+                    assert!(bucket.events.len() <= MAX_EVENTS);
+                    in_buckets += bucket.events.len() as u64;
+                }
+                assert_eq!((tail.count, tail.added), (number, Some(1)));
+                assert_eq!(in_buckets + tail.events.len() as u64, number);
+                assert!(tail.encoded_len() < MAX_BYTES + 64, "{}", tail.encoded_len());
+                match tail.added_bucket(USER.into()) {
+                    Some(id) => assert_eq!(id, bucket_id(USER.into(), number)),
+                    None => assert_eq!(tail.added_events(), &tail.events[tail.events.len() - 1..]),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tail_of_an_older_schema_has_names_and_the_events_of_one_time() {
+        let mut tail = Tail::default();
+        for time in [1, 2, 2] {
+            let event = Event { time: Timestamp::from_millis(time), ..event(1, 2_000) };
+            drop(tail.add(None, &event, None));
+        }
+        assert_eq!((tail.added, tail.events.len()), (None, 1));
+        let small = Event { time: Timestamp::from_millis(2), ..event(1, 1) };
+        tail.events.push(encode_stored_event(small, None));
+        assert!(tail.has_added() && tail.added_bucket(USER.into()).is_none());
+        assert_eq!(tail.added_events().len(), 2);
+        assert!(String::from_utf8_lossy(&tail.events[0]).contains(&name(0)));
+    }
+
+    #[test]
+    fn a_write_without_events_adds_none() {
+        let mut tail = Tail::default();
+        drop(tail.add(None, &event(1, 1), Some(&names(1))));
+        tail.added = Some(0);
+        assert!(!tail.has_added() && tail.added_events().is_empty());
+        assert_eq!(tail.added_bucket(USER.into()), None);
+    }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::client::error::{Fault, OpenError};
 use crate::client::supported::{
-    BEGUN, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
+    BEGUN, COMPACT, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
 };
 use crate::schema::bson::number;
 use crate::schema::fields::{
@@ -114,6 +114,11 @@ impl Versions {
     /// Whether users have inboxes.
     pub const fn has_inboxes(self) -> bool {
         self.schema >= INBOXED
+    }
+
+    /// Whether events have tokens instead of the names of attributes.
+    pub const fn has_compact_events(self) -> bool {
+        self.schema >= COMPACT
     }
 
     /// Whether all tenants record when their history begins.

@@ -3,6 +3,7 @@
 //! transaction of their mutation: an unused token costs nothing, and transactions on the newest
 //! document would conflict.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use mongodb::Collection;
@@ -13,10 +14,12 @@ use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::writes::WriteCommand;
 use crate::schema::bson::raw;
+use crate::schema::event::{last_token, restore_names};
 use crate::schema::fields::{ID, NAMES};
 use crate::schema::user::StoredUser;
 use polynym_directory::encoded::encoded_user::EncodedUser;
 use polynym_directory::error::Error;
+use polynym_directory::model::event::Event;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::timestamp::Timestamp;
@@ -56,6 +59,11 @@ impl Page {
 
     fn next(&self) -> AttributeId {
         self.first + self.names.len() as AttributeId
+    }
+
+    /// The tenant's name.
+    fn tenant(&self) -> &str {
+        self.id.rsplit_once(',').map_or(&self.id, |(tenant, _)| tenant)
     }
 
     /// The number of the document among those of its tenant.
@@ -193,6 +201,43 @@ impl Collections {
         }
     }
 
+    /// Restores the names of attributes in the events of a tenant.
+    pub async fn name_events(&self, tenant: &Tenant, events: &mut [Event]) -> Result<(), Fault> {
+        let Some(last) = last_token(&*events) else { return Ok(()) };
+        let tokens = [(tenant.as_str().to_owned(), last)].into();
+        for names in self.names_up_to(&tokens).await?.values() {
+            restore_names(events, names);
+        }
+        Ok(())
+    }
+
+    /// The names of tenants, each up to a token. Those that are not known are read at once.
+    pub async fn names_up_to(
+        &self,
+        tokens: &BTreeMap<String, AttributeId>,
+    ) -> Result<HashMap<String, Arc<KnownNames>>, Fault> {
+        let (mut all, mut unknown) = (HashMap::new(), Vec::new());
+        for (tenant, last) in tokens {
+            let known = self.names.known(tenant);
+            // Later tokens were added by other servers, or for a later tenant of this name.
+            if *last >= known.next() {
+                unknown.push(tenant.as_str());
+            }
+            all.insert(tenant.clone(), known);
+        }
+        let mut pages: HashMap<String, Vec<Page>> = HashMap::new();
+        for page in self.pages_of(&unknown).await? {
+            pages.entry(page.tenant().to_owned()).or_default().push(page);
+        }
+        for tenant in unknown {
+            let own = pages.remove(tenant).unwrap_or_default();
+            let names = Arc::new(known_names(&own));
+            self.names.learn(tenant, names.clone());
+            all.insert(tenant.to_owned(), names);
+        }
+        Ok(all)
+    }
+
     /// All names of a tenant's attributes.
     pub async fn all_names(&self, tenant: &str) -> Result<Arc<KnownNames>, Fault> {
         let all = Arc::new(known_names(&self.pages(tenant).await?));
@@ -225,9 +270,23 @@ impl Collections {
 
     /// The documents with the names of a tenant, in the order of their tokens.
     async fn pages(&self, tenant: &str) -> Result<Vec<Page>, Fault> {
-        let collection: Collection<RawDocumentBuf> = self.collection(NAMES);
+        self.pages_of(&[tenant]).await
+    }
+
+    /// The documents with the names of tenants, of each in the order of its tokens.
+    async fn pages_of(&self, tenants: &[&str]) -> Result<Vec<Page>, Fault> {
         // A comma comes right before the hyphen, which names may have.
-        let own = doc! { ID: { "$gte": format!("{tenant},"), "$lt": format!("{tenant}-") } };
+        let of = |tenant: &&str| {
+            let [first, end] = [',', '-'].map(|mark| format!("{tenant}{mark}"));
+            doc! { ID: { "$gte": first, "$lt": end } }
+        };
+        let mut ranges: Vec<_> = tenants.iter().map(of).collect();
+        let own = match ranges.len() {
+            0 => return Ok(Vec::new()),
+            1 => ranges.remove(0),
+            _ => doc! { "$or": ranges },
+        };
+        let collection: Collection<RawDocumentBuf> = self.collection(NAMES);
         let options = FindOptions::builder()
             .sort(doc! { ID: 1 })
             .max_time(self.timeout)

@@ -1,0 +1,286 @@
+//! The feed of a store on MongoDB: stored forms of events, damaged users, and streams that end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mongodb::Database;
+use mongodb::bson::{Binary, Bson, Document, RawDocumentBuf, doc, spec::BinarySubtype};
+use polynym_directory::stores::ResumeToken;
+use polynym_directory::{
+    Backend, Error, Event, Mutation, Mutations, NewUser, Update, UserChange, Value,
+};
+use polynym_identifier::Rules;
+use polynym_mongodb::{Mongo, Options, Supported, upgrade_to};
+
+use crate::calls::Client;
+use crate::golden::empty_store;
+use crate::scrape::{free_address, metrics};
+use crate::server::Server;
+use crate::servers::{self, Databases, InDatabase};
+use crate::support::scenarios::watching::{Watching, from, rename};
+use crate::users;
+
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// A name that no other text contains.
+const NAME: &str = "quetzalcoatl";
+
+fn uuid(n: usize) -> Bson {
+    let bytes = users::id(n).as_bytes().to_vec();
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes })
+}
+
+/// The creation of a user with `count` attributes of `bytes` each.
+fn with_attributes(n: usize, count: usize, bytes: usize) -> Mutation {
+    let attribute = |n| (format!("{NAME} {n}"), Value::String("x".repeat(bytes)));
+    let attributes = (0..count).map(attribute).collect::<BTreeMap<_, _>>();
+    users::mutation(users::id(n), UserChange::Create(NewUser { attributes, ..NewUser::default() }))
+}
+
+/// A store, its database and the position at its end.
+async fn store_of(factory: &InDatabase) -> (Backend, Database, ResumeToken) {
+    let backend = Arc::new(factory.mongo().await.unwrap()).backend();
+    let database = servers::one_member().await.client().await.database(factory.name().await);
+    let position = backend.feed.position().await.unwrap();
+    (backend, database, position)
+}
+
+/// The events after a position until one of user `n`, and the position after them.
+async fn until(store: &Backend, position: &mut ResumeToken, n: usize) -> Vec<Event> {
+    let (mut seen, since) = (Vec::new(), Instant::now());
+    loop {
+        assert!(since.elapsed() < ARRIVAL_TIMEOUT, "{seen:?}");
+        let page = store.feed.events(position, ARRIVAL_TIMEOUT).await.unwrap();
+        *position = page.resume_token;
+        seen.extend(page.events.into_iter().map(|(event, _)| event));
+        if seen.iter().any(|event| event.user == users::id(n)) {
+            return seen;
+        }
+    }
+}
+
+fn paths(event: &Event) -> Vec<&str> {
+    event.changes.fields.iter().map(|change| change.path.as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_event_repeats_the_names_of_attributes() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let (store, database, _) = store_of(&factory).await;
+    for (n, count) in [(0, 10), (1, 60)] {
+        store.mutations.mutate(with_attributes(n, count, 20)).await.unwrap();
+        store.mutations.mutate(users::mutation(users::id(n), UserChange::Disable)).await.unwrap();
+    }
+    for collection in ["users", "journal"] {
+        let all = database.collection::<RawDocumentBuf>(collection);
+        let mut found = all.find(doc! {}).await.unwrap();
+        let mut count = 0;
+        while found.advance().await.unwrap() {
+            let bytes = found.current().as_bytes();
+            assert!(!bytes.windows(NAME.len()).any(|part| part == NAME.as_bytes()));
+            count += 1;
+        }
+        assert!(count > 0, "{collection} is empty");
+    }
+    // The events of large users are not in their documents.
+    let documents = database.collection::<Document>("users");
+    let user = documents.find_one(doc! { "_id": uuid(1) }).await.unwrap().unwrap();
+    assert!(user.get_binary_generic("j").unwrap().len() < 200, "{user}");
+}
+
+/// Later MongoDB versions may report a replacement as an update.
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_are_changes_too() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let (store, database, mut position) = store_of(&factory).await;
+    for n in 0..2 {
+        store.mutations.mutate(users::creation(n)).await.unwrap();
+    }
+    until(&store, &mut position, 1).await;
+    let documents = database.collection::<Document>("users");
+    let other = documents.find_one(doc! { "_id": uuid(1) }).await.unwrap().unwrap();
+    // The revision alone is no event.
+    for set in [doc! { "r": 1_000_000_000_000_i64 }, doc! { "j": other.get("j") }] {
+        // The tail differs from the former one.
+        let change = doc! { "$set": set };
+        documents.update_one(doc! { "_id": uuid(0) }, change).await.unwrap();
+    }
+    let seen = until(&store, &mut position, 0).await;
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(seen[0].tenant.as_str(), "default");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_names_of_a_deleted_tenant_are_numbers() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let (store, database, start) = store_of(&factory).await;
+    store.mutations.mutate(with_attributes(0, 2, 10)).await.unwrap();
+    // As the deletion of the tenant leaves them.
+    let names = database.collection::<Document>("names");
+    let gone = doc! { "$set": { "l": 2, "n": [] }, "$unset": { "s": true } };
+    assert_eq!(names.update_one(doc! {}, gone).await.unwrap().modified_count, 1);
+    let (later, ..) = store_of(&factory).await;
+    let seen = until(&later, &mut start.clone(), 0).await;
+    assert_eq!(paths(&seen[0]), ["attributes.#0", "attributes.#1"]);
+    // Tokens are not used again: a new tenant of this name does not name them.
+    later.mutations.mutate(with_attributes(1, 1, 10)).await.unwrap();
+    let (later, ..) = store_of(&factory).await;
+    let seen = until(&later, &mut start.clone(), 1).await;
+    let named = format!("attributes.{NAME} 0");
+    assert_eq!(
+        seen.iter().flat_map(paths).collect::<Vec<_>>(),
+        ["attributes.#0", "attributes.#1", &named]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_collection_ends_watches() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let (store, database, start) = store_of(&factory).await;
+    let mut position = start.clone();
+    store.mutations.mutate(users::creation(0)).await.unwrap();
+    until(&store, &mut position, 0).await;
+    database.collection::<Document>("users").drop().await.unwrap();
+    let since = Instant::now();
+    let ended = loop {
+        assert!(since.elapsed() < ARRIVAL_TIMEOUT, "the feed does not end");
+        match store.feed.events(&position, Duration::from_secs(1)).await {
+            Ok(page) => position = page.resume_token,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(ended, Error::ResumeExpired), "{ended:?}");
+    // New watches begin after it.
+    let mut position = store.feed.position().await.unwrap();
+    store.mutations.mutate(users::creation(1)).await.unwrap();
+    until(&store, &mut position, 1).await;
+}
+
+/// Watchers of other users go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_change_is_skipped_and_counted() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let uri = factory.uri().await;
+    let address = free_address();
+    let server = tokio::task::block_in_place(|| {
+        Server::start(&["--store", &uri, "--admin-listen", &address.to_string()])
+    });
+    let mut client = Client::connect(&server.url).await;
+    let joe = client.create(Default::default()).await.unwrap();
+    let ann = client.create(Default::default()).await.unwrap();
+    let mut watching = Watching::begin(&mut client, from("")).await.unwrap();
+    let start = watching.token.clone();
+    rename(&mut client, &joe.user_id, "Joe").await.unwrap();
+    watching.next().await.unwrap();
+    let database = servers::one_member().await.client().await.database(factory.name().await);
+    let documents = database.collection::<Document>("users");
+    let found = documents.find_one(doc! { "w": { "$exists": true } }).await.unwrap().unwrap();
+    let torn = Binary { subtype: BinarySubtype::Generic, bytes: vec![0xff; 20] };
+    let id = doc! { "_id": found.get("_id") };
+    let changed = doc! { "$set": { "j": torn } };
+    documents.update_one(id, changed).await.unwrap();
+    let other = [&joe, &ann].into_iter().find(|user| {
+        let Some(Bson::Binary(id)) = found.get("_id") else { panic!("{found}") };
+        user.user_id.replace('-', "")
+            != id.bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    });
+    let other = &other.unwrap().user_id;
+    rename(&mut client, other, "Ann").await.unwrap();
+    assert_eq!(&watching.next().await.unwrap().user_id, other);
+    let mut later = Watching::begin(&mut client, from(&start)).await.unwrap();
+    while &later.next().await.unwrap().user_id != other {}
+    let text = metrics(address);
+    let count = text.lines().find_map(|line| line.strip_prefix("polynym_watch_unreadable_total "));
+    assert!(count.is_some_and(|count| count.parse::<u32>().unwrap() >= 1), "{text}");
+}
+
+/// A program of the version before, and this one.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_versions_send_events_until_the_upgrade() {
+    let (database, uri) = empty_store(servers::one_member().await, 8, "feed_versions").await;
+    let supported = Supported { schema: 8, ..Supported::PRESENT };
+    let old = Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap();
+    let old = Arc::new(old).backend();
+    let new = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap()).backend();
+    let by_first_rules = |n| users::by_first_rules(with_attributes(n, 2, 10));
+    let mut positions = [old.feed.position().await.unwrap(), new.feed.position().await.unwrap()];
+    for (n, writer) in [&old, &new].into_iter().enumerate() {
+        writer.mutations.mutate(by_first_rules(n)).await.unwrap();
+        for (reader, position) in [&old, &new].into_iter().zip(&mut positions) {
+            let seen = until(reader, position, n).await;
+            assert_eq!(
+                paths(&seen[seen.len() - 1]),
+                [0, 1].map(|n| format!("attributes.{NAME} {n}"))
+            );
+        }
+    }
+    upgrade_to(&uri, Rules::FIRST, &|line| println!("{line}")).await.unwrap();
+    let rejected = old.mutations.mutate(by_first_rules(2)).await;
+    assert!(matches!(rejected, Err(Error::Outdated(_))), "{rejected:?}");
+    let page = old.feed.events(&positions[0], Duration::ZERO).await;
+    assert!(matches!(page, Err(Error::Outdated(_))), "{page:?}");
+    let disabled = users::by_first_rules(users::mutation(users::id(0), UserChange::Disable));
+    new.mutations.mutate(disabled).await.unwrap();
+    new.mutations.mutate(by_first_rules(2)).await.unwrap();
+    let seen = until(&new, &mut positions[1], 2).await;
+    // Older events in the same tail are not sent again.
+    let numbers: Vec<_> = seen.iter().map(|event| (event.user, event.sequence)).collect();
+    assert_eq!(numbers, [(users::id(0), 2), (users::id(2), 1)]);
+    for n in 0..3 {
+        let limit = polynym_directory::stores::PageLimit::unlimited();
+        let history =
+            new.histories.history(&polynym_directory::Tenant::DEFAULT, users::id(n), None, limit);
+        let events = history.await.unwrap().unwrap().events;
+        assert_eq!(paths(&events[events.len() - 1]).len(), 2, "{events:?}");
+        assert!(paths(&events[events.len() - 1])[0].ends_with(" 0"), "{events:?}");
+    }
+    let tail = async |n| {
+        let users = database.collection::<Document>("users");
+        let user = users.find_one(doc! { "_id": uuid(n) }).await.unwrap().unwrap();
+        user.get_binary_generic("j").unwrap().clone()
+    };
+    let has_name = |tail: Vec<u8>| tail.windows(NAME.len()).any(|part| part == NAME.as_bytes());
+    assert!(has_name(tail(1).await) && !has_name(tail(2).await));
+}
+
+/// The bytes of a user's document and of its tail, in a store of this schema version, after the
+/// user's creation with `count` attributes and each of `updates` changes of all of them.
+async fn sizes(version: i64, count: usize, updates: usize) -> Vec<(usize, usize)> {
+    let name = format!("feed_sizes_{version}_{count}");
+    let (database, uri) = empty_store(servers::one_member().await, version, &name).await;
+    let store = Mongo::open(&uri, Options::default()).await.unwrap();
+    let attributes = |round| -> BTreeMap<String, Value> {
+        let value = |n| Value::String(format!("value {n:02} {round:02}"));
+        (0..count).map(|n| (format!("department_{n:02}"), value(n))).collect()
+    };
+    let mut sizes = Vec::new();
+    for round in 0..=updates {
+        let UserChange::Create(new) = users::creation(0).kind.user().unwrap().1.clone() else {
+            panic!()
+        };
+        let update = Update::from_mask(None, String::new(), attributes(round)).unwrap();
+        let change = match round {
+            0 => UserChange::Create(NewUser { attributes: attributes(0), ..new }),
+            _ => UserChange::Update(update),
+        };
+        store.mutate(users::by_first_rules(users::mutation(users::id(0), change))).await.unwrap();
+        let documents = database.collection::<RawDocumentBuf>("users");
+        let user = documents.find_one(doc! {}).await.unwrap().unwrap();
+        let tail = user.get_binary("j").unwrap().bytes.len();
+        sizes.push((user.as_bytes().len(), tail));
+    }
+    sizes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_make_users_smaller() {
+    const LIMIT: usize = (1 << 10) + 64;
+    for count in [5, 20] {
+        let [before, after] = [sizes(8, count, 8).await, sizes(9, count, 8).await];
+        for (round, (before, after)) in before.iter().zip(&after).enumerate() {
+            println!("{count} attributes, {round} updates: {before:?} {after:?}");
+            assert!(after.1 < LIMIT);
+        }
+        assert!(after[0].0 + count * 12 < before[0].0, "the names are gone");
+    }
+}
