@@ -9,9 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
+use polynym_directory::service::transfer::import::ImportOptions;
 use polynym_directory::{
     Backend, Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
-    LookUps, NewUser, Reads, Resolved, Tenant, UserChange, View,
+    LookUps, Mutation, Mutations, NewUser, Outcome, Reads, Resolved, Tenant, UserChange, View,
 };
 use polynym_embedded::Options;
 use polynym_identifier::IdentityKey;
@@ -142,4 +143,48 @@ async fn a_merge_redirect_is_resolved_on_one_snapshot() {
     // The primary is merged into another user, before it is read or after.
     assert_eq!(look_up(Some((1, (2, merge(0))))).await, [(two, 4), (two, 4)]);
     assert_eq!(look_up(Some((2, (2, merge(0))))).await, [(two, 7), (two, 4)]);
+}
+
+/// Mutations of which the first ones fail.
+struct Failing {
+    inner: Arc<dyn Mutations>,
+    left: AtomicUsize,
+}
+
+#[async_trait]
+impl Mutations for Failing {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.inner.mutate(mutation).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        let fails = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        if fails {
+            let away = |_| Err(Error::Unavailable("away".into()));
+            return mutations.into_iter().map(away).collect();
+        }
+        self.inner.mutate_all(mutations).await
+    }
+
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.inner.counter(name).await
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_an_import_waits_for_the_store() {
+    let folder = Folder::new(Options::default());
+    let store = folder.open().await.unwrap();
+    for n in 1..=2 {
+        store.mutations.mutate(users::creation(n)).await.unwrap();
+    }
+    store.mutations.mutate(mutation(users::id(1), merge(2))).await.unwrap();
+    let failing = Failing { inner: store.mutations.clone(), left: AtomicUsize::new(2) };
+    let backend = Backend { mutations: Arc::new(failing), ..store };
+    let ids = Generator::new(Mode::Variable);
+    let directory = Arc::new(Directory::new(backend, ids, Limits::default()));
+    let import = directory.begin_import("", ImportOptions::default()).unwrap();
+    let merged = [users::id(1), users::id(2), users::id(3)];
+    let orphans = import.are_orphans(&Tenant::DEFAULT, &merged).await.unwrap();
+    assert_eq!(orphans, [false; 3]);
 }

@@ -7,7 +7,9 @@ use futures_util::future::join_all;
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
-use polynym_directory::{ANSWER_BYTES, Consistency, LookUps, Mutations, Resolved, Tenant, View};
+use polynym_directory::{
+    ANSWER_BYTES, Consistency, LookUps, Mutations, Resolved, Tenant, UserChange, View,
+};
 use polynym_identifier::IdentityKey;
 use polynym_layers::coalesce::Coalesced;
 use polynym_mongodb::Mongo;
@@ -53,6 +55,28 @@ async fn a_damaged_document_affects_no_other() {
     let store = Arc::new(factory.mongo().await.unwrap()).backend();
     fails_alone(store.clone()).await;
     fails_alone(store.layered(|inner| Coalesced::new(inner, Default::default()))).await;
+}
+
+/// A purge removes damaged ended ownerships that name its user.
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_ended_ownerships_prevent_no_purge() {
+    let set = servers::one_member().await;
+    let factory = Databases::of_set(set, "").factory();
+    let store = factory.mongo().await.unwrap();
+    store.mutate(users::creation(1)).await.unwrap();
+    let mutation = |change| users::mutation(users::id(1), change);
+    store.mutate(mutation(UserChange::Unlink(users::email(1)))).await.unwrap();
+    let database = set.client().await.database(factory.name().await);
+    let ended = database.collection::<Document>("ended");
+    let [email, _] = users::keys(1);
+    let damage = doc! { "$set": { "o.0.o": "damaged" } };
+    let update = ended.update_one(doc! { "_id": email.as_str() }, damage);
+    let updated = update.bypass_document_validation(true).await.unwrap();
+    assert_eq!(updated.modified_count, 1);
+
+    store.mutate(mutation(UserChange::Purge)).await.unwrap();
+    assert!(!users::look_up(&store, 1).await.unwrap());
+    assert_eq!(ended.find_one(doc! { "_id": email.as_str() }).await.unwrap(), None);
 }
 
 async fn sent(server: &Process) -> i64 {

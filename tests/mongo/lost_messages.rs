@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use polynym_directory::{Error, Mutations};
+use mongodb::bson::doc;
+use polynym_directory::{Error, Limits, Mutation, MutationReport, Mutations, UserChange};
 use polynym_mongodb::Mongo;
 use tokio::task::JoinHandle;
 
@@ -79,6 +80,58 @@ async fn a_killed_database_has_all_of_a_mutation_or_none() {
         }
     }
     println!("{n} kills: {outcomes:#?}");
+}
+
+/// A step of a purge whose commit is not answered is taken again: nobody learns of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_continues_after_commits_without_answers() {
+    let (set, store) = behind_a_proxy().await;
+    for n in 0..2 {
+        create(&store, n).await.unwrap().unwrap();
+    }
+    for (from, to) in [(1, 0), (0, 1)].repeat(4) {
+        let change = UserChange::Move(users::id(from), users::email(1));
+        store.mutate(users::mutation(users::id(to), change)).await.unwrap();
+    }
+    let refuse = |mode: &str| {
+        let data = doc! { "failCommands": ["commitTransaction"], "errorCode": 13 };
+        set.members[0]
+            .admin(doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data })
+    };
+
+    let limits = Limits { purge_events: 4, ..Limits::default() };
+    let purge = users::mutation(users::id(1), UserChange::Purge);
+    let mut step = Mutation { limits, ..purge };
+    let (mut is_lost, mut lost) = (false, 0);
+    for _ in 0..100 {
+        is_lost = !is_lost;
+        let trap = is_lost.then(|| set.proxies[0].trap(Side::Reply, "commitTransaction", 1));
+        let (mutated, mutation) = (store.clone(), step.clone());
+        let mutated = tokio::spawn(async move { mutated.mutate(mutation).await });
+        if let Some(mut trap) = trap {
+            trap.caught().await;
+            refuse("alwaysOn").await.unwrap();
+            drop(trap);
+        }
+        let outcome = mutated.await.unwrap();
+        refuse("off").await.unwrap();
+        match outcome.map(|outcome| outcome.report) {
+            Ok(MutationReport::PurgeBegun(progress)) => {
+                lost += usize::from(is_lost);
+                step.purge = Some(progress);
+            }
+            Ok(report) => {
+                assert_eq!(report, MutationReport::Purged(vec![users::id(1)]));
+                assert!(lost > 3, "{lost} answers were lost");
+                return;
+            }
+            // A step that only reads fails.
+            Err(error) => {
+                assert!(is_lost && !matches!(error, Error::OutcomeUnknown(_)), "{error:?}")
+            }
+        }
+    }
+    panic!("the purge does not end");
 }
 
 /// Whether a user exists, once the database answers.

@@ -190,19 +190,39 @@ pub async fn a_request_keeps_its_first_notice(f: Fixture) -> Result<(), Failure>
     let now = Now::certain(START);
     let begin = async |hash, notice, now| {
         let key = request("default,SendNotice,1", hash).ok_or("no request")?;
-        Ok::<_, Failure>(f.store.inboxes.begin_notice(&key, notice, now).await)
+        let since = Timestamp::default();
+        Ok::<_, Failure>(f.store.inboxes.begin_notice(&key, since, notice, now).await)
     };
-    equal(&begin(1, first, now).await??, &(first, false), "the first request")?;
-    equal(&begin(1, other, now).await??, &(first, true), "the same request")?;
+    equal(&begin(1, first, now).await??, &(first, None), "the first request")?;
+    equal(&begin(1, other, now).await??, &(first, Some(START)), "the same request")?;
     let reused = begin(2, other, now).await?;
     let is_reused = matches!(reused, Err(Error::RequestIdReused));
     ensure(is_reused, "another request with the same id")?;
 
     let day_later = Now::certain(START.plus(IdempotencyKey::LIFETIME));
     let in_doubt = Now { clock_uncertain: true, ..day_later };
-    equal(&begin(1, other, in_doubt).await??, &(first, true), "a request of an uncertain age")?;
-    equal(&begin(2, third, day_later).await??, &(third, false), "a request of the next day")?;
-    equal(&begin(2, other, day_later).await??, &(third, true), "the same one")
+    equal(
+        &begin(1, other, in_doubt).await??,
+        &(first, Some(START)),
+        "a request of an uncertain age",
+    )?;
+    equal(&begin(2, third, day_later).await??, &(third, None), "a request of the next day")?;
+    equal(&begin(2, other, day_later).await??, &(third, Some(day_later.time)), "the same one")
+}
+
+pub async fn a_request_of_a_deleted_tenant_has_no_notice(f: Fixture) -> Result<(), Failure> {
+    let key = request("default,SendNotice,2", 1).ok_or("no request")?;
+    let begin = async |since: Timestamp| {
+        let (notice, now) = (f.ids.next_id(), Now::certain(START));
+        f.store.inboxes.begin_notice(&key, since, notice, now).await
+    };
+    let [former, later] = [1, 2].map(Timestamp::from_millis);
+    let (first, time) = begin(former).await?;
+    equal(&time, &None, "the time of a first request")?;
+    equal(&begin(former).await?, &(first, Some(START)), "the same request")?;
+    let (second, time) = begin(later).await?;
+    ensure(second != first && time.is_none(), "the later tenant has the notice of the former")?;
+    equal(&begin(later).await?, &(second, Some(START)), "the same request of the later tenant")
 }
 
 pub async fn a_purged_user_has_no_inbox(f: Fixture) -> Result<(), Failure> {

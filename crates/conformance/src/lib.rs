@@ -34,6 +34,7 @@ pub fn cases() -> Vec<Case> {
         vec![
             case(inboxes::inboxes_agree_with_the_model),
             case(inboxes::a_request_keeps_its_first_notice),
+            case(inboxes::a_request_of_a_deleted_tenant_has_no_notice),
             case(inboxes::a_purged_user_has_no_inbox),
             case(usage::each_batch_is_added_once),
             case(usage::a_removed_tenant_has_no_counters),

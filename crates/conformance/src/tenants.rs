@@ -11,6 +11,7 @@ pub fn cases() -> Vec<Case> {
     vec![
         case(deleting::a_tenant_is_deleted_with_its_content),
         case(deleting::requests_of_a_deleted_tenant_are_void),
+        case(deleting::a_tenants_own_requests_end_with_it),
         case(deleting::a_deletion_can_be_cancelled),
         case(deleting::an_unmarked_tenant_is_not_deleted),
         case(deleting::keys_are_those_of_one_tenant),

@@ -122,17 +122,22 @@ pub enum Error {
     /// The secondary user was not merged into the primary user.
     #[error("the secondary user is not merged into this primary user")]
     NotMerged,
-    /// The record of a user names another user that it is not merged with, or a circle of merges.
+    /// The record of a user names another user that it is not merged with, or a circle of merges,
+    /// or its undo data has values that no call can set.
     #[error(
-        "the record of this user names a user that it is not merged with: an operator can repair \
-         it with `polynym store verify --mend`"
+        "the record of this user names a user that it is not merged with, or its undo data is \
+         damaged: an operator can repair it with `polynym store verify --mend`"
     )]
     MergeDamaged {
         /// The user.
         user: LocalityId,
     },
-    /// An imported user was merged into a user who is not there. A reject of an import.
-    #[error("user {user} was merged into one who is not there: import that one too, or purge it")]
+    /// An imported user was merged into a user who is not there, or does not list it. A reject of
+    /// an import.
+    #[error(
+        "user {user} was merged into one who is not there or does not list it: import that one \
+         with its internals, or purge this one"
+    )]
     PrimaryMissing {
         /// The merged user.
         user: LocalityId,

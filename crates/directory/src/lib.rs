@@ -13,6 +13,7 @@ pub mod replay;
 pub mod search;
 pub mod service;
 pub mod stores;
+mod text;
 pub mod timestamp;
 pub mod tokens;
 

@@ -38,7 +38,7 @@ use crate::model::record::{Hold, Record};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{DeletionStep, ImportedTenant};
 use crate::model::user::{State, Verification};
-use crate::mutation::read_set::{DecideError, ReadSet};
+use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::purge_progress::PurgeProgress;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
@@ -98,6 +98,23 @@ impl IdempotencyKey {
         now.is_past(time.plus(Self::LIFETIME))
     }
 
+    /// Whether a request from `time` no longer counts, even if a store still has it: it has
+    /// expired, or belongs to a deleted tenant of the same name, which was created at `since` and
+    /// not at `tenant_since`. Older stores do not know that time.
+    pub fn is_void(
+        (time, since): (Timestamp, Option<Timestamp>),
+        tenant_since: Timestamp,
+        now: Now,
+    ) -> bool {
+        Self::has_expired(time, now) || since.is_some_and(|since| since != tenant_since)
+    }
+
+    /// When the tenant of a request was created, as a store remembers it with the request; none if
+    /// the tenant does not exist yet.
+    pub fn stored_since(tenant_since: Timestamp) -> Option<Timestamp> {
+        Some(tenant_since).filter(|since| *since != Timestamp::default())
+    }
+
     /// The stored form of a request's subject: its id, or the nil UUID for `None`.
     pub fn stored_subject(subject: Option<LocalityId>) -> LocalityId {
         subject.unwrap_or(LocalityId::from([0; 16]))
@@ -107,6 +124,17 @@ impl IdempotencyKey {
     pub fn subject(stored: LocalityId) -> Option<LocalityId> {
         Some(stored).filter(|id| *id.as_bytes() != [0; 16])
     }
+}
+
+/// A request that took effect, as a store remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorRequest {
+    /// When it took effect.
+    pub time: Timestamp,
+    /// The subject of its answer.
+    pub subject: Option<LocalityId>,
+    /// When its tenant was created, if the store knows.
+    pub tenant_since: Option<Timestamp>,
 }
 
 /// The change that a mutation makes.
@@ -249,18 +277,22 @@ impl Mutation {
         self.now().is_past(deadline)
     }
 
-    /// Whether a request from `time` no longer counts, even if a store still has it: it has
-    /// expired, or belongs to a deleted tenant of the same name, which was created at another time
-    /// than this one. Older stores do not know that time.
-    pub fn request_is_void(&self, time: Timestamp, tenant_since: Option<Timestamp>) -> bool {
-        IdempotencyKey::has_expired(time, self.now())
-            || tenant_since.is_some_and(|since| since != self.tenant_since)
+    /// Whether its request, which took effect at `time` in a tenant that was created at `since`, no
+    /// longer counts: see [`IdempotencyKey::is_void`]. A mutation of a tenant learns only from its
+    /// reads when the tenant was created: see [`Mutation::decide_again`].
+    pub fn request_is_void(&self, time: Timestamp, since: Option<Timestamp>) -> bool {
+        let is_of_tenant = matches!(self.kind, MutationKind::Tenant(_));
+        let since = since.filter(|_| !is_of_tenant);
+        IdempotencyKey::is_void((time, since), self.tenant_since, self.now())
     }
 
-    /// When the tenant of a request was created, as a store remembers it with the request. None if
-    /// the mutation does not depend on it, as those of tenants.
-    pub fn request_tenant_since(&self) -> Option<Timestamp> {
-        Some(self.tenant_since).filter(|since| *since != Timestamp::default())
+    /// When the tenant was created, as a store remembers it with the mutation's request.
+    pub fn request_tenant_since(&self, write_set: &WriteSet) -> Option<Timestamp> {
+        let since = match &write_set.report {
+            MutationReport::Tenant(tenant) => tenant.since,
+            _ => self.tenant_since,
+        };
+        IdempotencyKey::stored_since(since)
     }
 
     /// The size in bytes of the caller's input.

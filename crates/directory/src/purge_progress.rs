@@ -79,10 +79,20 @@ impl PurgedValues {
 
     /// The next of the other users whose events may have these values, by their ids, and the time
     /// since when.
-    pub fn next_other(&self, after: Option<LocalityId>) -> Option<(LocalityId, Timestamp)> {
+    fn next_other(&self, after: Option<LocalityId>) -> Option<(LocalityId, Timestamp)> {
         let ids = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
         let first = |set: &Arc<ValueSet>| set.others.range(ids).next().map(|(id, at)| (*id, *at));
         self.0.iter().filter_map(first).min()
+    }
+
+    /// The next `count` of them, in order.
+    pub fn next_others(
+        &self,
+        after: Option<LocalityId>,
+        count: usize,
+    ) -> Vec<(LocalityId, Timestamp)> {
+        let next = |last: &(LocalityId, Timestamp)| self.next_other(Some(last.0));
+        std::iter::successors(self.next_other(after), next).take(count).collect()
     }
 
     /// Whether it has the value with this hash.

@@ -7,7 +7,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use crate::error::Fault;
 use crate::schema::tables::{REQUEST_TIMES, REQUESTS};
 use polynym_directory::error::Error;
-use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::mutation::{IdempotencyKey, PriorRequest};
 use polynym_directory::timestamp::Timestamp;
 
 /// A row of [`REQUESTS`].
@@ -40,13 +40,13 @@ impl<'t> Requests<'t> {
         })
     }
 
-    /// The subject of this request, if it took effect and is not void by its time and the creation
-    /// of its tenant. The inner error is the caller's: the id belongs to another request.
-    pub fn subject(
+    /// This request, if it took effect and is not void by its time and the creation of its tenant.
+    /// The inner error is the caller's: the id belongs to another request.
+    pub fn prior(
         &self,
         request: &IdempotencyKey,
         is_void: impl FnOnce(Timestamp, Option<Timestamp>) -> bool,
-    ) -> Result<Option<Result<LocalityId, Error>>, Fault> {
+    ) -> Result<Option<Result<PriorRequest, Error>>, Fault> {
         let stored = self.record(&request.key)?;
         let counts = |record: &RequestRecord| !is_void(record.time(), record.tenant_created());
         let Some(stored) = stored.filter(counts) else { return Ok(None) };
@@ -54,7 +54,9 @@ impl<'t> Requests<'t> {
             return Ok(Some(Err(Error::RequestIdReused)));
         }
         let id: [u8; 16] = stored.user_id.as_slice().try_into().map_err(Fault::damaged)?;
-        Ok(Some(Ok(id.into())))
+        let subject = IdempotencyKey::subject(id.into());
+        let (time, tenant_since) = (stored.time(), stored.tenant_created());
+        Ok(Some(Ok(PriorRequest { time, subject, tenant_since })))
     }
 
     /// Remembers that a request took effect.

@@ -4,26 +4,31 @@ use precis_profiles::UsernameCaseMapped;
 use precis_profiles::precis_core::profile::Rules;
 
 use super::kind::Kind;
+use super::rules::Rules as Version;
 use super::trace::nfc;
 use super::{phone, url};
 
-impl Kind {
-    /// The start of the canonical forms of the identifiers of this kind that start with typed text:
-    /// case, width and composition are folded, phone numbers lose their punctuation.
+impl Version {
+    /// The start of the canonical forms, by these rules, of the identifiers of a kind that start
+    /// with typed text: case, width and composition are folded, phone numbers lose their
+    /// punctuation.
     ///
     /// ```
-    /// use polynym_identifier::Kind;
+    /// use polynym_identifier::{Kind, Rules};
     ///
-    /// assert_eq!(Kind::Email.fold_prefix("JOE@Exam"), "joe@exam");
-    /// assert_eq!(Kind::Handle.fold_prefix("@ＪΑΣ"), "jασ");
-    /// assert_eq!(Kind::Url.fold_prefix("http://Twitter.com/Jo"), "https://x.com/jo");
+    /// let fold = |kind, typed| Rules::PRESENT.fold_prefix(kind, typed);
+    /// assert_eq!(fold(Kind::Email, "JOE@Exam"), "joe@exam");
+    /// assert_eq!(fold(Kind::Handle, "@ＪΑΣ"), "jασ");
+    /// assert_eq!(fold(Kind::Url, "http://Twitter.com/Jo"), "https://x.com/jo");
     /// ```
-    pub fn fold_prefix(self, typed: &str) -> String {
-        match self {
+    pub fn fold_prefix(self, kind: Kind, typed: &str) -> String {
+        match kind {
             Kind::Email => email(typed),
             Kind::Handle => handle(typed),
             Kind::Phone => phone::dialled_prefix(typed).unwrap_or_else(|| typed.to_owned()),
             Kind::Social => social(typed),
+            Kind::Url if self == Self::FIRST => url::first_prefix(typed),
+            Kind::Url if self == Self::SECOND => url::second_prefix(typed),
             Kind::Url => url::prefix(typed),
         }
     }
@@ -113,7 +118,35 @@ mod tests {
             (Kind::Url, "", ""),
         ];
         for (kind, typed, folded) in cases {
-            assert_eq!(kind.fold_prefix(typed), folded, "{kind} {typed}");
+            assert_eq!(Version::PRESENT.fold_prefix(kind, typed), folded, "{kind} {typed}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_folded_by_the_version_of_the_rules() {
+        let cases = [
+            ("HTTP://X.com/@Jo", ["https://x.com/@Jo", "https://x.com/@jo", "https://x.com/jo"]),
+            (
+                "https://Twitter.com/Jo-e",
+                ["https://twitter.com/Jo-e", "https://x.com/jo-e", "https://twitter.com/Jo-e"],
+            ),
+            (
+                "https://fb.com/A.b",
+                [
+                    "https://fb.com/A.b",
+                    "https://www.facebook.com/ab",
+                    "https://www.facebook.com/ab",
+                ],
+            ),
+            ("https://x.com/Jo/Re", ["https://x.com/Jo/Re"; 3]),
+            ("https://Example.com/Jo%7e", ["https://example.com/Jo~"; 3]),
+        ];
+        for (typed, folded) in cases {
+            for (rules, folded) in
+                [Version::FIRST, Version::SECOND, Version::PRESENT].into_iter().zip(folded)
+            {
+                assert_eq!(rules.fold_prefix(Kind::Url, typed), folded, "{rules:?} {typed}");
+            }
         }
     }
 }

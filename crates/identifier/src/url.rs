@@ -11,4 +11,4 @@ mod wrapper;
 
 pub(super) use address::{canonical as second, first, is_same};
 pub(super) use page::canonical;
-pub(super) use prefix::folded as prefix;
+pub(super) use prefix::{first as first_prefix, folded as prefix, second as second_prefix};

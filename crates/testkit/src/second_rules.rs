@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
-    Backend, ConflictPolicy, Directory, Error, Limits, Mutation, MutationCall, MutationKind,
-    Mutations, NewIdentity, NewUser, Now, Policies, PolicyUpdate, RequestContext, ResolveOptions,
-    State, Tenant, TenantChange, Tenants, Timestamp, UserChange, View,
+    Backend, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
+    LookUps, Mutation, MutationCall, MutationKind, Mutations, NewIdentity, NewUser, Now, Policies,
+    PolicyUpdate, RequestContext, ResolveOptions, Resolved, State, Tenant, TenantChange, Tenants,
+    Timestamp, UserChange, View,
 };
-use polynym_identifier::{Kind, RawIdentifier, Rules};
+use polynym_identifier::{IdentityKey, Kind, RawIdentifier, Rules};
 
 use crate::golden::records;
 use crate::users::id;
@@ -198,8 +201,53 @@ pub async fn assert_third(backend: Backend) {
         let refused = owner(&directory, form).await.unwrap_err();
         assert!(matches!(refused, Error::Invalid { .. }), "{form}: {refused:?}");
     }
+    assert_batch(&backend).await;
     assert_as_of(&directory).await;
     assert_changes(&directory, &backend).await;
+}
+
+/// Look-ups that are counted.
+struct CountedLookUps {
+    inner: Arc<dyn LookUps>,
+    count: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl LookUps for CountedLookUps {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+        max_staleness: Duration,
+    ) -> Result<Resolved, Error> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.inner.resolve(keys, consistency, view, max_staleness).await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.inner.get(tenant, ids, view).await
+    }
+}
+
+/// A batch of identities that the rules reject takes two look-ups: of the URLs as typed, and of the
+/// owners.
+async fn assert_batch(backend: &Backend) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let layered = backend.clone().layered(|inner| CountedLookUps { inner, count: counted });
+    let raw = KEPT.map(|(_, text, _)| Some(RawIdentifier::from_text(text).unwrap()));
+    let options = ResolveOptions::default();
+    let batch = directory(&layered).batch_resolve(&Tenant::DEFAULT, &raw, options).await;
+    for (found, (n, text, _)) in batch.unwrap().0.into_iter().zip(KEPT) {
+        assert_eq!(found.unwrap().user.decode().unwrap().id, id(n), "{text}");
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 2);
 }
 
 /// The number of identities of each version.

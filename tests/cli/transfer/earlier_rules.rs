@@ -1,14 +1,22 @@
 //! Identities that the present rules or phone metadata reject as new: they are exported, imported,
 //! found and unlinked.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
+use locality_uuid::{Generator, Mode};
+use polynym_directory::{Directory, Limits, Now, RawIdentity, RequestContext, Tenant, Timestamp};
+use polynym_embedded::{Embedded, Options};
+use polynym_identifier::{Identifier, Kind, PHONE_METADATA, RULES_VERSION, RawIdentifier, Rules};
 use serde_json::{Value, json};
 
 use super::{embedded, export, import_file};
 use crate::assert_fails;
 use crate::server::Server;
 use crate::stdout;
+use crate::support::scenarios::store_command::store as command;
 
 /// A number that the present metadata does not have.
 const NUMBER: &str = "+11155552300";
@@ -18,8 +26,11 @@ const WITH_METADATA: &str = concat!(
 );
 /// Identities of the second rules: one that moves, one that the third rules reject, and a hold.
 const OF_SECOND_RULES: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"rulesVersions":[2,2],"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2030-01-01T00:00:00Z","rulesVersion":2}]}}"#;
-/// The same without the versions.
-const WITHOUT_VERSIONS: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}]}"#;
+/// The same as version 0.1.0 exported it, without the versions.
+const OF_FIRST_PROGRAM: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2030-01-01T00:00:00Z"}]}}"#;
+/// A new identity that the present rules reject.
+const NEW: &str =
+    r#"{"displayName":"New","identities":[{"identifier":{"url":"https://matrix.to/#/@joe:x.y"}}]}"#;
 /// A display form that its identifier does not have by the rules that it names.
 const OTHER_DISPLAY: &str = r#"{"displayName":"Other","identities":[{"identifier":{"url":"https://mine.example/a"},"display":"https://yours.example/b"}],"internals":{"rulesVersions":[2]}}"#;
 
@@ -88,17 +99,68 @@ fn a_number_of_earlier_metadata_is_kept_for_ever() {
     }
 }
 
-#[test]
-fn identities_of_earlier_rules_move_or_stay_in_an_import() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = embedded(folder.path(), "store");
-    let path = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
-    let (text, rejects) = imported(&server, &path, WITHOUT_VERSIONS);
-    assert!(text.starts_with("0 imported"), "{text}");
-    assert_eq!(rejects[0]["reason"], "IDENTIFIER_INVALID");
+/// Rules whose phone metadata still has the range of [`NUMBER`].
+fn former_metadata() -> Rules {
+    let parse = |raw: RawIdentifier<'_>| match raw {
+        RawIdentifier::Phone { number: "(115) 555-2300", region: "US" } => {
+            Ok(Identifier::from_canonical(Kind::Phone, NUMBER.to_owned()))
+        }
+        raw => Identifier::parse(raw),
+    };
+    Rules::new(RULES_VERSION, parse, Identifier::normalize)
+}
 
-    let (text, _) = imported(&server, &path, OF_SECOND_RULES);
-    assert!(text.starts_with("1 imported"), "{text}");
+/// Creates a store with a user who has [`NUMBER`], by a server whose metadata has its range.
+async fn create_by_former_metadata(store: &Path) {
+    let backend = Arc::new(Embedded::open(store, Options::default()).unwrap()).backend();
+    let directory = Directory::new(backend, Generator::new(Mode::Variable), Limits::default())
+        .with_rules(former_metadata());
+    let phone = RawIdentity {
+        identifier: Some(RawIdentifier::Phone { number: "(115) 555-2300", region: "US" }),
+        display: "",
+        verification: None,
+        primary: false,
+    };
+    let now = Now::certain(Timestamp::now());
+    let (tenant, method) = (Tenant::DEFAULT, "CreateUser");
+    let context = RequestContext { tenant, caller: "", method, request_id: "", now };
+    let name = "Phone".to_owned();
+    directory.create(context.into(), name, &[phone], BTreeMap::new()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_of_a_range_that_the_metadata_lost_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    create_by_former_metadata(&store).await;
+    let verified = command(&["verify"], &format!("embedded:{}", store.display()));
+    assert!(verified.status.success(), "{verified:?}");
+
+    let server = embedded(folder.path(), "store");
+    let phone = format!("phone:{NUMBER}");
+    assert_eq!(name(&server, &phone).as_deref(), Some("Phone"));
+    let create = server.run(&["user", "create", "--identity", &phone]);
+    assert_fails(&create, 1, &["IDENTIFIER_INVALID", "phone-number"]);
+    let exported = export(&server, &[]).join("\n");
+    let line: Value = serde_json::from_str(&exported).unwrap();
+    assert_eq!(line["internals"]["phoneMetadata"], json!(PHONE_METADATA));
+    assert_eq!(line["identities"][0]["display"], json!("(115) 555-2300"));
+
+    let other = embedded(folder.path(), "other");
+    let path = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
+    let (text, _) = imported(&other, &path, &exported);
+    assert!(text.starts_with("1 imported"), "{text}: {exported}");
+    for server in [&server, &other] {
+        let verify = ["identity", "verify", &phone, &phone, "--by", "sms"];
+        let verified = server.run(&verify);
+        assert!(verified.status.success(), "{verified:?}");
+        assert!(unlinked(server, &phone));
+        assert_eq!(name(server, &phone), None);
+    }
+}
+
+/// Asserts that one identity has moved to the present rules, and that one is kept.
+fn assert_moved_or_kept(server: &Server) {
     let names = [
         ("url:https://news.ycombinator.com/user?id=joe", Some("Second")),
         ("url:https://news.ycombinator.com/user?id=ann", None),
@@ -107,13 +169,56 @@ fn identities_of_earlier_rules_move_or_stay_in_an_import() {
         ("url:https://matrix.to", Some("Second")),
     ];
     for (identifier, owner) in names {
-        assert_eq!(name(&server, identifier).as_deref(), owner, "{identifier}");
+        assert_eq!(name(server, identifier).as_deref(), owner, "{identifier}");
     }
-
-    let exported = export(&server, &[]).join("\n");
+    let exported = export(server, &[]).join("\n");
     let line: Value = serde_json::from_str(&exported).unwrap();
     assert_eq!(line["internals"]["rulesVersions"], json!([3, 2]));
     assert_eq!(line["internals"]["holds"][0]["rulesVersion"], json!(2));
+}
+
+#[test]
+fn exports_have_the_version_of_the_latest_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let create = ["user", "create", "--identity", "handle:joe", "--identity", "handle:eve"];
+    assert!(server.run(&create).status.success());
+    assert!(server.run(&["identity", "unlink", "handle:eve", "handle:eve"]).status.success());
+    let line: Value = serde_json::from_str(&export(&server, &[]).join("\n")).unwrap();
+    assert_eq!(line["internals"]["rulesVersions"], json!([RULES_VERSION]));
+    assert_eq!(line["internals"]["holds"][0]["rulesVersion"], json!(RULES_VERSION));
+}
+
+#[test]
+fn a_line_with_too_many_identities_is_not_parsed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
+    let malformed = json!({"identifier": {"email": "nobody"}});
+    let line = json!({ "identities": vec![malformed; 101] }).to_string();
+    let (text, rejects) = imported(&server, &path, &line);
+    assert!(text.starts_with("0 imported"), "{text}");
+    assert_eq!(rejects[0]["reason"], "LIMIT_EXCEEDED");
+}
+
+#[test]
+fn identities_of_earlier_rules_move_or_stay_in_an_import() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path = folder.path().join("users.jsonl").to_str().unwrap().to_owned();
+    let (text, rejects) = imported(&server, &path, NEW);
+    assert!(text.starts_with("0 imported"), "{text}");
+    assert_eq!(rejects[0]["reason"], "IDENTIFIER_INVALID");
+
+    let (text, _) = imported(&server, &path, OF_SECOND_RULES);
+    assert!(text.starts_with("1 imported"), "{text}");
+    assert_moved_or_kept(&server);
+    let former = embedded(folder.path(), "former");
+    let (text, _) = imported(&former, &path, OF_FIRST_PROGRAM);
+    assert!(text.starts_with("1 imported"), "{text}");
+    assert_moved_or_kept(&former);
+
+    let exported = export(&server, &[]).join("\n");
     let other = embedded(folder.path(), "other");
     let (text, _) = imported(&other, &path, &exported);
     assert!(text.starts_with("1 imported"), "{text}");

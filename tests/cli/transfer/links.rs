@@ -101,17 +101,22 @@ fn merged_users_without_a_primary_are_reported_and_can_be_purged() {
     let folder = tempfile::tempdir().unwrap();
     let server = embedded(folder.path(), "store");
     let primary = json!({"userId": id(9), "internals": {"mergedUserIds": [id(3), id(4)]}});
-    let lines = [merged(1, 1), merged(2, 8), merged(3, 9), merged(4, 9), primary];
+    let other = json!({"userId": id(10)});
+    let lines =
+        [merged(1, 1), merged(2, 8), merged(3, 9), merged(4, 9), primary, merged(5, 10), other];
     let (text, rejects) = import(&server, folder.path(), "default", &lines);
-    let expected = "4 imported, 0 there already, 1 lines rejected, 1 merged users without their";
+    let expected = "6 imported, 0 there already, 1 lines rejected, 2 merged users without their";
     assert!(text.starts_with(expected), "{text}");
-    let expected = [(1, "USER_ID_INVALID"), (2, "PRIMARY_MISSING")];
+    let missing = "PRIMARY_MISSING";
+    let expected = [(1, "USER_ID_INVALID"), (2, missing), (6, missing)];
     assert_eq!(rejects, expected.map(|(line, reason)| (line, reason.to_owned())));
     assert_fails(&server.run(&["user", "get", &id(2)]), 1, &["USER_NOT_FOUND"]);
 
-    let purged = server.run(&["user", "purge", &id(2), "--yes"]);
-    assert!(purged.status.success(), "{}", stderr(&purged));
+    for orphan in [2, 5] {
+        let purged = server.run(&["user", "purge", &id(orphan), "--yes"]);
+        assert!(purged.status.success(), "{}", stderr(&purged));
+    }
     assert_fails(&server.run(&["user", "purge", &id(3), "--yes"]), 1, &["USER_MERGED"]);
     assert!(stdout(&server.run(&["user", "get", &id(3)])).contains(&id(9)));
-    assert_eq!(export(&server, &[]).len(), 3);
+    assert_eq!(export(&server, &[]).len(), 4);
 }

@@ -158,3 +158,36 @@ pub async fn requests_of_a_deleted_tenant_are_void(f: Fixture) -> Result<(), Fai
     ensure(users[0].id != user.id && users[0] == users[1], format!("{users:?}"))?;
     equal(&f.mutate(send(&later)?).await?, &users[0], "the answer to the later request again")
 }
+
+pub async fn a_tenants_own_requests_end_with_it(f: Fixture) -> Result<(), Failure> {
+    let send = async |key: &str, change: TenantChange| {
+        let name = tenant(NAME).map_err(|error| Error::Internal(error.to_string().into()))?;
+        let mutation = f.mutation_of(MutationKind::Tenant(change));
+        let request = request(key, 1);
+        Ok::<_, Error>(f.apply(Mutation { tenant: name, request, ..mutation }).await?.report)
+    };
+    let set = async |keep_last| {
+        let update = PolicyUpdate { keep_last: Some(keep_last), ..PolicyUpdate::default() };
+        match send("set", TenantChange::Set(update)).await? {
+            MutationReport::Tenant(tenant) => Ok::<_, Failure>(*tenant),
+            other => Err(format!("{other:?}").into()),
+        }
+    };
+    let delete = TenantChange::Delete(DeletionStep::Begin { with_users: true });
+
+    let former = set(true).await?;
+    equal(&set(true).await?, &former, "the answer to the request again")?;
+    send("delete", delete.clone()).await?;
+    let again = send("delete", delete.clone()).await?;
+    ensure(matches!(again, MutationReport::Tenant(_)), "the tenant is still there")?;
+    step(&f, DeletionStep::Finish).await?;
+    equal(&send("delete", delete.clone()).await?, &MutationReport::Nothing, "a deleted tenant")?;
+
+    let later = set(true).await?;
+    ensure(later.since != former.since, "the request of the former tenant created no other")?;
+    ensure(later.policies.keep_last, "the request of the former tenant changed nothing")?;
+    equal(&set(true).await?, &later, "the answer to the later request again")?;
+    equal(&send("delete", delete).await?, &MutationReport::Nothing, "the deletion of the former")?;
+    let present = f.store.tenants.tenant(&tenant(NAME)?).await?;
+    equal(&present, &Some(later), "a repeated deletion of the former tenant touches a later one")
+}

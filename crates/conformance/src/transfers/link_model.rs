@@ -141,8 +141,10 @@ impl Records {
 
     fn purge(&mut self, user: usize, tenant: usize) -> Result<BTreeSet<usize>, Refusal> {
         let says = self.of_tenant(user, tenant).ok_or(Refusal::NotFound)?;
-        let root = self.chain(user).and_then(|chain| chain.last().copied());
-        let is_part = root.is_some_and(|root| self.0[&root].listed.contains(&user));
+        let is_part = self.chain(user).is_some_and(|chain| {
+            let (root, merged) = (chain[chain.len() - 1], &chain[..chain.len() - 1]);
+            merged.iter().all(|id| self.0[&root].listed.contains(id))
+        });
         if says.into.is_some() && is_part {
             return Err(Refusal::Merged);
         }

@@ -4,7 +4,7 @@ use crate::encoded::encode::{identifier_message, time_message, user_message, val
 use crate::encoded::encoded_user::EncodedUser;
 use crate::model::merge_report::NotRestored;
 use crate::model::record::{Hold, MergeSnapshot, Record, UserInternals};
-use polynym_identifier::{Guard, Identifier, PHONE_METADATA, RULES_VERSION};
+use polynym_identifier::{Guard, Identifier, PHONE_METADATA};
 use polynym_proto::v1;
 use v1::UserInternals as Message;
 use v1::user_internals::hold::Held;
@@ -34,10 +34,9 @@ fn versions(record: &Record) -> Vec<u32> {
 /// The message of a user without internals: what an import needs to accept identities that its own
 /// rules reject. `versions` are those of the identities.
 pub fn rules_message(user: &EncodedUser, versions: &[u32]) -> Message {
-    let is_latest = versions.iter().all(|version| *version == RULES_VERSION);
     let phone_metadata = if user.has_phone() { PHONE_METADATA } else { "" };
     Message {
-        rules_versions: if is_latest { Vec::new() } else { versions.to_vec() },
+        rules_versions: versions.to_vec(),
         phone_metadata: phone_metadata.to_owned(),
         ..Message::default()
     }
@@ -47,7 +46,7 @@ pub fn rules_message(user: &EncodedUser, versions: &[u32]) -> Message {
 pub fn hold_message(hold: &Hold) -> Option<HoldMessage> {
     Some(HoldMessage {
         end_time: Some(time_message(hold.until)),
-        rules_version: if hold.rules_version == RULES_VERSION { 0 } else { hold.rules_version },
+        rules_version: hold.rules_version,
         held: Some(held(hold)?),
     })
 }

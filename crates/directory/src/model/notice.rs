@@ -28,7 +28,7 @@ impl Notice {
 }
 
 /// The time in the id of a notice, if it has one.
-pub fn id_time(id: LocalityId) -> Option<Timestamp> {
+fn id_time(id: LocalityId) -> Option<Timestamp> {
     let millis = id.timestamp_millis().and_then(|millis| i64::try_from(millis).ok());
     millis.map(Timestamp::from_millis)
 }

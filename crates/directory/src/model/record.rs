@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;
 
-use super::attribute::Value;
+use super::attribute::{self, Value};
 use super::claim::Claim;
 use super::merge_report::NotRestored;
 use super::policies::Policies;
 use super::user::{Identity, State, User};
+use crate::error::Error;
 use crate::model::unknown::Unknown;
+use crate::text::check_text;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Rules};
 
@@ -84,6 +86,33 @@ pub struct MergeSnapshot {
     pub attributes: BTreeMap<String, (Option<Value>, Value)>,
     /// The primary's identities that lost their primary mark.
     pub unmarked: Vec<Identifier>,
+}
+
+impl MergeSnapshot {
+    /// The primary's attributes that differ, as they were before the merge, and after it.
+    pub(crate) fn primary_attributes(&self) -> [BTreeMap<String, Value>; 2] {
+        let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+        for (name, (old, new)) in &self.attributes {
+            before.extend(old.clone().map(|old| (name.clone(), old)));
+            after.insert(name.clone(), new.clone());
+        }
+        [before, after]
+    }
+
+    /// Checks the values that undoing the merge restores by the rules for values of calls.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let user = &self.before.user;
+        check_text("internals.undo.user.display_name", &user.display_name)?;
+        attribute::check(&user.attributes, "internals.undo.user.attributes")?;
+        for name in self.display_name.iter().flat_map(|(before, after)| [before, after]) {
+            check_text("internals.undo.display_name", name)?;
+        }
+        let mut changed = self.primary_attributes().into_iter();
+        changed.try_for_each(|own| attribute::check(&own, "internals.undo.attributes"))
+    }
 }
 
 impl Record {

@@ -3,8 +3,8 @@
 use locality_uuid::LocalityId;
 
 use super::{
-    Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, merge_links, purge,
-    renormalize, takeover, tenancy, transfer, unmerge, user_edits,
+    Mutation, MutationKind, PriorRequest, TenantChange, UserChange, hold, import, merge,
+    merge_links, purge, renormalize, takeover, tenancy, transfer, unmerge, user_edits,
 };
 use crate::error::Error;
 use crate::model::new_user::{NewIdentity, NewUser};
@@ -63,36 +63,43 @@ impl Mutation {
         }))
     }
 
-    /// Decides a retry of a request whose answer was about `subject`. Skips the etag and all rules,
-    /// and writes nothing.
+    /// Decides a retry of a request. Skips the etag and all rules, and writes nothing. A request
+    /// that set the policies of a tenant is void, and decided anew, if the tenant was deleted
+    /// since.
     ///
     /// # Errors
-    /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] if the user or the tenant was removed
-    /// since.
-    pub fn decide_again(
-        &self,
-        subject: Option<LocalityId>,
-        read_set: &ReadSet,
-    ) -> Result<Decision, Error> {
-        into_decision(self.retry_write_set(subject, read_set))
+    /// [`Error::UserNotFound`] if the user was removed since.
+    pub fn decide_again(&self, prior: PriorRequest, read_set: &ReadSet) -> Result<Decision, Error> {
+        into_decision(self.retry_write_set(prior, read_set))
     }
 
     fn retry_write_set(
         &self,
-        subject: Option<LocalityId>,
+        prior: PriorRequest,
         read_set: &ReadSet,
     ) -> Result<WriteSet, DecideError> {
+        let answer = match self.kind {
+            MutationKind::Tenant(TenantChange::Set(_)) => tenancy::repeat(prior, read_set)?,
+            _ => Some(self.retry_answer(prior, read_set)?),
+        };
+        match answer {
+            Some(answer) => Ok(WriteSet { is_repeated: true, ..answer }),
+            None => self.write_set(read_set),
+        }
+    }
+
+    fn retry_answer(
+        &self,
+        prior: PriorRequest,
+        read_set: &ReadSet,
+    ) -> Result<WriteSet, DecideError> {
+        let subject = prior.subject;
         let change = match &self.kind {
             MutationKind::User(_, change) => change,
-            MutationKind::Tenant(TenantChange::Set(_)) => return tenancy::repeat(read_set),
             MutationKind::Tenant(TenantChange::Delete(_)) => {
-                return tenancy::repeat_deletion(read_set);
+                return tenancy::repeat_deletion(prior, read_set);
             }
-            MutationKind::Tenant(
-                TenantChange::FinishIndexChanges(_)
-                | TenantChange::FinishHistoryChange(_)
-                | TenantChange::Import(_),
-            )
+            MutationKind::Tenant(_)
             | MutationKind::ReleaseHold(_)
             | MutationKind::ImportHold(_) => return Ok(WriteSet::unchanged(None)),
         };

@@ -79,6 +79,8 @@ fn check_internals(mutation: &Mutation, record: &Record) -> Result<(), Error> {
     let Some(undo) = &record.internals.undo else { return Ok(()) };
     check_guards(&undo.before)?;
     mutation.policies.check_types(&undo.before.user.attributes)?;
+    let changed = undo.primary_attributes();
+    changed.iter().try_for_each(|attributes| mutation.policies.check_types(attributes))?;
     let restored = UserTransition { before: None, after: Some(undo.before.clone()) };
     check_limits(mutation, &restored)
 }

@@ -35,8 +35,9 @@ pub struct MergeLinks {
     pub into: Option<LocalityId>,
     /// The users that it lists as merged into it, directly or indirectly.
     pub listed: Vec<LocalityId>,
-    /// Whether the undo data of its merge belongs to another user.
-    pub has_foreign_undo: bool,
+    /// Whether the undo data of its merge belongs to another user, or has values that no call can
+    /// set.
+    pub has_damaged_undo: bool,
 }
 
 /// The relation of a listed user to the user that lists it, by the record of the listed one.
@@ -63,7 +64,7 @@ impl MergeLinks {
             tenant: record.user.tenant.clone(),
             into: merged_into(record.user.state),
             listed: record.internals.merged.clone(),
-            has_foreign_undo: undo.is_some_and(|undo| !is_undo_of(record, undo)),
+            has_damaged_undo: undo.is_some_and(|undo| !is_undo_of(record, undo)),
         }
     }
 
@@ -145,13 +146,15 @@ pub const fn merged_into(state: State) -> Option<LocalityId> {
     }
 }
 
-/// Whether a snapshot shows the user of this record before its merge.
+/// Whether a snapshot shows the user of this record before its merge, with values that calls can
+/// set.
 pub fn is_undo_of(record: &Record, undo: &MergeSnapshot) -> bool {
     let before = &undo.before;
     merged_into(record.user.state).is_some()
         && (before.id(), &before.user.tenant) == (record.id(), &record.user.tenant)
         && matches!(before.user.state, State::Active | State::Disabled)
         && before.internals.undo.is_none()
+        && undo.check().is_ok()
 }
 
 /// The users that were merged into `primary`. Needs the reads of all users that it lists.
@@ -172,32 +175,73 @@ fn part_of(record: &Record) -> MergedInto<'_> {
     (record.user.tenant.as_str().as_bytes(), merged_into(record.user.state))
 }
 
-/// The user that a merged user leads to, over users of its tenant. None if the merges lead to no
-/// user, to another tenant, or in a circle.
-pub fn primary_of<'v>(
+/// The users that a merged user leads to, one merge after the other.
+#[derive(Debug)]
+pub struct MergeWalk {
+    /// The users so far, from the merged one on.
+    users: Vec<LocalityId>,
+    next: Option<LocalityId>,
+}
+
+impl MergeWalk {
+    /// The walk from a user, who was merged into `into`.
+    pub fn new(user: LocalityId, into: Option<LocalityId>) -> Self {
+        Self { users: vec![user], next: into }
+    }
+
+    /// The next user; none at the end.
+    pub const fn next(&self) -> Option<LocalityId> {
+        self.next
+    }
+
+    /// Steps on to the next user, who was merged into `into`. Returns false if the walk leads back,
+    /// or is too long.
+    pub fn step(&mut self, into: Option<LocalityId>) -> bool {
+        let next = self.next.filter(|id| !self.users.contains(id));
+        self.users.extend(next);
+        self.next = into;
+        next.is_some() && self.users.len() <= MAX_STEPS
+    }
+
+    /// Whether the last user, who lists these users, has all users before it as parts of itself.
+    pub fn is_listed_in(&self, listed: &[LocalityId]) -> bool {
+        let parts = self.users.split_last().map_or(&[][..], |(_, parts)| parts);
+        parts.iter().all(|id| listed.contains(id))
+    }
+}
+
+/// The user that a merged user leads to, over users of its tenant, and the walk to it. None if the
+/// merges lead to no user, to another tenant, or in a circle.
+fn walk<'v>(
     read_set: &'v ReadSet,
     merged: &'v Record,
-) -> Result<Option<&'v Record>, DecideError> {
-    let (mut seen, mut last) = (HashSet::new(), merged);
-    while let Some(into) = merged_into(last.user.state) {
-        if !seen.insert(last.id()) || seen.len() > MAX_STEPS {
-            return Ok(None);
-        }
+) -> Result<Option<(&'v Record, MergeWalk)>, DecideError> {
+    let mut walk = MergeWalk::new(merged.id(), merged_into(merged.user.state));
+    let mut last = merged;
+    while let Some(into) = walk.next() {
         match read_set.read_user(into)? {
-            Some(primary) if primary.user.tenant == merged.user.tenant => last = primary,
+            Some(primary)
+                if primary.user.tenant == merged.user.tenant
+                    && walk.step(merged_into(primary.user.state)) =>
+            {
+                last = primary;
+            }
             _ => return Ok(None),
         }
     }
-    Ok(Some(last))
+    Ok(Some((last, walk)))
 }
 
-/// Whether a user was merged into no user who lists it.
+/// Whether a merged user leads to no user.
+pub fn leads_nowhere(read_set: &ReadSet, merged: &Record) -> Result<bool, DecideError> {
+    Ok(walk(read_set, merged)?.is_none())
+}
+
+/// Whether a user is a merged one, but part of no other: it leads to no user, or to one who does
+/// not list it and the users in between.
 pub fn is_orphan(read_set: &ReadSet, record: &Record) -> Result<bool, DecideError> {
-    if merged_into(record.user.state).is_none() {
-        return Ok(false);
-    }
-    let primary = primary_of(read_set, record)?;
-    Ok(primary.is_none_or(|primary| !primary.merged().contains(&record.id())))
+    let walk = walk(read_set, record)?;
+    Ok(walk.is_none_or(|(primary, walk)| !walk.is_listed_in(primary.merged())))
 }
 
 /// Rejects a line that names a user who exists and does not name the line's user back. A user who
@@ -212,7 +256,7 @@ pub fn check_import(
         return Ok(());
     }
     let links = MergeLinks::of(&imported.record(id, &mutation.tenant, mutation.time));
-    if links.has_foreign_undo {
+    if links.has_damaged_undo {
         let message = "is not the user of this line as it was before the merge";
         return Err(Error::invalid(Invalid::UserId, "internals.undo.user", message).into());
     }
@@ -251,16 +295,17 @@ fn check_primaries(
 ) -> Result<(), DecideError> {
     let invalid =
         |message: &str| Err(Error::invalid(Invalid::UserId, "user.merged_into", message).into());
-    let (mut seen, mut next) = (HashSet::from([links.user]), links.into);
-    while let Some(id) = next {
-        if !seen.insert(id) || seen.len() > MAX_STEPS {
+    let mut walk = MergeWalk::new(links.user, links.into);
+    while let Some(id) = walk.next() {
+        let found = read_set.read_user(id)?.filter(|_| id != links.user);
+        let into = found.and_then(|primary| merged_into(primary.user.state));
+        if !walk.step(into) {
             return invalid("leads back to the user itself, over one merge or several");
         }
-        let Some(primary) = read_set.read_user(id)? else { return Ok(()) };
+        let Some(primary) = found else { return Ok(()) };
         if primary.user.tenant != mutation.tenant || !primary.merged().contains(&links.user) {
             return invalid("names a user who does not list this one as merged into it");
         }
-        next = merged_into(primary.user.state);
     }
     Ok(())
 }
@@ -279,7 +324,7 @@ pub fn remove_faults(
     let relations = links.relations(|id| read_set.user(id).map(part_of)).into_iter();
     let kept = relations.filter(|(_, relation)| !relation.is_fault()).map(|(id, _)| id);
     after.internals.merged = kept.collect();
-    if links.has_foreign_undo {
+    if links.has_damaged_undo {
         after.internals.undo = None;
     }
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())

@@ -85,7 +85,7 @@ pub fn expire(
     };
 
     let is_deleted = matches!(before.user.state, State::Deleted { .. });
-    if is_deleted || merge_links::primary_of(read_set, before)?.is_none() {
+    if is_deleted || merge_links::leads_nowhere(read_set, before)? {
         return purge(mutation, read_set, before);
     }
     let mut after = before.clone();

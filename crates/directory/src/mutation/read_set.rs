@@ -59,8 +59,15 @@ pub struct HistoryPart {
 }
 
 impl HistoryPart {
-    /// The most bytes of a part, unless its first event has more.
-    pub const MAX_BYTES: usize = 4 << 20;
+    /// The bytes of an event, and of a part, that a purge has room for.
+    const EVENT_BYTES: usize = 4 << 10;
+    const MAX_BYTES: usize = 4 << 20;
+
+    /// The most bytes of the part, unless its first event has more. A purge that shares its events
+    /// among many parts shares its bytes, too.
+    pub fn max_bytes(self) -> usize {
+        self.limit.saturating_mul(Self::EVENT_BYTES).min(Self::MAX_BYTES)
+    }
 }
 
 /// The events of a [part](HistoryPart) of a history.
@@ -92,6 +99,8 @@ pub struct WriteSet {
     pub takeovers: Vec<Takeover>,
     /// The user that the answer is about. The request is remembered with it.
     pub subject: Option<LocalityId>,
+    /// Whether the mutation repeats a request that took effect.
+    pub(crate) is_repeated: bool,
     /// The subject, if it is not written.
     pub(crate) unchanged: Option<User>,
     pub(crate) report: MutationReport,
@@ -169,6 +178,13 @@ pub enum MutationReport {
     Imported(Imported),
     /// The present tenant.
     Tenant(Box<TenantRecord>),
+}
+
+impl MutationReport {
+    /// Whether the mutation must be repeated.
+    pub const fn is_partial(&self) -> bool {
+        matches!(self, Self::PurgeBegun(_))
+    }
 }
 
 /// Why a decision ends early.
@@ -255,6 +271,16 @@ impl ReadSet {
         })
     }
 
+    /// Needs the reads of these parts of histories.
+    pub(crate) fn read_histories(&self, parts: &[HistoryPart]) -> Result<(), DecideError> {
+        let histories: Vec<_> =
+            parts.iter().copied().filter(|part| !self.histories.contains_key(part)).collect();
+        if histories.is_empty() {
+            return Ok(());
+        }
+        Err(DecideError::NeedsReads(ReadRequest { histories, ..ReadRequest::default() }))
+    }
+
     /// The claims that exist, with their keys. Needs all reads.
     pub(crate) fn read_claims(
         &self,
@@ -305,6 +331,7 @@ impl WriteSet {
             events: Vec::new(),
             takeovers: Vec::new(),
             subject,
+            is_repeated: false,
             unchanged: None,
             report: MutationReport::Nothing,
         }
@@ -328,7 +355,12 @@ impl WriteSet {
 
     /// Whether the mutation must be repeated. Its request is not remembered yet.
     pub fn is_partial(&self) -> bool {
-        matches!(self.report, MutationReport::PurgeBegun(_))
+        self.report.is_partial()
+    }
+
+    /// Whether a store remembers the mutation's request with these writes.
+    pub fn completes_request(&self) -> bool {
+        !self.is_repeated && !self.is_partial()
     }
 
     /// The user to store with this id.

@@ -23,6 +23,9 @@ use crate::purge_progress::{OwnHistory, PurgeProgress, PurgedValues, ValueSet};
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
+/// The events that are read of each of several other users at once.
+const EVENTS_PER_OTHER: usize = 16;
+
 /// The outcome of a step.
 pub enum PurgeStep {
     /// The users can be removed, with these writes.
@@ -65,11 +68,14 @@ impl PurgeProgress {
     fn is_current(&self, read_set: &ReadSet, removed: &[&Record]) -> Result<bool, DecideError> {
         let is_same = self.histories.iter().zip(removed).all(|(own, user)| own.user == user.id());
         let is_redacting = self.redacted.is_some() || self.cursor.is_some();
-        if !is_same || is_redacting && self.histories.len() != removed.len() {
+        let (known, wanted) = (self.histories.len(), removed.len());
+        if !is_same || known > wanted || is_redacting && known < wanted {
             return Ok(false);
         }
+        let newest = |own: &OwnHistory| HistoryPart { user: own.user, cursor: None, limit: 1 };
+        read_set.read_histories(&self.histories.iter().map(newest).collect::<Vec<_>>())?;
         for own in &self.histories {
-            let newest = HistoryPart { user: own.user, cursor: None, limit: 1 };
+            let newest = newest(own);
             let events = &read_set.read_history(newest)?.events;
             if events.first().map_or(0, |event| event.sequence) != own.newest {
                 return Ok(false);
@@ -91,23 +97,32 @@ struct Step<'s> {
 
 impl Step<'_> {
     /// Collects the values of the purged users. Returns whether it has all of them.
+    ///
+    /// The first parts of all histories share the events of one transaction: the last one removes
+    /// them together.
     fn collect(&mut self, removed: &[&Record]) -> Result<bool, DecideError> {
+        let share = (self.mutation.limits.purge_events / removed.len().max(1)).max(1);
+        let known = self.progress.histories.len();
+        let part = |record: &&Record| HistoryPart { user: record.id(), cursor: None, limit: share };
+        let first: Vec<_> = removed.iter().skip(known).take(self.events).map(part).collect();
+        self.read_set.read_histories(&first)?;
         let mut values = ValueSet::default();
-        for (n, record) in removed.iter().enumerate() {
-            let known = self.progress.histories.get(n).cloned();
-            if known.as_ref().is_some_and(|own| own.is_collected) {
+        for (part, record) in first.into_iter().zip(removed.iter().skip(known)) {
+            values.add_user(&record.user);
+            let own =
+                OwnHistory { user: record.id(), newest: 0, parts: Vec::new(), is_collected: false };
+            let own = self.collect_part(own, part, &mut values)?;
+            self.progress.histories.push(own);
+        }
+        for n in 0..self.progress.histories.len() {
+            let own = self.progress.histories[n].clone();
+            if own.is_collected || self.events == 0 {
                 continue;
             }
-            if self.events == 0 {
-                break;
-            }
-            let own = known.unwrap_or_else(|| {
-                values.add_user(&record.user);
-                OwnHistory { user: record.id(), newest: 0, parts: Vec::new(), is_collected: false }
-            });
-            let own = self.collect_part(own, &mut values)?;
-            self.progress.histories.truncate(n);
-            self.progress.histories.push(own);
+            // A part that was read in this step is in the cursors already.
+            let cursor = own.parts.last().copied();
+            let part = HistoryPart { user: own.user, cursor, limit: self.events };
+            self.progress.histories[n] = self.collect_part(own, part, &mut values)?;
         }
         self.progress.values.push(values);
         let histories = &self.progress.histories;
@@ -118,14 +133,13 @@ impl Step<'_> {
     fn collect_part(
         &mut self,
         own: OwnHistory,
+        part: HistoryPart,
         values: &mut ValueSet,
     ) -> Result<OwnHistory, DecideError> {
         let mut own = own;
-        let cursor = own.parts.last().copied();
-        let part = HistoryPart { user: own.user, cursor, limit: self.events };
         let read = self.read_set.read_history(part)?;
-        self.events = if read.next.is_some() { 0 } else { self.events - read.events.len() };
-        if cursor.is_none() {
+        self.events = self.events.saturating_sub(read.events.len().max(1));
+        if part.cursor.is_none() {
             own.newest = read.events.first().map_or(0, |event| event.sequence);
         }
         read.events.iter().for_each(|event| values.add_event(event));
@@ -134,60 +148,86 @@ impl Step<'_> {
         Ok(own)
     }
 
-    /// Removes the values from the events of others. Returns whether it has come to the last.
+    /// Removes the values from the events of others. Returns whether it has come to the last. Reads
+    /// the histories of several others together: each read starts the decision over.
     fn redact(&mut self, removed: &[&Record]) -> Result<bool, DecideError> {
         let removed: BTreeSet<_> = removed.iter().map(|record| record.id()).collect();
-        while let Some((other, since)) = self.progress.values.next_other(self.progress.redacted) {
+        let (read_set, mutation) = (self.read_set, self.mutation);
+        let is_own = |record: &&Record| {
+            record.user.tenant == mutation.tenant && !removed.contains(&record.id())
+        };
+        loop {
+            let count = match self.progress.cursor {
+                Some(_) => 1,
+                None => (self.events / EVENTS_PER_OTHER).max(1),
+            };
+            let others = self.progress.values.next_others(self.progress.redacted, count);
+            if others.is_empty() {
+                return Ok(true);
+            }
             if self.events == 0 {
                 return Ok(false);
             }
-            self.events -= 1;
-            let is_own = |record: &&Record| record.user.tenant == self.mutation.tenant;
-            let record = match removed.contains(&other) {
-                true => None,
-                false => self.read_set.read_user(other)?.filter(is_own),
-            };
-            let next = match record {
-                Some(record) => {
-                    let limit = self.events.max(1);
-                    let part = HistoryPart { user: other, cursor: self.progress.cursor, limit };
-                    let read = self.read_set.read_history(part)?;
-                    self.events = self.events.saturating_sub(read.events.len());
-                    let values = &self.progress.values;
-                    self.writes.extend(values.redaction(&record.user, since, part, &read.events));
-                    read.next
+            self.events = self.events.saturating_sub(others.len());
+            let limit = (self.events / others.len()).max(1);
+            let ids: Vec<_> = others.iter().map(|(id, _)| *id).collect();
+            let cursor = self.progress.cursor;
+            let part = |record: &Record| HistoryPart { user: record.id(), cursor, limit };
+            let found = read_set.read_users(&ids)?.into_iter().filter(is_own);
+            read_set.read_histories(&found.map(part).collect::<Vec<_>>())?;
+            for (other, since) in others {
+                let next = match read_set.user(other).filter(is_own) {
+                    Some(record) => self.redact_part(record, since, part(record))?,
+                    None => None,
+                };
+                self.progress.cursor = next;
+                if next.is_some() {
+                    return Ok(false);
                 }
-                None => None,
-            };
-            self.progress.cursor = next;
-            if next.is_some() {
-                return Ok(false);
+                self.progress.redacted = Some(other);
             }
-            self.progress.redacted = Some(other);
         }
-        Ok(true)
     }
 
-    /// Removes the oldest part of a history that has several. Returns whether there was none.
+    /// Removes the values from a part of the events of another user. Returns the cursor of the next
+    /// part.
+    fn redact_part(
+        &mut self,
+        record: &Record,
+        since: Timestamp,
+        part: HistoryPart,
+    ) -> Result<Option<u64>, DecideError> {
+        let read = self.read_set.read_history(part)?;
+        self.events = self.events.saturating_sub(read.events.len());
+        let values = &self.progress.values;
+        self.writes.extend(values.redaction(&record.user, since, part, &read.events));
+        Ok(read.next)
+    }
+
+    /// Removes the oldest parts of histories that have several. Returns whether there were none.
     fn remove_older_parts(&mut self) -> Result<bool, DecideError> {
         let limit = self.mutation.limits.purge_events.max(1);
-        let Some(own) = self.progress.histories.iter_mut().find(|own| !own.parts.is_empty()) else {
-            return Ok(true);
-        };
-        // A part is removed whole, by a transaction of its own.
-        if self.events < limit {
-            return Ok(false);
+        let has_parts = |own: &&mut OwnHistory| !own.parts.is_empty();
+        let mut is_last = true;
+        for own in self.progress.histories.iter_mut().filter(has_parts) {
+            is_last = false;
+            if self.events == 0 {
+                break;
+            }
+            let cursor = own.parts.last().copied();
+            let part = HistoryPart { user: own.user, cursor, limit: self.events };
+            let read = self.read_set.read_history(part)?;
+            if let Some(older) = read.next {
+                // A part is removed whole: a large one by a transaction of its own.
+                own.parts.extend(Some(older).filter(|_| self.events == limit));
+                break;
+            }
+            self.events = self.events.saturating_sub(read.events.len().max(1));
+            let lost = read.events.iter().flat_map(|event| event.lost_keys());
+            self.writes.extend(lost.map(|key| Write::ForgetOwnership(key, own.user)));
+            self.writes.extend(own.parts.pop().map(|cursor| Write::RemoveEvents(own.user, cursor)));
         }
-        let part = HistoryPart { user: own.user, cursor: own.parts.last().copied(), limit };
-        let read = self.read_set.read_history(part)?;
-        if let Some(older) = read.next {
-            own.parts.push(older);
-            return Ok(false);
-        }
-        let lost = read.events.iter().flat_map(|event| event.lost_keys());
-        self.writes.extend(lost.map(|key| Write::ForgetOwnership(key, own.user)));
-        self.writes.extend(own.parts.pop().map(|cursor| Write::RemoveEvents(own.user, cursor)));
-        Ok(false)
+        Ok(is_last)
     }
 }
 

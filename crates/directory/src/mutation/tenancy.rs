@@ -1,6 +1,6 @@
 //! Changes of tenants: their policies and their deletion.
 
-use super::Mutation;
+use super::{Mutation, PriorRequest};
 use crate::error::Error;
 use crate::model::policies::{Policies, PolicyUpdate};
 use crate::model::tenant_event::TenantEventKind;
@@ -177,18 +177,29 @@ fn with_deletion(before: &TenantRecord, now: Timestamp, with_users: bool) -> Ten
     TenantRecord { deletion: Some(deletion), ..before.clone() }
 }
 
-/// Answers a retry of a change with the present tenant.
-pub fn repeat(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
-    let tenant = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
-    Ok(WriteSet {
-        report: MutationReport::Tenant(Box::new(tenant.clone())),
-        ..WriteSet::unchanged(None)
-    })
+/// Answers a retry of a change with the present tenant. None if the tenant of the request was
+/// deleted, even if there is a later one of its name.
+pub fn repeat(prior: PriorRequest, read_set: &ReadSet) -> Result<Option<WriteSet>, DecideError> {
+    Ok(tenant_of(prior, read_set)?.map(put_unchanged))
 }
 
-/// Answers a retry of a deletion with the present tenant, if it still exists.
-pub fn repeat_deletion(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
-    let tenant = read_set.read_tenant()?.cloned().map(Box::new);
-    let report = tenant.map_or(MutationReport::Nothing, MutationReport::Tenant);
-    Ok(WriteSet { report, ..WriteSet::unchanged(None) })
+/// Answers a retry of a deletion with the present tenant, if it still exists. It never deletes a
+/// later tenant of the same name.
+pub fn repeat_deletion(prior: PriorRequest, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let tenant = tenant_of(prior, read_set)?;
+    Ok(tenant.map_or_else(|| WriteSet::unchanged(None), put_unchanged))
+}
+
+/// The tenant of a request, unless it was deleted since.
+fn tenant_of(
+    prior: PriorRequest,
+    read_set: &ReadSet,
+) -> Result<Option<&TenantRecord>, DecideError> {
+    let is_same =
+        |tenant: &&TenantRecord| prior.tenant_since.is_none_or(|since| since == tenant.since);
+    Ok(read_set.read_tenant()?.filter(is_same))
+}
+
+fn put_unchanged(tenant: &TenantRecord) -> WriteSet {
+    put(Some(tenant), tenant.clone())
 }

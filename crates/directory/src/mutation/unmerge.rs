@@ -9,7 +9,7 @@ use crate::model::claim::Claim;
 use crate::model::merge_report::NotRestored;
 use crate::model::record::{Hold, MergeSnapshot, Record};
 use crate::model::user::State;
-use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::mutation::claim_diff::{ClaimDiff, UserTransition, check_limits, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 
 /// Separates `secondary` from `primary`. The answer is about the secondary.
@@ -58,6 +58,7 @@ pub fn unmerge(
         .map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
     let transitions =
         vec![UserTransition::new(primary, after), UserTransition::new(merged, restored)];
+    check_limits(mutation, &transitions[1])?;
     let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
 
     Ok(WriteSet {

@@ -172,10 +172,11 @@ fn state(value: &Literal) -> Result<Scalar, SyntaxError> {
 }
 
 /// Identifiers are normalised, so that any spelling finds the owner. A prefix applies to the
-/// canonical value, and is folded like it.
+/// canonical value, and is folded like it, by the current rules.
 fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, SyntaxError> {
     if value.prefix {
-        return Ok(Subject::IdentityPrefix(kind, kind.fold_prefix(&value.text)));
+        let rules = rules.first().copied().unwrap_or(Rules::PRESENT);
+        return Ok(Subject::IdentityPrefix(kind, rules.fold_prefix(kind, &value.text)));
     }
 
     let invalid =

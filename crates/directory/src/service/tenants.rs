@@ -6,4 +6,5 @@ pub mod each_tenant;
 pub mod history_changes;
 pub mod index_changes;
 pub mod jobs;
+mod new_keys;
 pub mod renormalization;

@@ -83,18 +83,20 @@ pub enum InboxChange {
 /// A store with inboxes. Each user has one, even after it was merged into another.
 #[async_trait]
 pub trait Inboxes: Send + Sync + 'static {
-    /// The id of the notice of a request, and whether the request is a repeated one. A new request
-    /// gets `notice`, and keeps it for [`IdempotencyKey::LIFETIME`], or longer while the clock is
-    /// uncertain.
+    /// The id of the notice of a request and, if the request is a repeated one, the time of the
+    /// first. A new request gets `notice`, and keeps it for [`IdempotencyKey::LIFETIME`], or longer
+    /// while the clock is uncertain. A request of a deleted tenant, which was created at another
+    /// time than `tenant_since`, does not count.
     ///
     /// # Errors
     /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
     async fn begin_notice(
         &self,
         request: &IdempotencyKey,
+        tenant_since: Timestamp,
         notice: LocalityId,
         now: Now,
-    ) -> Result<(LocalityId, bool), Error>;
+    ) -> Result<(LocalityId, Option<Timestamp>), Error>;
 
     /// Delivers a notice to users. Returns for each user, in order, whether it exists. A repeated
     /// delivery changes nothing while the notice has not expired and fewer than 50 others came

@@ -1,10 +1,16 @@
 //! Records of damaged or older stores that name users who do not name them back.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::{
-    Decision, Error, Limits, Mutation, ReadSet, Record, State, Tenant, Timestamp, User, UserChange,
-    id, mutation, user,
+    Decision, Error, Limits, Mutation, MutationKind, ReadSet, Record, State, Tenant, Timestamp,
+    User, UserChange, Value, id, mutation, user,
 };
+use crate::model::attribute_definition::{AttributeDefinition, ValueType};
+use crate::model::imported_user::ImportedUser;
 use crate::model::merge_report::ConflictPolicy;
+use crate::model::policies::Policies;
 use crate::model::record::MergeSnapshot;
 use crate::mutation::read_set::{HistoryEvents, Write, WriteSet};
 
@@ -92,6 +98,79 @@ fn an_unmerge_restores_only_the_merged_user() {
 }
 
 #[test]
+fn an_unmerge_restores_only_what_a_call_can_set() {
+    type Spoil = fn(&mut MergeSnapshot);
+    let values = |value: Value| BTreeMap::from([("a".to_owned(), value)]);
+    let text = || Value::String("\u{1b}[2J".to_owned());
+    let spoils: [Spoil; 6] = [
+        |undo| undo.before.user.display_name = "x".repeat(300 << 10),
+        |undo| undo.before.user.display_name = "\u{1b}[31mred".to_owned(),
+        |undo| undo.before.user.attributes = [("a".to_owned(), Value::Double(f64::NAN))].into(),
+        |undo| {
+            undo.before.user.attributes =
+                [("a".to_owned(), Value::String("x".repeat(100 << 10)))].into();
+        },
+        |undo| undo.display_name = Some(("\u{1b}[31mred".to_owned(), String::new())),
+        |undo| {
+            let before = Some(Value::Double(f64::INFINITY));
+            undo.attributes = [("a".to_owned(), (before, Value::Int(1)))].into();
+        },
+    ];
+    for (n, spoil) in spoils.into_iter().enumerate() {
+        let mut secondary = merged(2, bare(2));
+        secondary.internals.undo.iter_mut().for_each(|undo| spoil(undo));
+        let outcome = decide(&mutation(UserChange::Unmerge(id(2))), &[listing(&[2]), secondary]);
+        assert!(matches!(outcome, Err(Error::MergeDamaged { .. })), "{n}: {outcome:?}");
+    }
+
+    let mut before = bare(2);
+    before.user.attributes = (0..201).map(|n| (n.to_string(), Value::Bool(true))).collect();
+    let users = [listing(&[2]), merged(2, before.clone())];
+    let outcome = decide(&mutation(UserChange::Unmerge(id(2))), &users);
+    let is_limit = matches!(outcome, Err(Error::TooMany { what: "attributes", count: 201, .. }));
+    assert!(is_limit, "{outcome:?}");
+
+    before.user.attributes = values(text());
+    let remove = mutation(UserChange::RemoveMergeFaults);
+    let remove =
+        Mutation { kind: MutationKind::User(id(2), UserChange::RemoveMergeFaults), ..remove };
+    let writes = decide(&remove, &[merged(2, before), listing(&[2])]).unwrap().writes;
+    let is_removed =
+        |write: &Write| matches!(write, Write::PutUser(record) if record.internals.undo.is_none());
+    assert!(writes.iter().any(is_removed), "{writes:?}");
+}
+
+#[test]
+fn the_undo_data_of_a_line_has_the_types_of_the_tenant() {
+    let level = AttributeDefinition { value_type: Some(ValueType::Int), ..Default::default() };
+    let attributes = BTreeMap::from([("level".to_owned(), level)]);
+    let policies = Arc::new(Policies { attributes, ..Policies::default() });
+    let import = |before: Option<Value>, after: Value| {
+        let mut record = merged(2, bare(2));
+        let undo = record.internals.undo.as_mut().unwrap();
+        undo.attributes = [("level".to_owned(), (before, after))].into();
+        let line = ImportedUser {
+            has_id: true,
+            state: record.user.state,
+            internals: Some(record.internals),
+            ..ImportedUser::default()
+        };
+        let change = UserChange::Import(Box::new(line));
+        let kind = MutationKind::User(id(2), change);
+        let mutation = mutation(UserChange::Purge);
+        decide(&Mutation { kind, policies: policies.clone(), ..mutation }, &[])
+    };
+    let (int, text) = (Value::Int(1), Value::String("one".to_owned()));
+    import(Some(int.clone()), int.clone()).unwrap();
+    for (before, after) in
+        [(Some(text.clone()), int.clone()), (Some(int), text.clone()), (None, text)]
+    {
+        let outcome = import(before, after);
+        assert!(matches!(outcome, Err(Error::Invalid { .. })), "{outcome:?}");
+    }
+}
+
+#[test]
 fn no_mutation_follows_a_link_into_another_tenant() {
     let mut naming_back = foreign(2);
     naming_back.user.state = State::Merged { into: id(1) };
@@ -138,7 +217,7 @@ fn expiry_purges_a_merged_user_that_leads_nowhere_and_keeps_others() {
         undo.until = Timestamp::from_millis(1);
     }
     let expire = Mutation { limits: Limits::default(), ..mutation(UserChange::Expire) };
-    let expire = Mutation { kind: super::MutationKind::User(id(2), UserChange::Expire), ..expire };
+    let expire = Mutation { kind: MutationKind::User(id(2), UserChange::Expire), ..expire };
     let writes = decide(&expire, std::slice::from_ref(&due)).unwrap().writes;
     assert!(writes.contains(&Write::RemoveUser(id(2))), "{writes:?}");
     let writes = decide(&expire, &[due, bare(1)]).unwrap().writes;

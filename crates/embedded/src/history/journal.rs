@@ -123,22 +123,27 @@ impl<'t> Journal<'t> {
         self.change_ended(key, |ended| ended.push(ownership.clone()))
     }
 
-    /// Removes a user from the ended ownerships of a key.
+    /// Removes a user from the ended ownerships of a key. A damaged row may name the user: it is
+    /// removed.
     pub fn forget(&mut self, key: &IdentityKey, user: LocalityId) -> Result<(), Fault> {
-        self.change_ended(key, |ended| ended.forget(user))
+        let forgotten = self.change_ended(key, |ended| ended.forget(user));
+        if unless_damaged(forgotten)?.is_none() {
+            self.ended.remove(key.as_str().as_bytes())?;
+        }
+        Ok(())
     }
 
-    /// A part of a history.
+    /// A part of a history. A damaged event must not prevent the purge of its user: the history
+    /// ends there.
     pub fn part(&self, head: JournalHead, part: HistoryPart) -> Result<HistoryEvents, Fault> {
-        let mut limit = PageLimit::new(part.limit, HistoryPart::MAX_BYTES);
+        let mut limit = PageLimit::new(part.limit, part.max_bytes());
         let (mut read, mut number) = (HistoryEvents::default(), part.cursor.unwrap_or(head.last));
         while let Some(row) = self.events.get(number)? {
             if !limit.take(row.value().len()) {
                 read.next = Some(number);
                 break;
             }
-            let row = event_of(part.user, row.value())?;
-            // An event whose content is damaged must not prevent the purge of its user.
+            let Some(row) = unless_damaged(event_of(part.user, row.value()))? else { break };
             read.events.extend(row.decode());
             number = row.previous;
         }
@@ -170,13 +175,19 @@ impl<'t> Journal<'t> {
     }
 
     /// Removes the events of a user from a number on to the oldest, and the user from the ended
-    /// ownerships of the identifiers that it lost by them.
+    /// ownerships of the identifiers that it lost by them. The search for events without users
+    /// removes those behind a damaged one.
     pub fn forget_events(&mut self, id: LocalityId, from: u64) -> Result<(), Fault> {
         let mut number = from;
         loop {
-            let removed = self.events.remove(number)?.map(|row| row.value().to_vec());
-            let Some(row) = removed else { return Ok(()) };
-            let row = event_of(id, &row)?;
+            let Some(row) = self.events.get(number)?.map(|row| row.value().to_vec()) else {
+                return Ok(());
+            };
+            let is_of_other = StoredEvent::read(&row).is_ok_and(|event| event.user != id);
+            if !is_of_other {
+                self.events.remove(number)?;
+            }
+            let Some(row) = unless_damaged(event_of(id, &row))? else { return Ok(()) };
             number = row.previous;
             let event = row.decode().ok();
             for key in event.iter().flat_map(Event::lost_keys) {
@@ -197,7 +208,7 @@ impl<'t> Journal<'t> {
         let removed = self.events.remove(number)?.map(|row| row.value().to_vec());
         let event = removed.and_then(|row| StoredEvent::read(&row).ok()?.decode().ok());
         for key in event.iter().flat_map(Event::lost_keys) {
-            unless_damaged(self.forget(&key, user))?;
+            self.forget(&key, user)?;
         }
         Ok(())
     }
@@ -287,11 +298,11 @@ fn event_of(user: LocalityId, row: &[u8]) -> Result<StoredEvent<'_>, Fault> {
     if event.user == user { Ok(event) } else { Err(Fault::damaged("an event of another user")) }
 }
 
-/// Logs a damaged record: it must not prevent the removal of others that have expired.
+/// Logs a damaged record: it must not prevent the removal of others.
 fn unless_damaged<T>(outcome: Result<T, Fault>) -> Result<Option<T>, Fault> {
     match outcome {
         Err(fault @ Fault::Damaged(_)) => {
-            tracing::error!(cause = chain(&fault), "an expired event cannot be removed whole");
+            tracing::error!(cause = chain(&fault), "a history has a damaged record");
             Ok(None)
         }
         outcome => outcome.map(Some),

@@ -32,10 +32,11 @@ impl stores::Inboxes for Embedded {
     async fn begin_notice(
         &self,
         request: &IdempotencyKey,
+        tenant_since: Timestamp,
         notice: LocalityId,
         now: Now,
-    ) -> Result<(LocalityId, bool), Error> {
-        let request = request.clone();
+    ) -> Result<(LocalityId, Option<Timestamp>), Error> {
+        let request = (request.clone(), tenant_since);
         self.write_aside(move |transaction| begin(transaction, &request, notice, now)).await?
     }
 
@@ -98,23 +99,29 @@ impl stores::Inboxes for Embedded {
 /// See [`stores::Inboxes::begin_notice`]. Removes a few expired requests for the new one.
 fn begin(
     transaction: &WriteTransaction,
-    request: &IdempotencyKey,
+    (request, tenant_since): &(IdempotencyKey, Timestamp),
     notice: LocalityId,
     now: Now,
-) -> Result<Result<(LocalityId, bool), Error>, Fault> {
+) -> Result<Result<(LocalityId, Option<Timestamp>), Error>, Fault> {
     let mut requests = Requests::open(transaction)?;
-    let is_expired = |sent: Timestamp, _| IdempotencyKey::has_expired(sent, now);
-    match requests.subject(request, is_expired)? {
-        Some(Ok(before)) => return Ok(Ok((before, true))),
+    let is_void = |time, since| IdempotencyKey::is_void((time, since), *tenant_since, now);
+    match requests.prior(request, is_void)? {
+        Some(Ok(prior)) => {
+            let subject = IdempotencyKey::stored_subject(prior.subject);
+            return Ok(Ok((subject, Some(prior.time))));
+        }
         Some(Err(refused)) => return Ok(Err(refused)),
-        None => requests.remember(request, notice, now.time, None)?,
+        None => {
+            let since = IdempotencyKey::stored_since(*tenant_since);
+            requests.remember(request, notice, now.time, since)?;
+        }
     }
     for _ in 0..SWEPT_PER_ROW {
         if now.clock_uncertain || !requests.sweep(now.time)? {
             break;
         }
     }
-    Ok(Ok((notice, false)))
+    Ok(Ok((notice, None)))
 }
 
 /// Delivers a notice to the users that exist. Returns for each whether it exists.

@@ -29,7 +29,7 @@ use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
-use polynym_directory::mutation::{IdempotencyKey, Mutation};
+use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
 use polynym_directory::stores::InboxLimits;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::KnownNames;
@@ -62,8 +62,6 @@ pub struct Tables<'t> {
 struct Decided {
     read_set: ReadSet,
     write_set: Box<WriteSet>,
-    /// Whether the mutation repeats a request that took effect.
-    is_repeated: bool,
 }
 
 impl<'t> Tables<'t> {
@@ -109,16 +107,16 @@ impl<'t> Tables<'t> {
             Err(fault @ Fault::Damaged(_)) => return Ok(Err(fault.into())),
             Err(fault) => return Err(fault),
         };
-        let Decided { read_set, write_set, is_repeated } = decided;
+        let Decided { read_set, write_set } = decided;
         let names = match self.names_of(mutation, &write_set)? {
             Ok(names) => names,
             Err(rejection) => return Ok(Err(rejection)),
         };
         self.write(mutation, &read_set, &write_set, names.as_deref())?;
-        let is_done = !is_repeated && !write_set.is_partial();
+        let is_done = write_set.completes_request();
         if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
             let subject = IdempotencyKey::stored_subject(write_set.subject);
-            let tenant_since = mutation.request_tenant_since();
+            let tenant_since = mutation.request_tenant_since(&write_set);
             self.requests.remember(request, subject, mutation.time, tenant_since)?;
         }
 
@@ -127,8 +125,8 @@ impl<'t> Tables<'t> {
 
     /// Reads what the mutation needs, and decides it. Writes nothing.
     fn decide(&mut self, mutation: &Mutation) -> Result<Result<Decided, Error>, Fault> {
-        let repeated = match self.repeated_subject(mutation)? {
-            Some(Ok(subject)) => Some(subject),
+        let repeated = match self.prior_request(mutation)? {
+            Some(Ok(prior)) => Some(prior),
             Some(Err(rejection)) => return Ok(Err(rejection)),
             None => None,
         };
@@ -138,29 +136,25 @@ impl<'t> Tables<'t> {
         loop {
             self.read(mutation, needs, &mut read_set)?;
             let rules = || match repeated {
-                Some(subject) => mutation.decide_again(subject, &read_set),
+                Some(prior) => mutation.decide_again(prior, &read_set),
                 None => mutation.decide(&read_set),
             };
             match decide(rules) {
-                Ok(Decision::Ready(write_set)) => {
-                    let is_repeated = repeated.is_some();
-                    return Ok(Ok(Decided { read_set, write_set, is_repeated }));
-                }
+                Ok(Decision::Ready(write_set)) => return Ok(Ok(Decided { read_set, write_set })),
                 Ok(Decision::NeedsReads(more)) => needs = more,
                 Err(rejection) => return Ok(Err(rejection)),
             }
         }
     }
 
-    /// The subject of this request, if it took effect before.
-    fn repeated_subject(
+    /// This request, if it took effect before.
+    fn prior_request(
         &self,
         mutation: &Mutation,
-    ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
+    ) -> Result<Option<Result<PriorRequest, Error>>, Fault> {
         let Some(request) = &mutation.request else { return Ok(None) };
         let is_void = |time, tenant_since| mutation.request_is_void(time, tenant_since);
-        let stored = self.requests.subject(request, is_void)?;
-        Ok(stored.map(|stored| stored.map(IdempotencyKey::subject)))
+        self.requests.prior(request, is_void)
     }
 
     /// The names of the attributes of the users to be stored, including new ones, which it adds.

@@ -87,7 +87,10 @@ fn check_by(rules: Rules, raw: RawIdentifier<'_>) -> Option<Identifier> {
         assert_eq!(again.changes, none, "a canonical form is changed: {identifier}");
     }
     if rules == Rules::PRESENT {
-        assert_eq!(identifier.kind().fold_prefix(identifier.canonical()), identifier.canonical());
+        assert_eq!(
+            Rules::PRESENT.fold_prefix(identifier.kind(), identifier.canonical()),
+            identifier.canonical()
+        );
     }
     let text = identifier.to_string();
     let read = RawIdentifier::from_text(&text).unwrap();

@@ -42,6 +42,9 @@ fn the_query_stays_without_tracking_parameters() {
         ("https://x.y/#", "https://x.y"),
         ("https://x.y/a#about", "https://x.y/a"),
         ("https://x.y/a#:~:text=a/b", "https://x.y/a"),
+        ("https://x.y/a#about:~:text=a/b&text=@c", "https://x.y/a"),
+        ("https://x.y/#:~:text=a", "https://x.y"),
+        ("https://xn--i-7iq%2Ews/joe", "https://xn--i-7iq.ws/joe"),
         ("https://i❤.ws/joe", "https://xn--i-7iq.ws/joe"),
     ];
     assert_forms(&cases, RawIdentifier::Url);
@@ -118,6 +121,8 @@ fn addresses_that_name_nobody_are_rejected() {
         ("https://x.y/a#@joe", Rule::UrlFragment, Some(13)),
         ("https://x.y/a#user/joe", Rule::UrlFragment, Some(13)),
         ("https://x.y/a#id=5", Rule::UrlFragment, Some(13)),
+        ("https://x.y/a#/joe:~:text=a", Rule::UrlFragment, Some(13)),
+        ("https://x.y/#about:~:text=a", Rule::UrlFragment, Some(12)),
         ("https://é.y/#about", Rule::UrlFragment, Some(12)),
         ("https://x.y/?utm_id=1#about", Rule::UrlFragment, Some(21)),
         ("https://matrix.to", Rule::UrlWrapper, None),
@@ -160,6 +165,8 @@ fn addresses_that_name_nobody_are_rejected() {
         ("https://x.y/%zz?b=%zz", Rule::UrlEscape, Some(12)),
         ("https://x.y¹/", Rule::UrlHost, None),
         ("https://joe™.com/", Rule::UrlHost, None),
+        ("https://joe%E2%84%A2.com/", Rule::UrlHost, None),
+        ("https://x.y%C2%B9/", Rule::UrlHost, None),
     ];
     assert_rejected(&cases, RawIdentifier::Url);
 }

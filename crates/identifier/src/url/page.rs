@@ -1,10 +1,11 @@
 //! The canonical form of a URL by the third version of the rules: the address of one page, with the
 //! parts of its query that identify it.
 
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::address::{self, bad_escape, checked_length};
-use super::site::Place;
+use super::site::PageKind;
 use super::{known, query, site, wrapper};
 use crate::domain::mapped_character;
 use crate::rejection::{BrokenRule, Rule};
@@ -13,9 +14,7 @@ use crate::trace::Trace;
 /// The canonical form.
 pub fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     check_blanks(typed)?;
-    if mapped_character(address::authority(typed)).is_some() {
-        return Err(Rule::UrlHost.into());
-    }
+    check_host(typed)?;
     let url = address::parse_url(typed, trace)?;
     check_fragment(typed, &url)?;
     trace.step("fragment", url.fragment().unwrap_or_default(), "");
@@ -30,16 +29,16 @@ pub fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRu
     }
 
     let query = url.query().unwrap_or_default();
-    let page = match site::place(host, trimmed, &url)? {
-        Place::Profile(profile) => {
+    let page = match site::page_kind(host, trimmed, &url)? {
+        PageKind::Profile(profile) => {
             let path = address::path(url.path(), trace).ok_or_else(path_only)?;
             let kept = profile.split_once('?').map_or("", |(_, query)| query).to_owned();
             trace.step("query", query, &kept);
             trace.step("profile", &Page { host, path, query: kept }.address(), &profile);
             return checked_length(profile);
         }
-        Place::Page => Page { host, path: trimmed.to_owned(), query: String::new() },
-        Place::Elsewhere => {
+        PageKind::Section => Page { host, path: trimmed.to_owned(), query: String::new() },
+        PageKind::OtherHost => {
             elsewhere(host, trimmed, query)?.ok_or_else(|| bad_escape(typed, end))?
         }
     };
@@ -108,16 +107,22 @@ const fn is_trimmed(c: char) -> bool {
     c <= ' '
 }
 
+/// Rejects signs in the host that become letters or digits, escaped or not.
+fn check_host(typed: &str) -> Result<(), BrokenRule> {
+    let authority = percent_decode_str(address::authority(typed)).decode_utf8_lossy();
+    if mapped_character(&authority).is_some() { Err(Rule::UrlHost.into()) } else { Ok(()) }
+}
+
 /// Rejects a fragment that tells pages apart: a path, a name or a parameter, or anything after a
-/// host alone. Other fragments lead to a part of the page.
+/// host alone. Other fragments lead to a part of the page, as text directives at their end do.
 fn check_fragment(typed: &str, url: &Url) -> Result<(), BrokenRule> {
     let fragment = url.fragment().unwrap_or_default();
-    let decoded = percent_encoding::percent_decode_str(fragment).decode_utf8_lossy();
+    let fragment = fragment.split(TEXT_DIRECTIVE).next().unwrap_or_default();
+    let decoded = percent_decode_str(fragment).decode_utf8_lossy();
     let query = query::without_tracking(url.query().unwrap_or_default());
     let is_bare_host = matches!(url.path(), "" | "/") && query.is_empty();
-    let is_text = decoded.starts_with(TEXT_DIRECTIVE);
     let names_page = decoded.starts_with('!') || decoded.contains(['/', '@', '=', '?']);
-    match !fragment.is_empty() && (is_bare_host || names_page && !is_text) {
+    match !fragment.is_empty() && (is_bare_host || names_page) {
         true => match typed.find('#') {
             Some(at) => Err(Rule::UrlFragment.at(typed[..at].chars().count())),
             None => Err(Rule::UrlFragment.into()),
@@ -126,6 +131,6 @@ fn check_fragment(typed: &str, url: &Url) -> Result<(), BrokenRule> {
     }
 }
 
-/// The start of a fragment that highlights text in the page:
+/// The start of the part of a fragment that highlights text in the page:
 /// <https://wicg.github.io/scroll-to-text-fragment/>.
 const TEXT_DIRECTIVE: &str = ":~:";

@@ -97,7 +97,15 @@ pub fn address(url: &Url, host: &str, path: &str) -> Option<String> {
         true if !service.has_significant_dots => profile_number(url)?,
         _ => service.canonical_name(typed_name),
     };
-    Some(format!("https://{}{}{name}", service.host, service.prefix))
+    Some(service.address(&name))
+}
+
+/// The start of the canonical addresses of the profiles whose addresses start so, by version 2.
+pub fn start(host: &str, path: &str) -> Option<String> {
+    let service = service(host)?;
+    let (prefix, name) = path.split_at_checked(service.prefix.len())?;
+    let is_start = prefix.eq_ignore_ascii_case(service.prefix) && !name.contains('/');
+    is_start.then(|| service.address(&service.canonical_name(name)))
 }
 
 /// The service with this host.
@@ -116,6 +124,11 @@ impl Service {
         let domain = self.host.strip_prefix("www")?;
         let country = host.strip_suffix(domain)?;
         Some(country.len() == 2 && country.bytes().all(|b| b.is_ascii_lowercase()))
+    }
+
+    /// The address of the profile with a canonical name.
+    pub fn address(&self, name: &str) -> String {
+        format!("https://{}{}{name}", self.host, self.prefix)
     }
 
     /// A name in lower case, except escapes, and without insignificant dots.

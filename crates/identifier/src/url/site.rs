@@ -1,5 +1,5 @@
-//! The services with profiles in [`profile`]: the form of names there, and the pages that are
-//! nobody's.
+//! The services with profiles in [`profile`]: the form of names there, and the pages that
+//! belong to no user.
 //!
 //! These tables are part of the version of the rules: a new row needs a new version.
 
@@ -10,43 +10,43 @@ use super::profile;
 use super::query::value;
 use crate::rejection::{BrokenRule, Rule};
 
-/// Where an address leads.
-pub enum Place {
-    /// To a profile with this canonical address.
+/// The kind of page at an address.
+pub enum PageKind {
+    /// A profile with this canonical address.
     Profile(String),
-    /// To another page of one of these services. Its path identifies it.
-    Page,
-    /// To another host.
-    Elsewhere,
+    /// Another page of one of these services. Its path identifies it.
+    Section,
+    /// A page of another host.
+    OtherHost,
 }
 
-/// The place at an address. `path` has no slash at its end.
+/// The kind of page at an address. `path` has no slash at its end.
 ///
 /// # Errors
-/// [`Rule::UrlPage`] for a page that is nobody's.
-pub fn place(host: &str, path: &str, url: &Url) -> Result<Place, BrokenRule> {
-    let Some((service, site)) = site(host) else { return Ok(Place::Elsewhere) };
+/// [`Rule::UrlPage`] for a page that belongs to no user.
+pub fn page_kind(host: &str, path: &str, url: &Url) -> Result<PageKind, BrokenRule> {
+    let Some((service, site)) = site(host) else { return Ok(PageKind::OtherHost) };
     let path_lower = path.to_ascii_lowercase();
     let mut segments = path_lower.split('/').skip(1);
     let (first, is_single) = (segments.next().unwrap_or_default(), segments.next().is_none());
     if let Some(numbered) = numbered_profile(service.host, &path_lower, url) {
-        return numbered.map(Place::Profile).ok_or_else(|| Rule::UrlPage.into());
+        return numbered.map(PageKind::Profile).ok_or_else(|| Rule::UrlPage.into());
     }
-    let is_nobodys = site.reserved.contains(&first) || is_single && site.sections.contains(&first);
-    if path.is_empty() || is_nobodys {
+    let is_reserved = site.reserved.contains(&first) || is_single && site.sections.contains(&first);
+    if path.is_empty() || is_reserved {
         return Err(Rule::UrlPage.into());
     }
 
     let name = path_lower.starts_with(service.prefix).then(|| &path[service.prefix.len()..]);
-    let Some(name) = name.filter(|name| !name.contains('/')) else { return Ok(Place::Page) };
+    let Some(name) = name.filter(|name| !name.contains('/')) else { return Ok(PageKind::Section) };
     let name = if site.has_at { without_at(name) } else { name };
     let canonical = service.canonical_name(name);
-    if name.is_empty() || site.is_nobodys_name(&canonical) {
+    if name.is_empty() || site.is_page_name(&canonical) {
         return Err(Rule::UrlPage.into());
     }
     Ok(match (site.is_name)(name) {
-        true => Place::Profile(format!("https://{}{}{canonical}", service.host, service.prefix)),
-        false => Place::Page,
+        true => PageKind::Profile(service.address(&canonical)),
+        false => PageKind::Section,
     })
 }
 
@@ -78,9 +78,8 @@ pub fn profile_start(host: &str, path: &str) -> Option<String> {
     let (prefix, name) = path.split_at_checked(service.prefix.len())?;
     let name = if site.has_at { without_at(name) } else { name };
     let is_start = prefix.eq_ignore_ascii_case(service.prefix);
-    (is_start && (name.is_empty() || (site.is_name)(name))).then(|| {
-        format!("https://{}{}{}", service.host, service.prefix, service.canonical_name(name))
-    })
+    (is_start && (name.is_empty() || (site.is_name)(name)))
+        .then(|| service.address(&service.canonical_name(name)))
 }
 
 /// A name without the `@` in front, plain or escaped.
@@ -102,9 +101,9 @@ struct Site {
     is_name: fn(&str) -> bool,
     /// Whether the service leads from `@NAME` to `NAME`.
     has_at: bool,
-    /// First parts of paths whose pages are nobody's, or whoever's is logged in.
+    /// First parts of paths whose pages belong to no user, or to the one who is logged in.
     reserved: &'static [&'static str],
-    /// First parts of paths that are nobody's alone, but lead to pages.
+    /// First parts of paths that are no pages of users alone, but lead to such.
     sections: &'static [&'static str],
 }
 
@@ -195,7 +194,7 @@ const SITES: [Site; 5] = [
 
 impl Site {
     /// Whether a canonical name is that of a page. LinkedIn's names are in a folder of their own.
-    fn is_nobodys_name(&self, name: &str) -> bool {
+    fn is_page_name(&self, name: &str) -> bool {
         match self.host {
             LINKEDIN => name == "me",
             _ => self.reserved.contains(&name) || self.sections.contains(&name),

@@ -92,7 +92,11 @@ impl Transaction<'_> {
         let (mut changed, mut emptied) = (Vec::new(), Vec::new());
         for document in self.find_documents(&collection, filter, None).await? {
             let key = Bson::String(key_of(&document)?.to_owned());
-            let mut ended = read_ended(&document)?;
+            // A damaged document may name the user elsewhere, too.
+            let mut ended = read_ended(&document).unwrap_or_else(|fault| {
+                tracing::error!(cause = fault.to_string(), "removed damaged ended ownerships");
+                EndedOwnerships::default()
+            });
             ended.forget(user);
             if ended.has_users() {
                 let remaining: Vec<_> = ended.0.iter().map(ownership_document).collect();

@@ -84,7 +84,7 @@ impl Transaction<'_> {
         let Some(tail) = self.users.get(&part.user).map(|preserved| preserved.tail.clone()) else {
             return Ok(HistoryEvents::default());
         };
-        let mut limit = PageLimit::new(part.limit, HistoryPart::MAX_BYTES);
+        let mut limit = PageLimit::new(part.limit, part.max_bytes());
         let (mut read, mut last) = (HistoryEvents::default(), part.cursor.unwrap_or(tail.count));
         while last > 0 {
             let first = last.saturating_sub(READ_EVENTS);

@@ -46,29 +46,31 @@ impl Collections {
     pub async fn begin_notice(
         &self,
         request: &IdempotencyKey,
+        tenant_since: Timestamp,
         notice: LocalityId,
         now: Now,
-    ) -> Result<Result<(LocalityId, bool), Error>, Fault> {
-        let document = raw(&request_document(request, notice, now.time, None))?;
+    ) -> Result<Result<(LocalityId, Option<Timestamp>), Error>, Fault> {
+        let since = IdempotencyKey::stored_since(tenant_since);
+        let document = raw(&request_document(request, notice, now.time, since))?;
         match self.execute(WriteCommand::insert(REQUESTS, [document.clone()])).await {
-            Ok(_) => return Ok(Ok((notice, false))),
+            Ok(_) => return Ok(Ok((notice, None))),
             Err(fault) if fault.is_duplicate() => {}
             Err(fault) => return Err(fault),
         }
         let by_id = doc! { ID: request_id(request) };
         let found = self.find_document(&self.requests, by_id, doc! {}).await?;
         let stored = StoredRequest::read(&found.ok_or(Fault::TimedOut)?)?;
-        if IdempotencyKey::has_expired(stored.time, now) {
+        let time_and_since = (stored.prior.time, stored.prior.tenant_since);
+        if IdempotencyKey::is_void(time_and_since, tenant_since, now) {
             // MongoDB removes expired requests with a delay. The first to replace one begins.
-            let expired = doc! { ID: request_id(request), TIME: date(stored.time) };
-            let replaced =
-                self.execute(WriteCommand::replace(REQUESTS, &expired, document)?).await?;
-            return if replaced == 1 { Ok(Ok((notice, false))) } else { Err(Fault::TimedOut) };
+            let void = doc! { ID: request_id(request), TIME: date(stored.prior.time) };
+            let replaced = self.execute(WriteCommand::replace(REQUESTS, &void, document)?).await?;
+            return if replaced == 1 { Ok(Ok((notice, None))) } else { Err(Fault::TimedOut) };
         }
         if stored.request_hash != request.request_hash {
             return Ok(Err(Error::RequestIdReused));
         }
-        Ok(Ok((IdempotencyKey::stored_subject(stored.subject), true)))
+        Ok(Ok((IdempotencyKey::stored_subject(stored.prior.subject), Some(stored.prior.time))))
     }
 
     /// Delivers a notice to users. Returns for each whether the inbox has it. Failed writes are

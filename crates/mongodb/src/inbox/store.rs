@@ -5,23 +5,29 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
+use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::stores::{Delivery, InboxChange, InboxPart, Inboxes};
+use polynym_directory::timestamp::Timestamp;
 
 #[async_trait]
 impl Inboxes for Mongo {
     async fn begin_notice(
         &self,
         request: &IdempotencyKey,
+        tenant_since: Timestamp,
         notice: LocalityId,
         now: Now,
-    ) -> Result<(LocalityId, bool), Error> {
+    ) -> Result<(LocalityId, Option<Timestamp>), Error> {
         let request = request.clone();
-        self.write(|own| async move { own.begin_notice(&request, notice, now).await }).await?
+        let begin = |own: Arc<Collections>| async move {
+            own.begin_notice(&request, tenant_since, notice, now).await
+        };
+        self.write(begin).await?
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {

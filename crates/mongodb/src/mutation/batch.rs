@@ -18,10 +18,10 @@ use crate::database::transaction::Transaction;
 use crate::schema::request::{StoredRequest, request_key};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::ClaimWrite;
-use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
+use polynym_directory::mutation::{Mutation, PriorRequest};
 use polynym_directory::stores::Mutations;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::searched::IndexedAttributes;
@@ -136,7 +136,7 @@ impl Collections {
         let each = mutations.iter().zip(&write_sets).zip(&repeated);
         let requests = each.filter(|(_, is_repeated)| !**is_repeated).filter_map(|(new, _)| {
             let (mutation, write_set) = new;
-            Some((mutation.request.as_ref()?, write_set.as_ref()?.subject, mutation))
+            Some((mutation.request.as_ref()?, &**write_set.as_ref()?, mutation))
         });
         transaction.record_requests(requests.collect()).await?;
 
@@ -168,9 +168,9 @@ async fn decide(
             }
             let decision = match prior_outcome(&remembered, mutation) {
                 PriorOutcome::Never => mutation.decide(&read_sets[n]),
-                PriorOutcome::Done(subject) => {
+                PriorOutcome::Done(prior) => {
                     repeated[n] = true;
-                    mutation.decide_again(subject, &read_sets[n])
+                    mutation.decide_again(prior, &read_sets[n])
                 }
                 PriorOutcome::Unknown => continue,
             };
@@ -193,10 +193,10 @@ fn claims_of(mutation: &Mutation) -> ReadRequest {
     ReadRequest { claims: mutation.needs().claims, ..ReadRequest::default() }
 }
 
-/// Whether a request was carried out before, and its subject.
+/// Whether a request was carried out before.
 enum PriorOutcome {
     Never,
-    Done(Option<LocalityId>),
+    Done(PriorRequest),
     /// It was another request, or has expired.
     Unknown,
 }
@@ -209,10 +209,9 @@ fn prior_outcome(
     match remembered.get(&request_key(request)) {
         None => PriorOutcome::Never,
         Some(record)
-            if record.request_hash == request.request_hash
-                && !mutation.request_is_void(record.time, record.tenant_since) =>
+            if record.request_hash == request.request_hash && !record.is_void_for(mutation) =>
         {
-            PriorOutcome::Done(record.subject)
+            PriorOutcome::Done(record.prior)
         }
         Some(_) => PriorOutcome::Unknown,
     }

@@ -12,12 +12,12 @@ use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, id_of, id_value, raw};
 use crate::schema::fields::{JOURNAL, REQUESTS, USERS};
 use crate::schema::preserved::with_epoch;
-use crate::schema::request::{StoredRequest, request_document, request_id};
+use crate::schema::request::{StoredRequest, document_of, request_id};
 use crate::schema::tail::Tail;
 use crate::schema::user::{StoredUser, user_document};
 use polynym_directory::model::event::Event;
 use polynym_directory::model::record::Record;
-use polynym_directory::mutation::read_set::{ReadRequest, ReadSet};
+use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, WriteSet};
 use polynym_directory::mutation::{IdempotencyKey, Mutation};
 use polynym_store_common::searched::IndexedAttributes;
 
@@ -66,13 +66,12 @@ impl Transaction<'_> {
     /// Records new requests.
     pub async fn record_requests(
         &mut self,
-        requests: Vec<(&IdempotencyKey, Option<LocalityId>, &Mutation)>,
+        requests: Vec<(&IdempotencyKey, &WriteSet, &Mutation)>,
     ) -> Result<(), Fault> {
-        let document = |(request, subject, mutation): &(&IdempotencyKey, _, &Mutation)| {
-            let (time, tenant_since) = (mutation.time, mutation.request_tenant_since());
-            let subject = IdempotencyKey::stored_subject(*subject);
-            raw(&request_document(request, subject, time, tenant_since))
-        };
+        let document =
+            |(request, write_set, mutation): &(&IdempotencyKey, &WriteSet, &Mutation)| {
+                raw(&document_of(request, write_set, mutation))
+            };
         let documents = requests.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         self.insert_all(REQUESTS, documents).await
     }

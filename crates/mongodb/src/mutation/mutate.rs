@@ -1,8 +1,6 @@
 //! Mutations: one transaction each, which is repeated until the deadline while it conflicts with
 //! others, or if its snapshot may be stale.
 
-use locality_uuid::LocalityId;
-
 use crate::client::backoff::Backoff;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
@@ -16,7 +14,7 @@ use polynym_directory::error::Error;
 use polynym_directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
-use polynym_directory::mutation::{IdempotencyKey, Mutation};
+use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
 use polynym_store_common::searched::IndexedAttributes;
 
 /// Why an attempt at a mutation failed, or may have failed.
@@ -175,7 +173,7 @@ impl Collections {
         transaction.write(mutation, read_and_write_set, indexed_attributes).await?;
         transaction.confirm_epoch().await?;
         if let Some(request) = &decided.request {
-            transaction.record_request(request, decided.write_set.subject, mutation).await?;
+            transaction.record_request(request, &decided.write_set, mutation).await?;
         }
         Ok(())
     }
@@ -187,20 +185,19 @@ async fn decide(
     mutation: &Mutation,
     is_optimistic: bool,
 ) -> Result<Decided, AttemptError> {
-    let prior = prior_subject(transaction, mutation).await?;
+    let prior = prior_request(transaction, mutation).await?;
     let mut read_set = if is_optimistic { ReadSet::optimistic() } else { ReadSet::default() };
     let mut needed =
         if is_optimistic || prior.is_some() { ReadRequest::default() } else { mutation.needs() };
     loop {
         transaction.read(mutation, needed, &mut read_set).await?;
         let decision = match prior {
-            Some(subject) => mutation.decide_again(subject, &read_set),
+            Some(prior) => mutation.decide_again(prior, &read_set),
             None => mutation.decide(&read_set),
         };
         match decision.map_err(AttemptError::Rejected)? {
             Decision::Ready(write_set) => {
-                let is_complete = prior.is_none() && !write_set.is_partial();
-                let request = mutation.request.clone().filter(|_| is_complete);
+                let request = mutation.request.clone().filter(|_| write_set.completes_request());
                 return Ok(Decided { write_set, read_set, request });
             }
             Decision::NeedsReads(more) => needed = more,
@@ -244,16 +241,15 @@ async fn commit_writes(
     }
 }
 
-/// The subject of the mutation's request, if an earlier attempt completed it: the inner option is
-/// `None` if that was about no user.
-async fn prior_subject(
+/// The mutation's request, if an earlier attempt completed it.
+async fn prior_request(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,
-) -> Result<Option<Option<LocalityId>>, AttemptError> {
+) -> Result<Option<PriorRequest>, AttemptError> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
-        Some(record) if mutation.request_is_void(record.time, record.tenant_since) => Ok(None),
-        Some(record) if record.request_hash == request.request_hash => Ok(Some(record.subject)),
+        Some(record) if record.is_void_for(mutation) => Ok(None),
+        Some(record) if record.request_hash == request.request_hash => Ok(Some(record.prior)),
         Some(_) => Err(AttemptError::Rejected(Error::RequestIdReused)),
         None => Ok(None),
     }

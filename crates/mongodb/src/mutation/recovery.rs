@@ -16,7 +16,7 @@ use polynym_directory::error::Error;
 use polynym_directory::mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet,
 };
-use polynym_directory::mutation::{IdempotencyKey, Mutation};
+use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
 use polynym_layers::lookup_cache::PendingWrite;
 
 /// A mutation whose commit was not confirmed: its outcome is unknown.
@@ -33,6 +33,13 @@ pub struct Unconfirmed {
     pub pending: Option<PendingWrite>,
 }
 
+/// The outcome of a step of a purge whose commit was not confirmed: the progress before it, so that
+/// the step is taken again. A step that is taken twice changes nothing the second time.
+fn repeated_step(mutation: &Mutation, outcome: Outcome) -> Outcome {
+    let before = mutation.purge.clone().unwrap_or_default();
+    Outcome { report: MutationReport::PurgeBegun(before), ..outcome }
+}
+
 impl Collections {
     /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, if the
     /// store shows that the mutation has happened.
@@ -44,6 +51,9 @@ impl Collections {
         mutation: &Mutation,
         unconfirmed: Unconfirmed,
     ) -> Result<Outcome, Error> {
+        if unconfirmed.outcome.report.is_partial() {
+            return Ok(repeated_step(mutation, unconfirmed.outcome));
+        }
         let found = match &mutation.request {
             Some(request) => self.find_recorded(mutation, request, &unconfirmed).await,
             None => self.find_written(mutation, &unconfirmed).await,
@@ -109,9 +119,9 @@ impl Collections {
         let document = self.find_document(&self.requests, filter, doc! {}).await?;
         let record = document.as_deref().map(StoredRequest::read).transpose()?;
         let is_ours = |record: &StoredRequest| {
-            record.subject == subject
+            record.prior.subject == subject
                 && record.request_hash == request.request_hash
-                && !mutation.request_is_void(record.time, record.tenant_since)
+                && !record.is_void_for(mutation)
         };
 
         Ok(record.as_ref().is_some_and(is_ours))
@@ -125,6 +135,7 @@ impl Collections {
         subject: Option<LocalityId>,
     ) -> Result<Option<Outcome>, Fault> {
         let (mut read_set, mut needs) = (ReadSet::default(), ReadRequest::default());
+        let prior = PriorRequest { time: mutation.time, subject, tenant_since: None };
         loop {
             for id in needs.users {
                 let user = self.latest(&self.users, id_value(id)).await?;
@@ -138,7 +149,7 @@ impl Collections {
                 let tenant = self.latest(&self.tenants, mutation.tenant.as_str().into()).await?;
                 read_set.set_tenant(tenant.as_deref().map(read_tenant).transpose()?);
             }
-            match mutation.decide_again(subject, &read_set) {
+            match mutation.decide_again(prior, &read_set) {
                 Ok(Decision::Ready(write_set)) => return Ok(Some(write_set.into_outcome())),
                 Ok(Decision::NeedsReads(more)) => needs = more,
                 Err(_) => return Ok(None),

@@ -15,7 +15,7 @@ use crate::schema::fields::{
     CONFIRMED, EPOCH, ID, META, REQUESTS, REVISION, SCHEMA, TENANT, USERS,
 };
 use crate::schema::preserved::{PreservedFields, with_epoch};
-use crate::schema::request::{StoredRequest, request_document, request_id};
+use crate::schema::request::{StoredRequest, document_of, request_id};
 use crate::schema::tail::Tail;
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::{StoredUser, user_document};
@@ -221,12 +221,10 @@ impl Transaction<'_> {
     pub async fn record_request(
         &mut self,
         request: &IdempotencyKey,
-        subject: Option<LocalityId>,
+        write_set: &WriteSet,
         mutation: &Mutation,
     ) -> Result<(), Fault> {
-        let (time, tenant_since) = (mutation.time, mutation.request_tenant_since());
-        let subject = IdempotencyKey::stored_subject(subject);
-        let document = raw(&request_document(request, subject, time, tenant_since))?;
+        let document = raw(&document_of(request, write_set, mutation))?;
         let filter = doc! { ID: request_id(request) };
         self.execute(WriteCommand::upsert(REQUESTS, &filter, document)?).await?;
         Ok(())

@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::client::error::Fault;
 use crate::schema::bson::{as_id, date, id_value, read_fields, required};
 use crate::schema::fields::{ID, REQUEST_HASH, TENANT_SINCE, TIME, USER};
-use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::mutation::read_set::WriteSet;
+use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
 use polynym_directory::timestamp::Timestamp;
 
 /// The id of a request's document: a hash of its key, which is short and spreads over all shards.
@@ -37,28 +38,41 @@ pub fn request_document(
     document
 }
 
+/// The document of the request of a mutation with these writes.
+pub fn document_of(
+    request: &IdempotencyKey,
+    write_set: &WriteSet,
+    mutation: &Mutation,
+) -> Document {
+    let subject = IdempotencyKey::stored_subject(write_set.subject);
+    request_document(request, subject, mutation.time, mutation.request_tenant_since(write_set))
+}
+
 /// A request that was carried out.
 pub struct StoredRequest {
-    pub subject: Option<LocalityId>,
+    pub prior: PriorRequest,
     pub request_hash: u64,
-    pub time: Timestamp,
-    /// When the tenant was created. None if that does not matter, and in documents of older
-    /// programs.
-    pub tenant_since: Option<Timestamp>,
 }
 
 impl StoredRequest {
+    /// Whether it no longer counts for this mutation.
+    pub fn is_void_for(&self, mutation: &Mutation) -> bool {
+        mutation.request_is_void(self.prior.time, self.prior.tenant_since)
+    }
+
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
         let [user, request_hash, time, since] =
             read_fields(document, [USER, REQUEST_HASH, TIME, TENANT_SINCE])?;
         let time = required(TIME, time, RawBsonRef::as_datetime)?;
-        Ok(Self {
-            subject: IdempotencyKey::subject(required(USER, user, as_id)?),
-            request_hash: required(REQUEST_HASH, request_hash, RawBsonRef::as_i64)? as u64,
+        let since = since.and_then(RawBsonRef::as_datetime);
+        let prior = PriorRequest {
             time: Timestamp::from_millis(time.timestamp_millis()),
-            tenant_since: since
-                .and_then(RawBsonRef::as_datetime)
-                .map(|since| Timestamp::from_millis(since.timestamp_millis())),
+            subject: IdempotencyKey::subject(required(USER, user, as_id)?),
+            tenant_since: since.map(|since| Timestamp::from_millis(since.timestamp_millis())),
+        };
+        Ok(Self {
+            prior,
+            request_hash: required(REQUEST_HASH, request_hash, RawBsonRef::as_i64)? as u64,
         })
     }
 }

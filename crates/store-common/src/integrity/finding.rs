@@ -46,8 +46,8 @@ pub enum Inconsistency {
     Ownership,
     /// A user lists another user as merged into it who was not.
     Unmerged,
-    /// The undo data of a user's merge belongs to another user.
-    ForeignUndo,
+    /// The undo data of a user's merge belongs to another user, or has values that no call can set.
+    DamagedUndo,
     /// A merged user leads to no user, or to one who does not list it.
     Orphan,
     /// A record among the users is not a user.
@@ -117,7 +117,7 @@ impl Inconsistency {
         Self::History,
         Self::Ownership,
         Self::Unmerged,
-        Self::ForeignUndo,
+        Self::DamagedUndo,
         Self::Orphan,
         Self::UnreadableUser,
         Self::UnreadableClaim,
@@ -129,7 +129,7 @@ impl Inconsistency {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
             Self::Ownerless | Self::Unlisted | Self::Unowned => true,
             Self::Unindexed | Self::StrayEntry => true,
-            Self::Unmerged | Self::ForeignUndo => true,
+            Self::Unmerged | Self::DamagedUndo => true,
             Self::Shared | Self::Unclear | Self::Unnamed => false,
             Self::History | Self::Ownership | Self::Orphan => false,
             Self::UnreadableUser | Self::UnreadableClaim => false,
@@ -153,7 +153,7 @@ impl Inconsistency {
             Self::History => "history",
             Self::Ownership => "ownership",
             Self::Unmerged => "unmerged",
-            Self::ForeignUndo => "foreign_undo",
+            Self::DamagedUndo => "damaged_undo",
             Self::Orphan => "orphan",
             Self::UnreadableUser => "unreadable_user",
             Self::UnreadableClaim => "unreadable_claim",
@@ -172,7 +172,7 @@ impl Inconsistency {
             Self::StrayEntry => "the entry is deleted",
             Self::History | Self::Ownership => "the true history is unknown",
             Self::Unmerged => "it no longer lists the other user",
-            Self::ForeignUndo => "the undo data is removed",
+            Self::DamagedUndo => "the undo data is removed",
             Self::Orphan => "import its primary, or purge it",
             Self::Shared => "unlink it from one of the two users",
             Self::Unclear => "repair the unreadable records first",
@@ -208,7 +208,9 @@ impl fmt::Display for Inconsistency {
                 "an ended ownership of an identity and the history of its user differ"
             }
             Self::Unmerged => "a user lists another one as merged into it that was not",
-            Self::ForeignUndo => "the undo data of a user's merge belongs to another user",
+            Self::DamagedUndo => {
+                "the undo data of a user's merge belongs to another user, or no call can set it"
+            }
             Self::Orphan => "a merged user leads to no user who lists it",
             Self::UnreadableUser => "a record among the users is not a user",
             Self::UnreadableClaim => "a record among the claims is not a claim",

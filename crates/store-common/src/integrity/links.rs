@@ -12,7 +12,7 @@ use super::histories::holds_soon;
 use super::passes::{MAX_CONCURRENT_CHECKS, Run};
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::mutation::merge_links::{MAX_STEPS, MergeLinks};
+use polynym_directory::mutation::merge_links::{MergeLinks, MergeWalk};
 use polynym_directory::mutation::{Mutation, UserChange};
 use polynym_directory::timestamp::Timestamp;
 
@@ -72,7 +72,7 @@ impl<A: CheckableStore> Run<'_, A> {
 }
 
 fn has_links(links: &MergeLinks) -> bool {
-    links.into.is_some() || !links.listed.is_empty() || links.has_foreign_undo
+    links.into.is_some() || !links.listed.is_empty() || links.has_damaged_undo
 }
 
 /// The faults of a user's links.
@@ -94,8 +94,8 @@ async fn faults_of<A: CheckableStore>(
             faults.push((Inconsistency::Unmerged, Some(other)));
         }
     }
-    if links.has_foreign_undo {
-        faults.push((Inconsistency::ForeignUndo, None));
+    if links.has_damaged_undo {
+        faults.push((Inconsistency::DamagedUndo, None));
     }
     if let Some(into) = links.into
         && !has_primary(store, &links).await?
@@ -105,26 +105,21 @@ async fn faults_of<A: CheckableStore>(
     Ok(faults)
 }
 
-/// Whether a merged user leads to a user, over users who all list it. A user that cannot be read
-/// may list it.
+/// Whether a merged user is part of the user that it leads to. A user that cannot be read may list
+/// it.
 async fn has_primary<A: CheckableStore>(store: &A, links: &MergeLinks) -> Result<bool, Error> {
-    let (mut seen, mut next) = (HashSet::from([links.user]), links.into);
-    while let Some(id) = next {
-        if !seen.insert(id) || seen.len() > MAX_STEPS {
-            return Ok(false);
-        }
+    let mut walk = MergeWalk::new(links.user, links.into);
+    let mut listed = Vec::new();
+    while let Some(id) = walk.next() {
         match read(store, &[id]).await?.remove(&id) {
-            None => return Ok(false),
             Some(None) => return Ok(true),
-            Some(Some(primary)) => {
-                if primary.tenant != links.tenant || !primary.listed.contains(&links.user) {
-                    return Ok(false);
-                }
-                next = primary.into;
+            Some(Some(primary)) if primary.tenant == links.tenant && walk.step(primary.into) => {
+                listed = primary.listed;
             }
+            _ => return Ok(false),
         }
     }
-    Ok(true)
+    Ok(walk.is_listed_in(&listed))
 }
 
 /// The users that exist, by their ids.

@@ -199,20 +199,26 @@ pub async fn links(broken: &dyn Breakable) {
         attributes: [].into(),
         unmarked: Vec::new(),
     }));
+    let mut unsettable = linked(13, into(8), &[]);
+    let mut before = linked(13, State::Active, &[]);
+    before.user.display_name = "\u{1b}[31m".repeat(60_000);
+    unsettable.internals.undo =
+        stolen.internals.undo.clone().map(|undo| Box::new(MergeSnapshot { before, ..*undo }));
     let faulty = [
         linked(5, State::Active, &[0]),
         linked(6, State::Disabled, &[7]),
-        linked(8, State::Active, &[9]),
+        linked(8, State::Active, &[9, 13]),
         linked(10, into(4), &[]),
         linked(11, into(12), &[12]),
         linked(12, into(11), &[11]),
     ];
-    for record in sound.iter().chain(&faulty).chain([&other, &stolen]) {
+    for record in sound.iter().chain(&faulty).chain([&other, &stolen, &unsettable]) {
         broken.put_record(record).await;
     }
 
     let orphans = [10, 11, 12].map(|n| ("orphan", Some(n), ""));
-    let all = [("unmerged", Some(5), ""), ("unmerged", Some(6), ""), ("foreign_undo", Some(9), "")];
+    let undo = [9, 13].map(|n| ("damaged_undo", Some(n), ""));
+    let all = [("unmerged", Some(5), ""), ("unmerged", Some(6), ""), undo[0], undo[1]];
     let all = expected(&[&all[..], &orphans].concat());
     // Written past the store, the users are not in its index.
     let found_links = |output: &Output| {

@@ -10,7 +10,7 @@ use locality_uuid::LocalityId;
 use crate::encoded::encoded_user::Found;
 use crate::error::{Error, Invalid};
 use crate::model::attribute::{self, Value};
-use crate::model::notice::{Notice, NoticeContent, id_time};
+use crate::model::notice::{Notice, NoticeContent};
 use crate::model::user::{FieldHasher, State};
 use crate::mutation::IdempotencyKey;
 use crate::mutation::size;
@@ -19,10 +19,12 @@ use crate::service::context::RequestContext;
 use crate::service::inbox::list::READ_BATCH;
 use crate::service::lookup::read::{FULL, ResolveOptions, UserRef, parse};
 use crate::service::mutate::mutation_log::MutationLog;
-use crate::service::mutate::write::{check_text, idempotency_key, is_displayable};
+use crate::service::mutate::write::idempotency_key;
 use crate::service::parse::parse_user_id;
+use crate::service::tenant_cache::KnownTenant;
 use crate::stores::View;
 use crate::stores::{Delivery, InboxLimits};
+use crate::text::{check_text, is_displayable};
 use crate::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
 
@@ -86,19 +88,21 @@ impl Directory {
         request: SendRequest<'_>,
     ) -> Result<SentNotice, Error> {
         check(context, &request)?;
-        let policies = self.policies(&context.tenant).await?;
+        let KnownTenant { since, policies, .. } = self.known_tenant(&context.tenant).await?;
         let key = self.notice_key(context, &request).await?;
         let mut results = self.recipients(context, &request.recipients).await?;
 
         let (new_id, now) = (self.ids.next_id(), context.now.time);
-        let (id, is_repeated) = match &key {
-            Some(key) => self.backend.inboxes.begin_notice(key, new_id, context.now).await?,
-            None => (new_id, false),
+        let (id, first_time) = match &key {
+            Some(key) => {
+                let inboxes = &self.backend.inboxes;
+                inboxes.begin_notice(key, since, new_id, context.now).await?
+            }
+            None => (new_id, None),
         };
-        let mut send_time = now;
+        let send_time = first_time.unwrap_or(now);
         let mut users: BTreeSet<_> = results.iter().flatten().copied().collect();
-        if is_repeated {
-            send_time = id_time(id).unwrap_or(now);
+        if first_time.is_some() {
             for holder in self.holders(context, id, &users).await? {
                 users.remove(&holder);
             }

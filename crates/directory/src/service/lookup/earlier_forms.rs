@@ -10,7 +10,7 @@ use crate::model::claim::Claim;
 use crate::model::tenant::Tenant;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::lookup::read::{YIELD_EVERY, parse};
+use crate::service::lookup::read::{FULL, YIELD_EVERY, parse};
 use crate::stores::{Consistency, View};
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
@@ -45,10 +45,21 @@ impl Directory {
         tenant: &Tenant,
         raw: &[RawIdentifier<'_>],
     ) -> Result<Vec<Option<Identifier>>, Error> {
+        let mut owned = self.earlier_claims(rules, tenant, raw).await?;
+        owned.retain(|(_, _, claim)| claim.resolves_to().is_some());
+        let forms: Vec<_> = owned.into_iter().map(|(n, form, _)| (n, form)).collect();
+        let urls: Vec<_> = forms.iter().map(|(_, form)| form).filter(|form| is_url(form)).collect();
+        let mut displays = self.displays(tenant, &urls).await?.into_iter();
         let mut kept = vec![None; raw.len()];
-        for (n, form, claim) in self.earlier_claims(rules, tenant, raw).await? {
-            let is_owned = claim.resolves_to().is_some();
-            if kept[n].is_none() && is_owned && self.is_named(tenant, raw[n], &form).await? {
+        for (n, form) in forms {
+            let is_named = match is_url(&form) {
+                true => {
+                    let display = displays.next().flatten();
+                    display.is_some_and(|display| form.is_named_by(raw[n], &display))
+                }
+                false => true,
+            };
+            if kept[n].is_none() && is_named {
                 kept[n] = Some(form);
             }
         }
@@ -108,21 +119,32 @@ impl Directory {
         Ok(earlier.collect())
     }
 
-    /// Whether text names an identity of earlier rules: they dropped parts of URLs that tell pages
-    /// apart.
-    async fn is_named(
+    /// The URLs as typed of which users have these forms: earlier rules dropped parts of URLs that
+    /// tell pages apart.
+    async fn displays(
         &self,
         tenant: &Tenant,
-        raw: RawIdentifier<'_>,
-        form: &Identifier,
-    ) -> Result<bool, Error> {
-        if form.kind() != Kind::Url {
-            return Ok(true);
+        forms: &[&Identifier],
+    ) -> Result<Vec<Option<String>>, Error> {
+        let keys: Vec<_> =
+            forms.iter().map(|form| IdentityKey::new(tenant.as_str(), form)).collect();
+        let (lookups, latest) = (&self.backend.lookups, Consistency::Latest);
+        let mut displays = Vec::with_capacity(keys.len());
+        // A truncated answer omits the last users.
+        while displays.len() < keys.len() {
+            let rest = &keys[displays.len()..];
+            let resolved = lookups.resolve(rest, latest, View::Basic, Duration::ZERO).await?;
+            if resolved.found.is_empty() {
+                return Err(FULL);
+            }
+            for found in resolved.found {
+                displays.push(found?.map(|found| found.display().to_owned()));
+            }
         }
-        let (keys, latest) = ([IdentityKey::new(tenant.as_str(), form)], Consistency::Latest);
-        let lookups = &self.backend.lookups;
-        let resolved = lookups.resolve(&keys, latest, View::Full, Duration::ZERO).await?;
-        let found = resolved.found.into_iter().next().transpose()?.flatten();
-        Ok(found.is_some_and(|found| form.is_named_by(raw, found.display())))
+        Ok(displays)
     }
+}
+
+fn is_url(form: &Identifier) -> bool {
+    form.kind() == Kind::Url
 }

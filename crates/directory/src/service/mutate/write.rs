@@ -22,10 +22,9 @@ use crate::service::lookup::read::parse;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::parse::parse_user_id;
 use crate::service::tenant_cache::KnownTenant;
-use polynym_identifier::{RawIdentifier, Rules, character_issue, is_mark};
+use crate::text::{check_text, is_displayable};
+use polynym_identifier::{RawIdentifier, Rules};
 
-/// The characters of a text field.
-const MAX_TEXT_CHARS: usize = 256;
 /// The accepted lead of a caller's clock over the server's.
 pub(crate) const SKEW: Duration = Duration::from_secs(60);
 
@@ -362,34 +361,4 @@ pub(crate) fn idempotency_key(context: &RequestContext<'_>) -> Result<Option<Str
     let message = "a request_id is a UUID in its 36-character text form, other than the nil UUID";
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
     Ok(Some(format!("{},{},{id},{}", context.tenant, context.method, context.caller)))
-}
-
-pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Error> {
-    let error = |rule| Err(Error::invalid(Invalid::Field, field, rule));
-    if text.chars().nth(MAX_TEXT_CHARS).is_some() {
-        return error("at most 256 characters");
-    }
-    if !text.chars().all(|c| is_displayable(&c)) {
-        return error("no control, invisible or unassigned characters");
-    }
-    if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || character_issue(c).is_some()) {
-        return error("not blank: leave it empty");
-    }
-    if text.starts_with(is_mark) {
-        return error("no combining mark at the start");
-    }
-    Ok(())
-}
-
-/// Whether a character may appear in displayed text. Of the invisible characters, only those that
-/// scripts and emoji need: joiners, direction marks, variation selectors and tags.
-pub(crate) fn is_displayable(c: &char) -> bool {
-    let is_needed = matches!(
-        c,
-        '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
-    );
-    is_needed
-        || !(c.is_control()
-            || matches!(c, '\u{2028}' | '\u{2029}')
-            || character_issue(*c).is_some())
 }

@@ -1,6 +1,5 @@
 //! Moving the identities of a tenant to other rules of normalisation.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
@@ -14,11 +13,14 @@ use crate::service::Directory;
 use crate::service::page_token;
 use crate::service::runs::Run;
 use crate::service::tenant_cache::KnownTenant;
+use crate::service::tenants::new_keys::NewKeys;
 use crate::stores::{Consistency, StoredRules, View};
 use polynym_identifier::{Identifier, IdentityKey};
 
 /// Users in one step of a [`Renormalization`].
 const USERS_PER_STEP: usize = 100;
+/// The new keys in memory in a dry run.
+const MAX_NEW_KEYS: usize = 1 << 20;
 /// Problems after which a step ends, so that its message fits a client.
 const PROBLEMS_PER_STEP: usize = 200;
 
@@ -47,7 +49,7 @@ impl Directory {
             known,
             after: page_token::user(token)?,
             dry_run,
-            new_keys: HashMap::new(),
+            new_keys: NewKeys::new(MAX_NEW_KEYS),
             progress: Progress::default(),
             _run: run,
         })
@@ -73,7 +75,7 @@ pub struct Renormalization {
     after: Option<LocalityId>,
     dry_run: bool,
     /// In a dry run, the keys that identities would get.
-    new_keys: HashMap<IdentityKey, NewKey>,
+    new_keys: NewKeys,
     progress: Progress,
     _run: Run,
 }
@@ -93,14 +95,6 @@ pub struct Progress {
     pub problems: Vec<Problem>,
     /// The last user that was read; none at the end.
     pub last: Option<LocalityId>,
-}
-
-/// A key that an identity would get: its own, or that of its guard.
-#[derive(Clone)]
-struct NewKey {
-    user: LocalityId,
-    identifier: Identifier,
-    is_guard: bool,
 }
 
 /// An identity that cannot be moved to the current rules.
@@ -131,7 +125,8 @@ impl std::fmt::Display for Problem {
 }
 
 impl Renormalization {
-    /// Moves the identities of the next users.
+    /// Moves the identities of the next users. A dry run with very many new keys reads the users
+    /// several times, and counts them once.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which
@@ -145,23 +140,35 @@ impl Renormalization {
             let version = self.directory.rules.version();
             let identities = record.user.identities.iter();
             for identity in identities.filter(|identity| identity.rules_version < version) {
-                match renormalize::renormalized(identity, self.directory.rules) {
-                    None => self.progress.kept += 1,
+                let form = renormalize::renormalized(identity, self.directory.rules);
+                match form {
+                    Some(form) if self.new_keys.is_later_range() => {
+                        if let Some(problem) = self.check_new_keys(record, identity, form).await? {
+                            self.progress.moved = self.progress.moved.saturating_sub(1);
+                            self.add_problem(problem);
+                        }
+                    }
                     Some(form) => {
                         let outcome = self.move_one(record, identity).await;
                         self.record_outcome(record, identity, form, outcome).await?;
                     }
+                    None if self.new_keys.is_later_range() => {}
+                    None => self.progress.kept += 1,
                 }
             }
             self.after = Some(record.id());
-            self.progress.users += 1;
+            self.progress.users += u64::from(!self.new_keys.is_later_range());
             if self.progress.problems.len() >= PROBLEMS_PER_STEP {
                 break;
             }
         }
 
-        let has_more = rest.len() > 0 || users.len() == USERS_PER_STEP;
-        self.progress.last = self.after.filter(|_| has_more);
+        let is_end = rest.len() == 0 && users.len() < USERS_PER_STEP;
+        let is_last = is_end && !self.new_keys.next_range();
+        self.progress.last = self.after.filter(|_| !is_last);
+        if is_end {
+            self.after = None;
+        }
         Ok(&mut self.progress)
     }
 
@@ -189,61 +196,71 @@ impl Renormalization {
         renormalized: Identifier,
         outcome: Result<(), Error>,
     ) -> Result<(), Error> {
-        let user = record.id();
-        let outcome = match outcome {
-            Ok(()) => self.check_new_keys(user, identity, &renormalized),
-            Err(error) => Err((error, None)),
-        };
-        match outcome {
-            Ok(()) => self.progress.moved += 1,
-            Err((
+        let error = match outcome {
+            Ok(()) => {
+                match self.check_new_keys(record, identity, renormalized).await? {
+                    None => self.progress.moved += 1,
+                    Some(problem) => self.add_problem(problem),
+                }
+                return Ok(());
+            }
+            Err(
                 error @ (Error::Overloaded
                 | Error::Unavailable(_)
                 | Error::Outdated(_)
                 | Error::OutcomeUnknown(_)
                 | Error::Internal(_)),
-                _,
-            )) => return Err(error),
+            ) => return Err(error),
             // The identity was removed after it was read.
-            Err((Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }, _)) => {}
-            Err((error, other)) => {
-                let other = match other {
-                    Some(other) => Some(other),
-                    None => self.owner(&renormalized).await?,
-                };
-                self.progress.failed += 1;
-                let identifier = identity.identifier.clone();
-                let problem = Problem { user, identifier, renormalized, other, error };
-                self.progress.problems.push(problem);
-            }
-        }
-
+            Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => return Ok(()),
+            Err(error) => error,
+        };
+        let other = self.owner(&renormalized).await?;
+        let (user, identifier) = (record.id(), identity.identifier.clone());
+        self.add_problem(Problem { user, identifier, renormalized, other, error });
         Ok(())
     }
 
-    /// In a dry run, fails if another identity would get the same key, or that of its guard.
-    /// Returns the error and the other identity.
-    fn check_new_keys(
+    fn add_problem(&mut self, problem: Problem) {
+        self.progress.failed += 1;
+        self.progress.problems.push(problem);
+    }
+
+    /// In a dry run, a problem if another identity would get the same new key, or that of its
+    /// guard. The store reports the keys that are in use.
+    async fn check_new_keys(
         &mut self,
-        user: LocalityId,
+        record: &Record,
         identity: &Identity,
-        renormalized: &Identifier,
-    ) -> Result<(), (Error, Option<(LocalityId, Identifier)>)> {
+        renormalized: Identifier,
+    ) -> Result<Option<Problem>, Error> {
         if !self.dry_run {
-            return Ok(());
+            return Ok(None);
         }
-        let field = || "identifier".to_owned();
-        for (n, key) in self.keys(renormalized).into_iter().enumerate() {
-            let new = NewKey { user, identifier: identity.identifier.clone(), is_guard: n > 0 };
-            let is_guard = new.is_guard;
-            let Some(other) = self.new_keys.insert(key, new) else { continue };
-            let error = match is_guard || other.is_guard {
-                false => Error::IdentityTaken { owner: other.user, field: field() },
-                true => Error::IdentityConfusable { field: field() },
+        let (user, claims) = (record.id(), record.claims());
+        let is_new = |key: &IdentityKey| {
+            !claims.iter().any(|(own, claim)| own == key && claim.hold.is_none())
+        };
+        for (n, key) in self.keys(&renormalized).into_iter().enumerate() {
+            if !is_new(&key) {
+                continue;
+            }
+            let Some(other) = self.new_keys.insert(&key, user) else { continue };
+            let found = self.find_identity(other, |own, form| {
+                (other, &own.identifier) != (user, &identity.identifier)
+                    && self.keys(form).contains(&key)
+            });
+            // Otherwise the other user has changed since.
+            let Some((identifier, form)) = found.await? else { continue };
+            let field = "identifier".to_owned();
+            let error = match n > 0 || self.keys(&form)[0] != key {
+                false => Error::IdentityTaken { owner: other, field },
+                true => Error::IdentityConfusable { field },
             };
-            return Err((error, Some((other.user, other.identifier))));
+            let (other, identifier) = (Some((other, identifier)), identity.identifier.clone());
+            return Ok(Some(Problem { user, identifier, renormalized, other, error }));
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The keys of an identifier: its own, then that of its guard.
@@ -256,20 +273,42 @@ impl Renormalization {
         &self,
         identifier: &Identifier,
     ) -> Result<Option<(LocalityId, Identifier)>, Error> {
-        let backend = &self.directory.backend;
-        let claims = backend.reads.claims(&self.keys(identifier)).await?;
+        let keys = self.keys(identifier);
+        let claims = self.directory.backend.reads.claims(&keys).await?;
         let Some(owner) = claims.into_iter().flatten().find_map(|claim| claim.owner) else {
             return Ok(None);
         };
-        let users = backend.lookups.get(&self.tenant, &[owner], View::Full).await?;
-        let user = users.into_iter().next().transpose()?.flatten();
-        let user = user.map(|user| user.decode()).transpose();
-        let user = user.map_err(|error| Error::Internal(error.into()))?;
-        let has_key = |own: &Identity| {
-            let keys = self.keys(&own.identifier);
-            self.keys(identifier).iter().any(|key| keys.contains(key))
-        };
-        let own = user.and_then(|user| user.identities.into_iter().find(has_key));
+        let has_key =
+            |own: &Identity| self.keys(&own.identifier).iter().any(|key| keys.contains(key));
+        let own = self.identities(owner).await?.into_iter().find(has_key);
         Ok(own.map(|own| (owner, own.identifier)))
+    }
+
+    /// The identity of a user whose form by the current rules satisfies `is_wanted`, and this form.
+    async fn find_identity(
+        &self,
+        user: LocalityId,
+        is_wanted: impl Fn(&Identity, &Identifier) -> bool,
+    ) -> Result<Option<(Identifier, Identifier)>, Error> {
+        let rules = self.directory.rules;
+        // The encoded form of users has no versions.
+        let found = self.identities(user).await?.into_iter().find_map(|own| {
+            let versions = (1..rules.version()).rev();
+            let form = |version| {
+                renormalize::renormalized_form(&own.identifier, &own.display, version, rules)
+            };
+            let form = versions.filter_map(form).find(|form| is_wanted(&own, form))?;
+            Some((own.identifier, form))
+        });
+        Ok(found)
+    }
+
+    /// The identities of a user; none if it does not exist.
+    async fn identities(&self, user: LocalityId) -> Result<Vec<Identity>, Error> {
+        let lookups = &self.directory.backend.lookups;
+        let found = lookups.get(&self.tenant, &[user], View::Basic).await?;
+        let user = found.into_iter().next().transpose()?.flatten().map(|user| user.decode());
+        let user = user.transpose().map_err(|error| Error::Internal(error.into()))?;
+        Ok(user.map_or_else(Vec::new, |user| user.identities))
     }
 }

@@ -11,17 +11,15 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Error, Invalid, ItemError};
+use crate::error::{Error, Invalid};
 use crate::model::imported_user::{Imported, OnConflict};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::ImportedTenant;
-use crate::model::user::State;
+use crate::model::user::{State, User};
 use crate::mutation::read_set::{MutationReport, Outcome};
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
-use crate::service::lookup::merge_redirects::MergeChain;
-use crate::stores::View;
 use raw::{RawHold, RawUser};
 
 /// Lines to parse before yielding to other tasks.
@@ -155,7 +153,7 @@ impl Import {
     /// # Errors
     /// Those of the store, which end the import.
     pub async fn users(&self, lines: &[Line<'_>]) -> Result<Vec<LineOutcome>, Error> {
-        let (began, [mut delay, max_delay]) = (Instant::now(), RETRY_DELAYS);
+        let mut retries = Retries::new();
         let mut outcomes: Vec<Option<LineOutcome>> = lines.iter().map(|_| None).collect();
         loop {
             let pending: Vec<_> = (0..lines.len()).filter(|n| outcomes[*n].is_none()).collect();
@@ -171,10 +169,8 @@ impl Import {
             }
             match store_error {
                 None => return Ok(outcomes.into_iter().flatten().collect()),
-                Some(error) if began.elapsed() > RETRY_TIMEOUT => return Err(error),
-                Some(_) => tokio::time::sleep(delay).await,
+                Some(error) => retries.wait(error).await?,
             }
-            delay = (delay * 2).min(max_delay);
         }
     }
 
@@ -205,22 +201,38 @@ impl Import {
         drafts.into_iter().map(outcome).collect()
     }
 
-    /// Whether each of these merged users, at most a batch of one tenant, leads to no user.
+    /// Whether each of these users was merged into no user who lists it, so that it can be purged
+    /// by itself. Retries like [`Import::users`].
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
+    /// Those of the store.
     pub async fn are_orphans(
         &self,
         tenant: &Tenant,
         users: &[LocalityId],
     ) -> Result<Vec<bool>, Error> {
-        let chains = self.directory.follow_merges(tenant, users, View::Basic).await?;
-        let is_orphan = |chain: MergeChain| match chain.user {
-            Ok(primary) => Ok(primary.is_none()),
-            Err(ItemError::MergeDamaged { .. }) => Ok(true),
-            Err(error) => Err(error.into()),
+        let mut retries = Retries::new();
+        loop {
+            match self.try_orphans(tenant, users).await {
+                Err(error @ Error::Internal(_)) => return Err(error),
+                Err(error) if is_store_error(&error) => retries.wait(error).await?,
+                // The tenant is being deleted, or is gone.
+                Err(_) => return Ok(vec![false; users.len()]),
+                Ok(orphans) => return Ok(orphans),
+            }
+        }
+    }
+
+    async fn try_orphans(&self, tenant: &Tenant, users: &[LocalityId]) -> Result<Vec<bool>, Error> {
+        let call = MutationCall { dry_run: true, ..self.call(tenant.clone()) };
+        let known = self.directory.tenant_to_change(&call).await?;
+        let purge = |id: &LocalityId| {
+            let kind = MutationKind::User(*id, UserChange::Purge);
+            self.directory.mutation(call.clone(), kind, known.clone())
         };
-        chains.into_iter().map(is_orphan).collect()
+        let purges = users.iter().map(purge).collect::<Result<_, _>>()?;
+        let outcomes = self.directory.backend.mutations.mutate_all(purges).await;
+        outcomes.into_iter().map(is_orphan).collect()
     }
 
     /// The mutation for a line, and the identities to skip because they are invalid.
@@ -234,12 +246,6 @@ impl Import {
         let (policies, limits) = (&*known.policies, directory.limits);
         let parser = line::Parser { rules, now: now.time, tenant, policies, limits };
         let parsed = parser.user(raw, self.options.on_conflict)?;
-        let count = raw.identities.len();
-        let limit = directory.limits.identities;
-        if count > limit {
-            return Err(Error::TooMany { what: "identities", limit, count });
-        }
-
         let id = match parsed.id {
             Some(id) => id,
             None => self.ids.as_ref().unwrap_or(&directory.ids).next_id(),
@@ -311,6 +317,40 @@ impl Import {
         let is_new = self.directory.backend.tenants.tenant(&tenant).await?.is_none();
         self.directory.change_tenant(self.call(tenant), TenantChange::Import(imported)).await?;
         Ok(is_new)
+    }
+}
+
+/// The retries of writes while the store does not answer.
+struct Retries {
+    began: Instant,
+    delay: Duration,
+}
+
+impl Retries {
+    fn new() -> Self {
+        Self { began: Instant::now(), delay: RETRY_DELAYS[0] }
+    }
+
+    /// Waits before the next attempt, unless the last one is over: then fails with its error.
+    async fn wait(&mut self, error: Error) -> Result<(), Error> {
+        if self.began.elapsed() > RETRY_TIMEOUT {
+            return Err(error);
+        }
+        tokio::time::sleep(self.delay).await;
+        self.delay = (self.delay * 2).min(RETRY_DELAYS[1]);
+        Ok(())
+    }
+}
+
+/// Whether a user is a merged one without a primary, by a dry run of its purge.
+fn is_orphan(purge: Result<Outcome, Error>) -> Result<bool, Error> {
+    let is_merged = |user: User| matches!(user.state, State::Merged { .. });
+    match purge {
+        Ok(outcome) => Ok(outcome.user.is_some_and(is_merged)),
+        // Only merged users without a primary come as far as to the links of their own records.
+        Err(Error::MergeDamaged { .. }) => Ok(true),
+        Err(error) if is_store_error(&error) => Err(error),
+        Err(_) => Ok(false),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Parses the internal part of an exported user.
 
-use std::collections::BTreeMap;
-
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
@@ -14,11 +12,10 @@ use crate::model::record::{Guarded, Hold, MergeSnapshot, UserInternals};
 use crate::model::unknown::Unknown;
 use crate::mutation::size;
 use crate::service::lookup::read::parse;
-use crate::service::mutate::write::check_text;
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::line::Parser;
 use crate::service::transfer::import::raw::{RawHold, RawInternals, RawNotRestored, RawUndo};
-use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, RawIdentifier};
+use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
 /// The bytes of a skeleton: more than any handle's.
 const MAX_SKELETON_BYTES: usize = 1_024;
@@ -65,7 +62,7 @@ impl Parser<'_> {
 
     pub fn hold(&self, raw: &RawHold<'_>) -> Result<Hold, Error> {
         let (field, tenant) = ("internals.holds", self.tenant.as_str());
-        let rules = self.earlier_rules(raw.rules_version).unwrap_or(self.rules);
+        let rules = self.rules_of_hold(raw);
         let (key, guard) = match raw.held {
             Ok(identifier) => {
                 (IdentityKey::new(tenant, &parse(rules, field, Some(identifier))?), false)
@@ -83,45 +80,55 @@ impl Parser<'_> {
         Ok(Hold { key, until: raw.until, guard, rules_version: rules.version() })
     }
 
+    /// The rules of a hold: those of its version, or the latest that have its form. Exports of
+    /// version 0.1.0 have no versions.
+    fn rules_of_hold(&self, raw: &RawHold<'_>) -> Rules {
+        let has = |rules: &Rules| {
+            let parsed = raw.held.map(|identifier| (rules.parse(identifier), identifier));
+            matches!(parsed, Ok((Ok(form), stored)) if form.canonical() == stored.typed())
+        };
+        match (raw.rules_version, raw.held) {
+            (0, Ok(identifier)) if self.rules.parse(identifier).is_err() => {
+                self.older().find(has).unwrap_or(self.rules)
+            }
+            (version, _) => self.earlier_rules(version).unwrap_or(self.rules),
+        }
+    }
+
     /// The undo data of a merge. The user had the same `merged` users before it.
     fn undo(&self, raw: &RawUndo<'_>, merged: &[LocalityId]) -> Result<MergeSnapshot, Error> {
         let before = self.user(&raw.user, OnConflict::Reject)?;
         let missing = || Error::invalid(Invalid::UserId, "internals.undo.user", "has no id");
         let id = before.id.ok_or_else(missing)?;
         let field = "internals.undo.unmarked";
-        self.check_undo(raw)?;
+        self.check_within("internals.undo.end_time", raw.until, MAX_UNDO_WINDOW)?;
+        self.check_count("primary identities", Kind::ALL.len(), raw.unmarked.len())?;
         let mut record = before.user.record(id, self.tenant, self.now);
         record.internals.merged = merged.to_vec();
         let unmarked = raw.unmarked.iter().map(|raw| self.recorded(field, *raw));
-        Ok(MergeSnapshot {
+        let undo = MergeSnapshot {
             until: raw.until,
             before: record,
             display_name: raw.display_name.clone(),
             attributes: raw.attributes.clone(),
             unmarked: unmarked.collect::<Result<_, _>>()?,
-        })
+        };
+        self.check_undo(&undo)?;
+        Ok(undo)
     }
 
-    /// Checks the parts of the primary in undo data, which an unmerge restores.
-    fn check_undo(&self, raw: &RawUndo<'_>) -> Result<(), Error> {
-        self.check_within("internals.undo.end_time", raw.until, MAX_UNDO_WINDOW)?;
-        for name in raw.display_name.iter().flat_map(|(before, after)| [before, after]) {
-            check_text("internals.undo.display_name", name)?;
-        }
-        let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
-        for (name, (old, new)) in &raw.attributes {
-            before.extend(old.clone().map(|old| (name.clone(), old)));
-            after.insert(name.clone(), new.clone());
-        }
-        for attributes in [&before, &after] {
-            attribute::check(attributes, "internals.undo.attributes")?;
+    /// Checks the values of undo data, which an unmerge restores.
+    fn check_undo(&self, undo: &MergeSnapshot) -> Result<(), Error> {
+        undo.check()?;
+        for attributes in &undo.primary_attributes() {
             self.check_count("attributes", self.limits.attributes, attributes.len())?;
             self.check_count("bytes", self.limits.bytes, size::attributes(attributes))?;
         }
-        self.check_count("primary identities", Kind::ALL.len(), raw.unmarked.len())
+        Ok(())
     }
 
-    fn check_count(&self, what: &'static str, limit: usize, count: usize) -> Result<(), Error> {
+    /// Rejects more than `limit` parts.
+    pub fn check_count(&self, what: &'static str, limit: usize, count: usize) -> Result<(), Error> {
         if count > limit { Err(Error::TooMany { what, limit, count }) } else { Ok(()) }
     }
 

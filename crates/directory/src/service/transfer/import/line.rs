@@ -15,10 +15,11 @@ use crate::model::tenant::Tenant;
 use crate::model::user::State;
 use crate::mutation::renormalize::renormalized_form;
 use crate::service::lookup::read::parse;
-use crate::service::mutate::write::{RawIdentity, SKEW, check_text, is_displayable};
+use crate::service::mutate::write::{RawIdentity, SKEW};
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::LineReject;
 use crate::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
+use crate::text::{check_text, is_displayable};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 
@@ -36,8 +37,8 @@ pub struct Parser<'a> {
 
 /// By what an exported identity was normalised.
 struct Origin {
-    /// Its rules, if they are earlier than the present ones.
-    rules: Option<Rules>,
+    /// The version of its rules, if the line has it.
+    version: Option<u32>,
     /// Whether the line has the version of its phone metadata.
     has_metadata: bool,
 }
@@ -60,6 +61,7 @@ impl Parser<'_> {
         if id.is_some_and(|id| *id.as_bytes() == [0; 16]) {
             return Err(Error::invalid(Invalid::UserId, "user.user_id", "is the nil UUID"));
         }
+        self.check_count("identities", self.limits.identities, raw.identities.len())?;
         check_text("user.display_name", raw.display_name)?;
         attribute::check(&raw.attributes, "user.attributes")?;
         check_past(self.now, "user.create_time", raw.create_time)?;
@@ -96,7 +98,7 @@ impl Parser<'_> {
         let (mut seen, mut primaries) = (HashSet::new(), HashSet::new());
         for (index, identity) in raw.identities.iter().enumerate() {
             let origin = Origin {
-                rules: raw.rules_versions.get(index).and_then(|n| self.earlier_rules(*n)),
+                version: raw.rules_versions.get(index).copied(),
                 has_metadata: !raw.phone_metadata.is_empty(),
             };
             let parsed = self.identity(index, identity, &origin).and_then(|identity| {
@@ -169,24 +171,32 @@ impl Parser<'_> {
     /// Whether a display form spells the identifier, or did by older rules: those of the store that
     /// exported it. A number without its region may be any.
     fn spells(&self, display: &str, raw: RawIdentifier<'_>, identifier: &Identifier) -> bool {
-        let typed = match raw {
-            RawIdentifier::Email(_) => RawIdentifier::Email(display),
-            RawIdentifier::Handle(_) => RawIdentifier::Handle(display),
-            RawIdentifier::Url(_) => RawIdentifier::Url(display),
-            RawIdentifier::Phone { region, .. } => RawIdentifier::Phone { number: display, region },
-            RawIdentifier::Social { .. } => return true,
-        };
+        let Some(typed) = displayed(display, raw) else { return true };
         if typed == raw {
             return true;
         }
-        let mut older = (1..self.rules.version()).filter_map(Rules::known);
         match self.rules.parse(typed) {
             Ok(parsed) if parsed == *identifier => true,
             Err(_) if identifier.kind() == Kind::Phone => true,
-            _ => older.any(|rules| {
-                rules.parse(typed).is_ok_and(|stored| stored.canonical() == raw.typed())
-            }),
+            _ => self.older().any(|rules| has_stored(rules, typed, raw)),
         }
+    }
+
+    /// The earlier rules by which an identity without a version was exported: those that give its
+    /// identifier for its display form, if the present rules give another one for one of both.
+    /// Exports of version 0.1.0 have no versions.
+    fn exporting_rules(&self, raw: &RawIdentity<'_>) -> Option<Rules> {
+        let identifier = raw.identifier.filter(|_| !raw.display.is_empty())?;
+        let typed = displayed(raw.display, identifier)?;
+        match (self.rules.parse(identifier), self.rules.parse(typed)) {
+            (Ok(one), Ok(other)) if one == other => None,
+            _ => self.older().find(|rules| has_stored(*rules, typed, identifier)),
+        }
+    }
+
+    /// The rules before the present ones, newest first.
+    pub fn older(&self) -> impl Iterator<Item = Rules> {
+        (1..self.rules.version()).rev().filter_map(Rules::known)
     }
 
     /// Rejects times that lie further in the future than any policy allows. Clocks may differ by
@@ -208,7 +218,11 @@ impl Parser<'_> {
         origin: &Origin,
     ) -> Result<(Identifier, u32), Error> {
         let present = self.rules.version();
-        if let Some(earlier) = origin.rules
+        let earlier = match origin.version {
+            Some(version) => self.earlier_rules(version),
+            None => self.exporting_rules(raw),
+        };
+        if let Some(earlier) = earlier
             && let Some(Ok(stored)) = raw.identifier.map(|raw| earlier.parse(raw))
         {
             let version = earlier.version();
@@ -249,6 +263,23 @@ impl Parser<'_> {
             }
         })
     }
+}
+
+/// A display form as a typed identifier of the same kind; none for accounts, whose display form is
+/// a name.
+fn displayed<'d>(display: &'d str, raw: RawIdentifier<'d>) -> Option<RawIdentifier<'d>> {
+    Some(match raw {
+        RawIdentifier::Email(_) => RawIdentifier::Email(display),
+        RawIdentifier::Handle(_) => RawIdentifier::Handle(display),
+        RawIdentifier::Url(_) => RawIdentifier::Url(display),
+        RawIdentifier::Phone { region, .. } => RawIdentifier::Phone { number: display, region },
+        RawIdentifier::Social { .. } => return None,
+    })
+}
+
+/// Whether `rules` store typed text in this form.
+fn has_stored(rules: Rules, typed: RawIdentifier<'_>, form: RawIdentifier<'_>) -> bool {
+    rules.parse(typed).is_ok_and(|stored| stored.canonical() == form.typed())
 }
 
 /// Rejects times in the future. Clocks may differ by [`SKEW`].
