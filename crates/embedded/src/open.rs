@@ -7,8 +7,10 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, watch};
 
+use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault, OpenError, chain};
 use crate::file::opener::Opener;
+use crate::inbox::turns::Turns;
 use crate::job::QUEUE_BYTES;
 use crate::last_seen::{self, LastSeen};
 use crate::lookup::snapshot::{Caches, Published, Snapshot};
@@ -76,6 +78,8 @@ impl Embedded {
         let thread = thread.spawn(run).map_err(|error| OpenError::io(folder, error))?;
         Ok(Self {
             folder: folder.to_owned(),
+            disk: DiskSpace::new(folder, options.reserved_disk_bytes),
+            deliveries: Turns::default(),
             published,
             degraded,
             last_seen,

@@ -2,3 +2,4 @@
 
 pub mod inboxes;
 pub mod store;
+pub mod turns;
