@@ -55,7 +55,8 @@ pub struct Method {
     pub requirement: Requirement,
     /// The kind of permit that a call takes.
     permit: Option<PermitKind>,
-    /// The maximum number of open streams, of which a caller has half; none if calls are no streams.
+    /// The maximum number of open streams, of which a caller has half; none if its calls are not
+    /// streams.
     max_streams: Option<usize>,
 }
 

@@ -23,6 +23,7 @@ mod setup;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod usage;
 mod version;
 

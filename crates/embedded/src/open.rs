@@ -10,7 +10,6 @@ use tokio::sync::{Semaphore, watch};
 use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault, OpenError, chain};
 use crate::file::opener::Opener;
-use crate::inbox::turns::Turns;
 use crate::job::QUEUE_BYTES;
 use crate::last_seen::{self, LastSeen};
 use crate::lookup::snapshot::{Caches, Published, Snapshot};
@@ -19,6 +18,7 @@ use crate::options::Options;
 use crate::schema::token_key::token_key;
 use crate::schema::versions::versions;
 use crate::store::Embedded;
+use crate::turns::Turns;
 use crate::version::VERSION;
 use polynym_directory::stores::StoredRules;
 use polynym_identifier::RULES_VERSION;
@@ -91,9 +91,12 @@ impl Embedded {
             rules,
             hints,
             token_key,
-            batch_permits: Semaphore::new(
-                std::thread::available_parallelism().map_or(1, usize::from),
-            ),
+            batch_permits: Semaphore::new(cores()),
         })
     }
+}
+
+/// The processors of this machine.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

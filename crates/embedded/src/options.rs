@@ -11,8 +11,8 @@ pub struct Options {
     pub hint_bytes: usize,
     /// The most mutations that share one sync.
     pub group_limit: usize,
-    /// The bytes of the disk that copies of the store and notices leave free for other mutations. None
-    /// for a tenth of the disk, at most 8 GiB.
+    /// The bytes of the disk that copies of the store and notices leave free for other mutations.
+    /// None for a tenth of the disk, at most 8 GiB.
     pub reserved_disk_bytes: Option<u64>,
     /// Whether to create a store in a folder that is empty or does not exist.
     pub create: bool,

@@ -12,11 +12,11 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault};
-use crate::inbox::turns::Turns;
 use crate::job::Job;
 use crate::last_seen::LastSeen;
 use crate::lookup::export::SnapshotExport;
 use crate::lookup::snapshot::{Published, Snapshot, YIELD_EVERY};
+use crate::turns::Turns;
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::streams::{ConnectionStreams, StreamPools};
-use polynym_access::{Caller, CallerState};
+use polynym_access::{ActiveCount, Caller, CallerState, MethodCounts};
 
 /// The bytes that every connection may reserve, whatever others do.
 const GUARANTEED_BYTES: usize = 64 << 10;
@@ -30,8 +29,8 @@ const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub struct GlobalBudget {
     /// The reserved bytes beyond the guaranteed ones.
     bytes: AtomicIsize,
-    /// The open streams.
-    pub streams: StreamPools,
+    /// The open streams, by method.
+    pub streams: MethodCounts,
 }
 
 /// The usage of one connection.
@@ -43,8 +42,9 @@ pub struct ConnectionBudget {
     /// The calls in flight that began in an even era, and in an odd one.
     calls: [AtomicUsize; 2],
     era: AtomicUsize,
-    /// The open streams.
-    pub streams: ConnectionStreams,
+    /// The open streams, in all and by method.
+    pub streams: Arc<ActiveCount>,
+    pub method_streams: MethodCounts,
     /// Whether a call or a stream began since the last check.
     was_used: AtomicBool,
 }
@@ -57,8 +57,9 @@ struct Owner {
 
 impl ConnectionBudget {
     pub fn new(total: Arc<GlobalBudget>) -> Self {
-        let (owner, bytes, calls, era, streams, was_used) = Default::default();
-        Self { total, owner, bytes, calls, era, streams, was_used }
+        let (owner, bytes, calls, era, was_used) = Default::default();
+        let (streams, method_streams) = Default::default();
+        Self { total, owner, bytes, calls, era, streams, method_streams, was_used }
     }
 
     /// Counts the bytes of the connection against the share of a caller. The first one stays.
@@ -93,7 +94,7 @@ impl ConnectionBudget {
         loop {
             self.was_used.store(false, Ordering::Relaxed);
             sleep(period).await;
-            let is_open = self.has_calls() || self.streams.are_open();
+            let is_open = self.has_calls() || self.streams.get() > 0;
             if !is_open && !self.was_used.load(Ordering::Relaxed) {
                 return;
             }
@@ -228,8 +229,6 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eviction::EvictionQueue;
-    use crate::streams::OpenStream;
 
     fn budget_of(total: &Arc<GlobalBudget>, caller: &Caller) -> Arc<ConnectionBudget> {
         let budget = ConnectionBudget::new(total.clone());
@@ -323,9 +322,9 @@ mod tests {
         let budget = budget(&Arc::default());
         let limit = Duration::from_millis(200);
         let unused = || tokio::time::timeout(3 * limit, budget.unused(limit));
-        let stream = OpenStream::of_stranger(&budget, &EvictionQueue::new(1));
+        assert!(budget.streams.try_add(1));
         assert!(unused().await.is_err(), "a stream is open");
-        drop(stream);
+        budget.streams.remove();
         let calls = async {
             for _ in 0..40 {
                 drop(Reservation::for_call(&budget));

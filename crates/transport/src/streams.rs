@@ -9,30 +9,12 @@ use tonic::Status;
 use crate::eviction::{EvictionEntry, EvictionQueue};
 use crate::memory_budget::{ConnectionBudget, Reservation};
 use crate::protocol;
-use polynym_access::{ActiveCount, Caller, MethodCounts, Permit, share_of};
+use polynym_access::{Caller, Permit, share_of};
 
 /// The maximum number of streams of one connection.
 const MAX_CONNECTION_STREAMS: usize = 8;
 /// The maximum number of streams of clients without a credential.
 pub const MAX_STRANGERS_STREAMS: usize = 1_024;
-
-/// The open streams of a server, by method.
-#[derive(Default)]
-pub struct StreamPools(MethodCounts);
-
-/// The open streams of a connection.
-#[derive(Default)]
-pub struct ConnectionStreams {
-    all: Arc<ActiveCount>,
-    by_method: MethodCounts,
-}
-
-impl ConnectionStreams {
-    /// Whether a stream is open.
-    pub fn are_open(&self) -> bool {
-        self.all.get() > 0
-    }
-}
 
 /// A method with streams.
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +54,8 @@ impl OpenStream {
         let of_connection = connection_permit(budget)?;
         let permit = Permit::take([
             (caller.state.streams.of(index), caller.share(limit)),
-            (budget.streams.by_method.of(index), share_of(limit)),
-            (budget.total.streams.0.of(index), limit),
+            (budget.method_streams.of(index), share_of(limit)),
+            (budget.total.streams.of(index), limit),
         ]);
         let permit = permit.map_err(|exhausted| match exhausted {
             0 => protocol::stream_share_exhausted(),
@@ -132,7 +114,7 @@ impl OpenStream {
 
 fn connection_permit(budget: &ConnectionBudget) -> Result<Permit<1>, Status> {
     budget.note_use();
-    let permit = Permit::take([(&budget.streams.all, MAX_CONNECTION_STREAMS)]);
+    let permit = Permit::take([(&budget.streams, MAX_CONNECTION_STREAMS)]);
     permit.map_err(|_| protocol::too_many_streams())
 }
 

@@ -2,4 +2,3 @@
 
 pub mod inboxes;
 pub mod store;
-pub mod turns;

@@ -80,6 +80,15 @@ impl<R: Routes> CallHandler<R> {
         }
     }
 
+    /// Assigns the bytes of a connection to the caller of its client's certificate, or of all calls
+    /// if they need no credential. Otherwise its first valid call does.
+    pub fn assign_budget(&self, peer: &Peer, budget: &ConnectionBudget) {
+        let is_known = !peer.names().is_empty() || !self.routes.needs_credentials();
+        if is_known && let Some(caller) = self.routes.certified_caller(peer.names()) {
+            budget.assign_to(&caller);
+        }
+    }
+
     /// Answers a call. Refuses an invalid or unauthorized one by its headers, before it reads the
     /// message.
     pub async fn call(
@@ -98,17 +107,7 @@ impl<R: Routes> CallHandler<R> {
         let mut count = CallCount::begin(target, request.headers(), self.log_calls);
         let call = match self.admit(target, budget, peer, &mut request, &mut count) {
             Ok(call) => call,
-            Err(refusal) => {
-                count.end(&refusal);
-                let reservation = Reservation::for_call(budget);
-                let discard = request_body::discard(request.into_body());
-                if refusal.code() == Code::Unauthenticated {
-                    tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));
-                } else {
-                    discard.await;
-                }
-                return ResponseBody::call(refusal.into_http(), reservation);
-            }
+            Err(refusal) => return refused(budget, peer, refusal, request, count).await,
         };
         if let Some(limit) = target.max_streams() {
             let method = StreamMethod { index: target.index(), limit };
@@ -118,7 +117,7 @@ impl<R: Routes> CallHandler<R> {
             };
             return match opened {
                 Ok(stream) => self.open_stream(stream, peer, timeout, request, count).await,
-                Err(refusal) => refused(budget, refusal, request, count).await,
+                Err(refusal) => refused(budget, peer, refusal, request, count).await,
             };
         }
 
@@ -242,16 +241,22 @@ impl<R: Routes> CallHandler<R> {
     }
 }
 
-/// Answers a stream that may not be opened.
+/// Answers a call that is refused by its headers.
 async fn refused(
     budget: &Arc<ConnectionBudget>,
+    peer: &Peer,
     refusal: Status,
     request: Request<Incoming>,
     mut count: CallCount,
 ) -> Response<ResponseBody> {
     count.end(&refusal);
     let reservation = Reservation::for_call(budget);
-    request_body::discard(request.into_body()).await;
+    let discard = request_body::discard(request.into_body());
+    if refusal.code() == Code::Unauthenticated {
+        tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));
+    } else {
+        discard.await;
+    }
     ResponseBody::call(refusal.into_http(), reservation)
 }
 
