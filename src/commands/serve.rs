@@ -184,7 +184,13 @@ impl OpenStore {
             if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
         let create = settings.create || settings.sample;
         let Serve { cache_bytes, hint_bytes, .. } = *settings;
-        let options = embedded::Options { cache_bytes, hint_bytes, group_limit, create };
+        let options = embedded::Options {
+            cache_bytes,
+            hint_bytes,
+            group_limit,
+            create,
+            ..embedded::Options::default()
+        };
         let folder = folder.to_owned();
         let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
         let opened = opened

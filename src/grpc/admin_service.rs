@@ -18,6 +18,7 @@ use polynym_directory::error::{Error, Invalid};
 use polynym_directory::service::tenants::renormalization::{Problem, Progress, Renormalization};
 use polynym_directory::stores::{LIST_BYTES, PageLimit};
 use polynym_proto::v1;
+use polynym_transport::StreamPermit;
 use v1::renormalize_response::Problem as ProblemMessage;
 
 mod backup;
@@ -126,8 +127,9 @@ impl AdminService for Api {
         &self,
         request: Request<Streaming<v1::ImportUsersRequest>>,
     ) -> Result<Response<Self::ImportUsersStream>, Status> {
+        let permit = request.extensions().get::<StreamPermit>().cloned();
         let (call, requests) = authorized(request)?;
-        Ok(Response::new(import::import(self.directory.clone(), call, requests)))
+        Ok(Response::new(import::import(self.directory.clone(), call, requests, permit)))
     }
 
     type ExportUsersStream = export::Responses;

@@ -1,5 +1,6 @@
 //! InboxService: notices to users.
 
+use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::api::{Api, count_misses};
@@ -27,8 +28,11 @@ impl InboxService for Api {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, &request.request_id)?;
         call.check_miss_limit().map_err(protocol::misses_limited)?;
+        call.check_notice_limit().map_err(protocol::notices_limited)?;
         let notice = send_request(&request).map_err(status)?;
+        let bytes = request.notice.as_ref().map_or(0, Message::encoded_len);
         let sent = self.directory.send_notice(&context, notice).await.map_err(status)?;
+        call.record_notice(bytes * sent.results.iter().flatten().count());
         count_misses(&call, &sent.results);
         let results = sent.results.into_iter().map(|result| {
             let outcome = match result {

@@ -13,6 +13,17 @@ pub const MAX_STREAM_BYTES: usize = 1 << 20;
 /// The maximum request of health and reflection.
 pub const MAX_SMALL_BYTES: usize = 4 << 10;
 
+/// The maximum number of open streams of each method on a server. A caller has half of them.
+const MAX_WATCHES: usize = 1_024;
+const MAX_RENORMALIZATIONS: usize = 8;
+const MAX_IMPORTS: usize = 4;
+const MAX_EXPORTS: usize = 64;
+/// Each has up to 100 MiB of keys in memory.
+const MAX_DUPLICATE_SEARCHES: usize = 2;
+/// Each copy takes the disk space of the store.
+const MAX_BACKUPS: usize = 2;
+const MAX_REFLECTIONS: usize = 64;
+
 /// A service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
@@ -44,12 +55,14 @@ pub struct Method {
     pub requirement: Requirement,
     /// The kind of permit that a call takes.
     permit: Option<PermitKind>,
-    is_stream: bool,
+    /// The maximum number of open streams, of which a caller has half; none if its calls are not
+    /// streams.
+    max_streams: Option<usize>,
 }
 
 const fn method(path: &'static str, service: Service, role: Role, permit: PermitKind) -> Method {
     let (requirement, permit) = (Requirement::Role(role), Some(permit));
-    Method { path, service, requirement, permit, is_stream: false }
+    Method { path, service, requirement, permit, max_streams: None }
 }
 
 const fn look_up(path: &'static str) -> Method {
@@ -70,15 +83,16 @@ const fn inbox(path: &'static str, permit: PermitKind) -> Method {
 
 const fn health(path: &'static str) -> Method {
     let (service, requirement) = (Service::Health, Requirement::None);
-    Method { path, service, requirement, permit: None, is_stream: false }
+    Method { path, service, requirement, permit: None, max_streams: None }
 }
 
 const fn reflection(path: &'static str, service: Service) -> Method {
-    Method { path, service, requirement: Requirement::Credential, permit: None, is_stream: true }
+    let (requirement, max_streams) = (Requirement::Credential, Some(MAX_REFLECTIONS));
+    Method { path, service, requirement, permit: None, max_streams }
 }
 
-const fn stream(method: Method) -> Method {
-    Method { is_stream: true, permit: None, ..method }
+const fn stream(max_streams: usize, method: Method) -> Method {
+    Method { max_streams: Some(max_streams), permit: None, ..method }
 }
 
 const fn with_role(role: Role, method: Method) -> Method {
@@ -95,7 +109,7 @@ static METHODS: &[Method] = &[
     // Exposes all users.
     with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
     with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory")),
-    stream(with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
+    stream(MAX_WATCHES, with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -117,7 +131,7 @@ static METHODS: &[Method] = &[
     admin("/polynym.v1.AdminService/PurgeUser"),
     admin("/polynym.v1.AdminService/ReleaseHold"),
     // Moves a tenant to new rules and reports progress.
-    stream(admin("/polynym.v1.AdminService/Renormalize")),
+    stream(MAX_RENORMALIZATIONS, admin("/polynym.v1.AdminService/Renormalize")),
     admin("/polynym.v1.AdminService/GetTenant"),
     admin("/polynym.v1.AdminService/UpdateTenant"),
     admin("/polynym.v1.AdminService/DeleteTenant"),
@@ -125,13 +139,13 @@ static METHODS: &[Method] = &[
     admin("/polynym.v1.AdminService/ListTenantHistory"),
     admin("/polynym.v1.AdminService/GetUsage"),
     admin("/polynym.v1.AdminService/ListAttributeNames"),
-    stream(admin("/polynym.v1.AdminService/ImportUsers")),
-    stream(admin("/polynym.v1.AdminService/ExportUsers")),
-    stream(admin("/polynym.v1.AdminService/FindDuplicates")),
-    stream(admin("/polynym.v1.AdminService/BackupStore")),
+    stream(MAX_IMPORTS, admin("/polynym.v1.AdminService/ImportUsers")),
+    stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers")),
+    stream(MAX_DUPLICATE_SEARCHES, admin("/polynym.v1.AdminService/FindDuplicates")),
+    stream(MAX_BACKUPS, admin("/polynym.v1.AdminService/BackupStore")),
     health("/grpc.health.v1.Health/Check"),
     health("/grpc.health.v1.Health/List"),
-    stream(health("/grpc.health.v1.Health/Watch")),
+    stream(MAX_WATCHES, health("/grpc.health.v1.Health/Watch")),
     reflection("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Service::Reflection),
     reflection(
         "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -146,7 +160,7 @@ const UNKNOWN: Method = Method {
     service: Service::Unknown,
     requirement: Requirement::Credential,
     permit: None,
-    is_stream: false,
+    max_streams: None,
 };
 
 /// The target of a call: a method of the table, the last of which is unknown.
@@ -181,14 +195,14 @@ impl routes::Target for Target {
         path.rsplit_once('/').map_or(path, |(_, name)| name)
     }
 
-    fn is_stream(self) -> bool {
-        self.method().is_stream
+    fn max_streams(self) -> Option<usize> {
+        self.method().max_streams
     }
 
     fn max_message_bytes(self) -> usize {
         match self.method().service {
             Service::Directory | Service::Inbox => MAX_BATCH_BYTES,
-            Service::Admin if self.is_stream() => MAX_STREAM_BYTES,
+            Service::Admin if self.max_streams().is_some() => MAX_STREAM_BYTES,
             Service::Registry | Service::Admin => MAX_USER_BYTES,
             _ => MAX_SMALL_BYTES,
         }
@@ -226,7 +240,7 @@ mod tests {
                 };
                 let target = Target::from_path(&path);
                 assert_eq!(target.method().requirement, Requirement::Role(expected), "{path}");
-                assert_eq!(target.is_stream(), method.is_server_streaming(), "{path}");
+                assert_eq!(target.max_streams().is_some(), method.is_server_streaming(), "{path}");
                 assert_eq!(target.name(), method.name());
                 counts[expected as usize] += 1;
             }

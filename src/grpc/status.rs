@@ -137,6 +137,7 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::AttributeNamesFull { .. } => (Code::ResourceExhausted, "ATTRIBUTE_NAMES_FULL"),
         Error::AnswerFull { .. } => (Code::ResourceExhausted, "ANSWER_TOO_LARGE"),
         Error::Overloaded => (Code::ResourceExhausted, "OVERLOADED"),
+        Error::DiskFull => (Code::ResourceExhausted, "DISK_FULL"),
         Error::Unavailable(_) => (Code::Unavailable, "STORE_UNAVAILABLE"),
         Error::ClockInDoubt => (Code::Unavailable, "CLOCK_IN_DOUBT"),
         Error::Outdated(_) => (Code::Unavailable, "SERVER_OUTDATED"),

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::pages::Pages;
-use polynym_transport::{Listener, Tls, UnauthenticatedConnections};
+use polynym_transport::{EvictionQueue, Listener, Tls};
 
 /// The maximum connections. A further one closes the oldest, so that no client can lock out others.
 const MAX_CONNECTIONS: usize = 64;
@@ -24,14 +24,14 @@ const MAX_BUFFER_BYTES: usize = 16 << 10;
 
 /// Serves the pages until the future is dropped.
 pub async fn serve(listener: Listener, pages: Pages) {
-    let permits = UnauthenticatedConnections::new(MAX_CONNECTIONS);
+    let permits = EvictionQueue::new(MAX_CONNECTIONS);
     tokio::select! {
         () = accept(&listener, &permits, &pages) => {}
         never = listener.reload() => match never {},
     }
 }
 
-async fn accept(listener: &Listener, permits: &Arc<UnauthenticatedConnections>, pages: &Pages) {
+async fn accept(listener: &Listener, permits: &Arc<EvictionQueue>, pages: &Pages) {
     loop {
         let stream = listener.next().await;
         let (permit, pages, tls) = (permits.add(), pages.clone(), listener.tls.clone());

@@ -1,11 +1,12 @@
 //! Inboxes in the embedded store.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locality_uuid::{Generator, Mode};
-use polynym_directory::Mutations;
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::stores::{Delivery, InboxChange, Inboxes};
+use polynym_directory::{Error, Mutations};
 use polynym_embedded::{self as embedded, Embedded};
 
 use crate::support::scenarios::deliveries::{START, delivery};
@@ -89,4 +90,60 @@ async fn many_notices_are_marked_as_read() {
     let entries = store.inbox(user, None, NOTICES, false).await.unwrap().entries;
     let unread = entries.iter().filter(|entry| !entry.read).count();
     assert_eq!((entries.len(), unread), (NOTICES, 2));
+}
+
+/// A store with this number of users.
+async fn store_with(folder: &Path, users: usize, reserved: Option<u64>) -> Arc<Embedded> {
+    let options =
+        embedded::Options { create: true, reserved_disk_bytes: reserved, ..Default::default() };
+    let store = Arc::new(Embedded::open(&folder.join("store"), options).unwrap());
+    for n in 0..users {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    store
+}
+
+/// A notice of 16 KiB from `sender`.
+fn large(sender: &str, id: LocalityId, users: Vec<LocalityId>) -> Arc<Delivery> {
+    let mut large = delivery(id, START, users[0]);
+    large.notice.content.sender = sender.to_owned();
+    large.notice.content.body = "x".repeat(16 << 10);
+    large.users = users;
+    Arc::new(large)
+}
+
+/// Mutations and the notices of others take turns with a caller who sends one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_take_turns_with_mutations_and_other_senders() {
+    const LOOPS: usize = 8;
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with(folder.path(), 64, None).await;
+    let (ids, all) = (Generator::new(Mode::Variable), (0..64).map(users::id).collect::<Vec<_>>());
+    let mut flood = tokio::task::JoinSet::new();
+    for _ in 0..LOOPS {
+        let (store, sent) = (store.clone(), large("greedy", ids.next_id(), all.clone()));
+        flood.spawn(async move { store.deliver(sent).await.unwrap() });
+    }
+    tokio::task::yield_now().await;
+    let (mut mutations, mut notices) = (0, 0);
+    while flood.try_join_next().is_none() {
+        store.mutate(users::creation(100 + mutations)).await.unwrap();
+        store.deliver(large("modest", ids.next_id(), vec![all[0]])).await.unwrap();
+        (mutations, notices) = (mutations + 1, notices + 1);
+    }
+    // The first of eight deliveries in turns ends after at least 25 of their 32 parts.
+    assert!(mutations >= 6 && notices >= 6, "{mutations} mutations, {notices} notices");
+    while let Some(delivered) = flood.join_next().await {
+        assert_eq!(delivered.unwrap(), vec![true; all.len()]);
+    }
+}
+
+#[tokio::test]
+async fn a_nearly_full_disk_rejects_notices_and_takes_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with(folder.path(), 1, Some(1 << 60)).await;
+    let id = Generator::new(Mode::Variable).next_id();
+    let refused = store.deliver(large("greedy", id, vec![users::id(0)])).await;
+    assert!(matches!(refused, Err(Error::DiskFull)), "{refused:?}");
+    store.mutate(users::creation(1)).await.unwrap();
 }

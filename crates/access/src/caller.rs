@@ -1,12 +1,17 @@
 //! Callers and the tenants that they may work in.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::caller_state::CallerState;
+use super::permit::share_of;
 use super::rate_limiter::RateLimits;
 use super::role::Role;
+
+/// The bytes of notices that a caller may send a second, counted for each recipient.
+const NOTICE_BYTES: NonZeroU32 = NonZeroU32::new(16 << 20).unwrap();
 
 /// A program that calls the API.
 #[derive(Clone, Debug)]
@@ -43,9 +48,9 @@ impl Caller {
         (self.role, &self.tenants, self.limits) == (other.role, &other.tenants, other.limits)
     }
 
-    /// The caller's share of a server's connections or permits: half, so that others find some.
+    /// The caller's share of what a server has: connections, permits, streams and bytes.
     pub fn share(&self, total: usize) -> usize {
-        if self.name == Self::ANONYMOUS { usize::MAX } else { total.div_ceil(2) }
+        if self.name == Self::ANONYMOUS { usize::MAX } else { share_of(total) }
     }
 
     /// Spends one call of the caller's rate.
@@ -54,6 +59,22 @@ impl Caller {
     /// None is left; the time until one is.
     pub fn admit_call(&self) -> Result<(), Duration> {
         self.limits.calls.map_or(Ok(()), |rate| self.state.calls.take(rate))
+    }
+
+    /// Checks that the caller may send a notice.
+    ///
+    /// # Errors
+    /// The bytes of earlier notices exceed its rate; the time until they do not.
+    pub fn check_notice_limit(&self) -> Result<(), Duration> {
+        if self.name == Self::ANONYMOUS {
+            return Ok(());
+        }
+        self.state.notice_bytes.check(NOTICE_BYTES)
+    }
+
+    /// Spends the bytes of a notice, for each of its recipients.
+    pub fn record_notice(&self, bytes: usize) {
+        self.state.notice_bytes.spend(bytes, NOTICE_BYTES);
     }
 
     /// Checks that the caller may make a look-up, which may miss.

@@ -1,13 +1,14 @@
-//! The state of callers: their connections, their calls in flight, and the two rates that they
-//! spend.
+//! The state of callers: their connections, their calls and streams, the bytes that wait for them,
+//! and the two rates that they spend.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicIsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use metrics::Counter;
 
+use super::permit::{ActiveCount, MAX_METHODS, MethodCounts};
 use super::rate_limiter::RateLimiter;
 use super::tally::Tally;
 
@@ -15,15 +16,21 @@ use super::tally::Tally;
 #[derive(Debug, Default)]
 pub struct CallerState {
     /// Open connections.
-    pub connections: ActiveCount,
+    pub connections: Arc<ActiveCount>,
     /// Look-ups in flight.
-    pub reads: ActiveCount,
+    pub reads: Arc<ActiveCount>,
     /// Mutations in flight.
-    pub mutations: ActiveCount,
+    pub mutations: Arc<ActiveCount>,
+    /// Open streams, by method.
+    pub streams: MethodCounts,
+    /// Bytes of messages and unread answers, beyond those that each connection is guaranteed.
+    pub shared_bytes: AtomicIsize,
     /// Limits the rate of calls.
     pub calls: RateLimiter,
     /// Limits the rate of look-ups that find no user.
     pub misses: RateLimiter,
+    /// Limits the rate of bytes of notices.
+    pub notice_bytes: RateLimiter,
     /// The counters of calls, by method and code.
     pub counters: CallCounters,
     /// The calls and look-ups by tenant, since they were last taken.
@@ -35,8 +42,6 @@ pub struct CallerState {
 pub struct CallCounters(OnceLock<Box<[MethodCounters; MAX_METHODS]>>);
 
 type MethodCounters = OnceLock<Box<[OnceLock<Counter>; CODES]>>;
-/// The maximum number of methods that are counted separately.
-const MAX_METHODS: usize = 64;
 /// The number of gRPC's codes.
 const CODES: usize = 17;
 
@@ -53,28 +58,6 @@ impl CallCounters {
 impl fmt::Debug for CallCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CallCounters")
-    }
-}
-
-/// The number of active connections or calls.
-#[derive(Debug, Default)]
-pub struct ActiveCount(AtomicUsize);
-
-impl ActiveCount {
-    /// The number.
-    pub fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Adds one, up to `limit`. Returns whether it was added.
-    pub fn try_add(&self, limit: usize) -> bool {
-        let increment = |count: usize| (count < limit).then_some(count + 1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increment).is_ok()
-    }
-
-    /// Removes one.
-    pub fn remove(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -115,13 +98,5 @@ mod tests {
         states.remove_unused();
         assert!(Arc::ptr_eq(&one, &states.of("one")));
         assert_eq!(states.of("two").connections.get(), 0);
-    }
-
-    #[test]
-    fn counts_have_a_limit() {
-        let count = ActiveCount::default();
-        assert!(count.try_add(2) && count.try_add(2) && !count.try_add(2));
-        count.remove();
-        assert!(count.try_add(2) && count.get() == 2);
     }
 }

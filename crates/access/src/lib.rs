@@ -10,6 +10,7 @@ mod credentials;
 mod file;
 #[cfg(test)]
 mod fuzz;
+mod permit;
 mod rate_limiter;
 pub mod reload;
 mod role;
@@ -18,9 +19,10 @@ mod token;
 
 pub use call::Call;
 pub use caller::{Caller, Tenants};
-pub use caller_state::{ActiveCount, CallerState, CallerStates};
+pub use caller_state::{CallerState, CallerStates};
 pub use credentials::{Credential, Credentials, CredentialsError};
 pub use file::{Access, CREDENTIALS_BROKEN};
+pub use permit::{ActiveCount, MethodCounts, Permit, share_of};
 pub use rate_limiter::RateLimits;
 pub use role::Role;
 pub use tally::{Counts, Metric};

@@ -165,6 +165,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "REQUEST_ID_REUSED" => "omit --request-id, or use a new UUID",
         "BATCH_TOO_LARGE" => "request fewer at a time",
         "OVERLOADED" | "STORE_UNAVAILABLE" | "RULES_CHANGING" => "try again later",
+        "DISK_FULL" => "free space on the disk of the store, or move the store to a larger one",
         "SERVER_OUTDATED" => "use a server of a later version",
         "CLOCK_IN_DOUBT" => "correct the clocks of the server and of its store",
         "DEADLINE" => "try again, with a longer --timeout",

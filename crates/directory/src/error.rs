@@ -228,6 +228,9 @@ pub enum Error {
     /// Too many mutations or long calls are in progress. Nothing was written.
     #[error("the server is overloaded: try again shortly")]
     Overloaded,
+    /// The disk of the store is nearly full, and the rest of it is for users. Nothing was written.
+    #[error("the disk of the store is nearly full: ask its operator to free space")]
+    DiskFull,
     /// The rules of normalisation are changing, or changed during the call. Nothing was written.
     #[error("the rules of normalisation are changing: try again")]
     RulesChanging,

@@ -36,11 +36,6 @@ use runs::Runs;
 use tenant_cache::Tenants;
 use tenant_queue::TenantQueue;
 
-/// The maximum number of imports in this process.
-const MAX_IMPORTS: usize = 4;
-/// The maximum number of copies of the store. Each takes the disk space of the store.
-const MAX_COPIES: usize = 2;
-
 /// The user directory: checks and normalises requests, applies the rules, and stores the results
 /// in a [`Backend`].
 pub struct Directory {
@@ -56,9 +51,8 @@ pub struct Directory {
     clock: Clock,
     clock_log: ClockLog,
     renormalizations: Runs,
-    imports: Arc<Semaphore>,
-    copies: Arc<Semaphore>,
-    duplicate_searches: Arc<Semaphore>,
+    /// The permit to copy the store: one copy is made at a time.
+    copying: Arc<Semaphore>,
 }
 
 impl Directory {
@@ -76,9 +70,7 @@ impl Directory {
             clock,
             clock_log: ClockLog::default(),
             renormalizations: Runs::default(),
-            imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
-            copies: Arc::new(Semaphore::new(MAX_COPIES)),
-            duplicate_searches: Arc::new(Semaphore::new(duplicates::MAX_SEARCHES)),
+            copying: Arc::new(Semaphore::new(1)),
         }
     }
 

@@ -31,6 +31,12 @@ pub enum Fault {
     /// The database panicked.
     #[error("the embedded store stopped unexpectedly")]
     Panicked,
+    /// Less than the reserved space of the disk would be left.
+    #[error("the disk of the embedded store is nearly full")]
+    DiskFull,
+    /// The caller of a copy has left.
+    #[error("the copy was cancelled")]
+    Cancelled,
 }
 
 /// Why a store rejects mutations, or all calls.
@@ -74,7 +80,12 @@ impl Fault {
                 Some(DegradedReason::Damaged)
             }
             Self::Database(_) => Some(DegradedReason::Unreadable),
-            Self::Damaged(_) | Self::Closed | Self::Degraded(_) | Self::Stuck => None,
+            Self::Damaged(_)
+            | Self::Closed
+            | Self::Degraded(_)
+            | Self::Stuck
+            | Self::DiskFull
+            | Self::Cancelled => None,
         }
     }
 
@@ -99,7 +110,11 @@ impl From<Fault> for Error {
         let is_damage =
             matches!(fault, Fault::Damaged(_) | Fault::Degraded(DegradedReason::Damaged))
                 || fault.degraded_by_read() == Some(DegradedReason::Damaged);
-        if is_damage { Self::Internal(fault.into()) } else { Self::Unavailable(fault.into()) }
+        match fault {
+            Fault::DiskFull => Self::DiskFull,
+            fault if is_damage => Self::Internal(fault.into()),
+            fault => Self::Unavailable(fault.into()),
+        }
     }
 }
 

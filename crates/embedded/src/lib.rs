@@ -2,6 +2,7 @@
 //! thread, on the last durable snapshot; one thread writes, and one sync covers all mutations that
 //! waited for it.
 
+mod disk_space;
 mod error;
 mod file;
 mod history;
@@ -22,6 +23,7 @@ mod setup;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod usage;
 mod version;
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, watch};
 
+use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault, OpenError, chain};
 use crate::file::opener::Opener;
 use crate::job::QUEUE_BYTES;
@@ -17,6 +18,7 @@ use crate::options::Options;
 use crate::schema::token_key::token_key;
 use crate::schema::versions::versions;
 use crate::store::Embedded;
+use crate::turns::Turns;
 use crate::version::VERSION;
 use polynym_directory::stores::StoredRules;
 use polynym_identifier::RULES_VERSION;
@@ -76,6 +78,8 @@ impl Embedded {
         let thread = thread.spawn(run).map_err(|error| OpenError::io(folder, error))?;
         Ok(Self {
             folder: folder.to_owned(),
+            disk: DiskSpace::new(folder, options.reserved_disk_bytes),
+            deliveries: Turns::default(),
             published,
             degraded,
             last_seen,
@@ -87,9 +91,12 @@ impl Embedded {
             rules,
             hints,
             token_key,
-            batch_permits: Semaphore::new(
-                std::thread::available_parallelism().map_or(1, usize::from),
-            ),
+            batch_permits: Semaphore::new(cores()),
         })
     }
+}
+
+/// The processors of this machine.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

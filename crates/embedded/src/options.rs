@@ -11,12 +11,21 @@ pub struct Options {
     pub hint_bytes: usize,
     /// The most mutations that share one sync.
     pub group_limit: usize,
+    /// The bytes of the disk that copies of the store and notices leave free for other mutations.
+    /// None for a tenth of the disk, at most 8 GiB.
+    pub reserved_disk_bytes: Option<u64>,
     /// Whether to create a store in a folder that is empty or does not exist.
     pub create: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 1 << 30, hint_bytes: HINT_BYTES, group_limit: 1_024, create: true }
+        Self {
+            cache_bytes: 1 << 30,
+            hint_bytes: HINT_BYTES,
+            group_limit: 1_024,
+            reserved_disk_bytes: None,
+            create: true,
+        }
     }
 }

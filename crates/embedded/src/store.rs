@@ -10,11 +10,13 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault};
 use crate::job::Job;
 use crate::last_seen::LastSeen;
 use crate::lookup::export::SnapshotExport;
 use crate::lookup::snapshot::{Published, Snapshot, YIELD_EVERY};
+use crate::turns::Turns;
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
@@ -44,6 +46,9 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// folder.
 pub struct Embedded {
     pub(super) folder: PathBuf,
+    pub(super) disk: DiskSpace,
+    /// The turns of the senders of notices.
+    pub(super) deliveries: Turns,
     pub(super) published: Arc<Published>,
     pub(super) degraded: Arc<DegradedState>,
     pub(super) last_seen: Arc<LastSeen>,

@@ -161,6 +161,7 @@ async fn serve<R: Routes>(
     mut draining: watch::Receiver<bool>,
 ) -> bool {
     let budget = Arc::new(ConnectionBudget::new(handler.global_budget.clone()));
+    handler.assign_budget(&peer, &budget);
     let service = service_fn(|request| {
         let (handler, budget, peer) = (handler.clone(), budget.clone(), peer.clone());
         async move { Ok::<_, Infallible>(handler.call(&budget, &peer, request).await) }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod connection;
+mod eviction;
 pub mod log_throttle;
 mod memory_budget;
 mod options;
@@ -13,7 +14,7 @@ mod request_check;
 pub mod rich_status;
 pub mod routes;
 mod server;
-mod unauthenticated;
+mod streams;
 
 pub use calls::count::{CALLS, REJECTED, SECONDS as CALL_SECONDS};
 pub use calls::handler::{CONNECTIONS, PANICS};
@@ -21,7 +22,8 @@ pub use calls::permits::{CALLS_IN_FLIGHT, PERMITS};
 pub use calls::trace::export_to as export_traces_to;
 pub use connection::HANDSHAKES;
 pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
+pub use eviction::EvictionQueue;
 pub use options::{LogCalls, Options};
 pub use server::Listener;
 pub use server::serve;
-pub use unauthenticated::UnauthenticatedConnections;
+pub use streams::StreamPermit;

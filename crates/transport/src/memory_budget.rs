@@ -1,12 +1,18 @@
 //! The memory that connections use: calls in flight, partial messages, and answers that clients
 //! have not read. Nothing here waits or locks. A reservation beyond a limit is refused, and the
 //! connection polls for stuck calls.
+//!
+//! Each connection is guaranteed some bytes. Beyond those, its caller has a share of the bytes that
+//! all connections share: a client that does not read uses up its own. A connection without a
+//! caller so far has the guaranteed bytes alone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::sleep;
+
+use polynym_access::{ActiveCount, Caller, CallerState, MethodCounts};
 
 /// The bytes that every connection may reserve, whatever others do.
 const GUARANTEED_BYTES: usize = 64 << 10;
@@ -14,9 +20,6 @@ const GUARANTEED_BYTES: usize = 64 << 10;
 const MAX_CONNECTION_BYTES: usize = 16 << 20;
 /// The maximum bytes of all connections together, beyond the guaranteed ones.
 const MAX_SHARED_BYTES: isize = 32 << 20;
-/// The maximum number of long-lived streams, such as watches, of one connection and of all.
-const MAX_CONNECTION_STREAMS: usize = 8;
-const MAX_TOTAL_STREAMS: usize = 1_024;
 /// The number of polls without calls after which a connection is idle, its last answer sent.
 const IDLE_POLLS: u32 = 10;
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,25 +29,50 @@ const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub struct GlobalBudget {
     /// The reserved bytes beyond the guaranteed ones.
     bytes: AtomicIsize,
-    streams: AtomicUsize,
+    /// The open streams, by method.
+    pub streams: MethodCounts,
 }
 
 /// The usage of one connection.
 pub struct ConnectionBudget {
-    total: Arc<GlobalBudget>,
+    pub total: Arc<GlobalBudget>,
+    /// The caller whose share its bytes beyond the guaranteed ones are counted against.
+    owner: OnceLock<Owner>,
     bytes: AtomicUsize,
     /// The calls in flight that began in an even era, and in an odd one.
     calls: [AtomicUsize; 2],
     era: AtomicUsize,
-    streams: AtomicUsize,
+    /// The open streams, in all and by method.
+    pub streams: Arc<ActiveCount>,
+    pub method_streams: MethodCounts,
     /// Whether a call or a stream began since the last check.
     was_used: AtomicBool,
 }
 
+/// A caller, and its share of the bytes of all connections.
+struct Owner {
+    state: Arc<CallerState>,
+    share: isize,
+}
+
 impl ConnectionBudget {
     pub fn new(total: Arc<GlobalBudget>) -> Self {
-        let (bytes, calls, era, streams, was_used) = Default::default();
-        Self { total, bytes, calls, era, streams, was_used }
+        let (owner, bytes, calls, era, was_used) = Default::default();
+        let (streams, method_streams) = Default::default();
+        Self { total, owner, bytes, calls, era, streams, method_streams, was_used }
+    }
+
+    /// Counts the bytes of the connection against the share of a caller. The first one stays.
+    pub fn assign_to(&self, caller: &Caller) {
+        self.owner.get_or_init(|| {
+            let share = caller.share(MAX_SHARED_BYTES as usize).min(MAX_SHARED_BYTES as usize);
+            Owner { state: caller.state.clone(), share: share as isize }
+        });
+    }
+
+    /// Notes that a call or a stream began.
+    pub fn note_use(&self) {
+        self.was_used.store(true, Ordering::Relaxed);
     }
 
     /// Whether calls are in flight, not counting long-lived streams.
@@ -66,7 +94,7 @@ impl ConnectionBudget {
         loop {
             self.was_used.store(false, Ordering::Relaxed);
             sleep(period).await;
-            let is_open = self.has_calls() || self.streams.load(Ordering::Relaxed) > 0;
+            let is_open = self.has_calls() || self.streams.get() > 0;
             if !is_open && !self.was_used.load(Ordering::Relaxed) {
                 return;
             }
@@ -88,27 +116,47 @@ impl ConnectionBudget {
     /// Whether more calls may start: the client has read enough for their answers to fit.
     pub fn has_room(&self) -> bool {
         let own = self.bytes.load(Ordering::Relaxed);
-        let total = self.total.bytes.load(Ordering::Relaxed);
-        own < GUARANTEED_BYTES
-            || (own < MAX_CONNECTION_BYTES / 4 * 3 && total < MAX_SHARED_BYTES / 2)
+        let has_shared_room = |owner: &Owner| {
+            let of_caller = owner.state.shared_bytes.load(Ordering::Relaxed);
+            let total = self.total.bytes.load(Ordering::Relaxed);
+            own < MAX_CONNECTION_BYTES / 4 * 3
+                && of_caller < owner.share / 4 * 3
+                && total < MAX_SHARED_BYTES / 4 * 3
+        };
+        own < GUARANTEED_BYTES || self.owner.get().is_some_and(has_shared_room)
     }
 
     fn reserve(&self, bytes: usize) -> bool {
+        let Some(owner) = self.owner.get() else { return self.reserve_guaranteed(bytes) };
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let more = shared_bytes(before + bytes) - shared_bytes(before);
-        let total =
-            if more > 0 { self.total.bytes.fetch_add(more, Ordering::Relaxed) + more } else { 0 };
-        let fits = before + bytes <= MAX_CONNECTION_BYTES && total <= MAX_SHARED_BYTES;
+        let add = |count: &AtomicIsize| count.fetch_add(more, Ordering::Relaxed) + more;
+        let fits_shared = || {
+            // Both are added to, whether they fit or not: a release subtracts from both.
+            let (of_caller, total) = (add(&owner.state.shared_bytes), add(&self.total.bytes));
+            of_caller <= owner.share && total <= MAX_SHARED_BYTES
+        };
+        let fits = (more == 0 || fits_shared()) && before + bytes <= MAX_CONNECTION_BYTES;
         if !fits {
             self.release(bytes);
         }
         fits
     }
 
+    /// Reserves guaranteed bytes.
+    fn reserve_guaranteed(&self, bytes: usize) -> bool {
+        let add = |own: usize| Some(own + bytes).filter(|own| *own <= GUARANTEED_BYTES);
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
     fn release(&self, bytes: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         let less = shared_bytes(before) - shared_bytes(before - bytes);
-        if less > 0 {
+        // Without a caller, no bytes beyond the guaranteed ones are reserved.
+        if less > 0
+            && let Some(owner) = self.owner.get()
+        {
+            owner.state.shared_bytes.fetch_sub(less, Ordering::Relaxed);
             self.total.bytes.fetch_sub(less, Ordering::Relaxed);
         }
     }
@@ -131,8 +179,13 @@ impl Reservation {
     pub fn for_call(budget: &Arc<ConnectionBudget>) -> Self {
         let era = budget.era.load(Ordering::Relaxed) % 2;
         budget.calls[era].fetch_add(1, Ordering::Relaxed);
-        budget.was_used.store(true, Ordering::Relaxed);
+        budget.note_use();
         Self { budget: budget.clone(), bytes: 0, era: Some(era) }
+    }
+
+    /// For a message of a stream.
+    pub fn for_message(budget: &Arc<ConnectionBudget>) -> Self {
+        Self { budget: budget.clone(), bytes: 0, era: None }
     }
 
     /// The reserved bytes.
@@ -173,43 +226,22 @@ impl Drop for Reservation {
     }
 }
 
-/// A long-lived stream, until this is dropped.
-pub struct OpenStream(Arc<ConnectionBudget>);
-
-impl OpenStream {
-    /// Opens a stream, within the limits.
-    pub fn new(budget: &Arc<ConnectionBudget>) -> Option<Self> {
-        let stream = Self(budget.clone());
-        budget.was_used.store(true, Ordering::Relaxed);
-        let own = budget.streams.fetch_add(1, Ordering::Relaxed);
-        let all = budget.total.streams.fetch_add(1, Ordering::Relaxed);
-        (own < MAX_CONNECTION_STREAMS && all < MAX_TOTAL_STREAMS).then_some(stream)
-    }
-
-    /// A reservation for a message of the stream.
-    pub fn reserve_message(&self) -> Reservation {
-        Reservation { budget: self.0.clone(), bytes: 0, era: None }
-    }
-
-    /// A reservation until the client reads on. It ages like a call.
-    pub fn wait_for_client(&self) -> Reservation {
-        Reservation::for_call(&self.0)
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
-        self.0.total.streams.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn budget_of(total: &Arc<GlobalBudget>, caller: &Caller) -> Arc<ConnectionBudget> {
+        let budget = ConnectionBudget::new(total.clone());
+        budget.assign_to(caller);
+        Arc::new(budget)
+    }
+
     fn budget(total: &Arc<GlobalBudget>) -> Arc<ConnectionBudget> {
-        Arc::new(ConnectionBudget::new(total.clone()))
+        budget_of(total, &Caller::anonymous())
+    }
+
+    fn named(name: &str) -> Caller {
+        Caller { name: name.to_owned(), ..Caller::anonymous() }
     }
 
     #[test]
@@ -253,25 +285,36 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_counted_apart_from_calls() {
-        let budget = budget(&Arc::default());
-        let mut open: Vec<_> =
-            (0..MAX_CONNECTION_STREAMS).filter_map(|_| OpenStream::new(&budget)).collect();
-        assert_eq!((open.len(), budget.has_calls()), (MAX_CONNECTION_STREAMS, false));
-        assert!(OpenStream::new(&budget).is_none());
-        open.pop();
-        assert!(OpenStream::new(&budget).is_some());
+    fn a_caller_has_its_share_on_all_its_connections() {
+        let total = Arc::new(GlobalBudget::default());
+        let (greedy, modest) = (named("greedy"), named("modest"));
+        let part = MAX_SHARED_BYTES as usize / 64;
+        let reserve = |caller: &Caller| {
+            let mut reservation = Reservation::for_call(&budget_of(&total, caller));
+            (reservation.reserve(part + GUARANTEED_BYTES), reservation)
+        };
+        let greedy_held: Vec<_> = (0..40).map(|_| reserve(&greedy)).collect();
+        assert_eq!(greedy_held.iter().filter(|(fits, _)| *fits).count(), 32, "half of all");
+        let mut of_greedy = Reservation::for_call(&budget_of(&total, &greedy));
+        assert!(of_greedy.reserve(GUARANTEED_BYTES) && !of_greedy.budget.has_room());
+        let (fits, of_modest) = reserve(&modest);
+        assert!(fits && of_modest.budget.has_room());
+        drop((greedy_held, of_greedy, of_modest));
+        let left =
+            [&greedy, &modest].map(|caller| caller.state.shared_bytes.load(Ordering::Relaxed));
+        assert_eq!((left, total.bytes.load(Ordering::Relaxed)), ([0, 0], 0));
     }
 
     #[test]
-    fn the_streams_of_all_connections_are_bounded() {
+    fn a_connection_without_a_caller_has_its_guaranteed_bytes() {
         let total = Arc::new(GlobalBudget::default());
-        let budgets: Vec<_> = (0..MAX_TOTAL_STREAMS).map(|_| budget(&total)).collect();
-        let mut open: Vec<_> = budgets.iter().flat_map(OpenStream::new).collect();
-        assert_eq!(open.len(), MAX_TOTAL_STREAMS);
-        assert!(OpenStream::new(&budgets[0]).is_none());
-        open.pop();
-        assert!(OpenStream::new(&budgets[0]).is_some());
+        let budget = Arc::new(ConnectionBudget::new(total.clone()));
+        let mut reservation = Reservation::for_call(&budget);
+        assert!(reservation.reserve(GUARANTEED_BYTES) && !reservation.reserve(1));
+        budget.assign_to(&Caller::anonymous());
+        assert!(reservation.reserve(1) && total.bytes.load(Ordering::Relaxed) == 1);
+        drop(reservation);
+        assert_eq!(total.bytes.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]
@@ -279,9 +322,9 @@ mod tests {
         let budget = budget(&Arc::default());
         let limit = Duration::from_millis(200);
         let unused = || tokio::time::timeout(3 * limit, budget.unused(limit));
-        let stream = OpenStream::new(&budget);
+        assert!(budget.streams.try_add(1));
         assert!(unused().await.is_err(), "a stream is open");
-        drop(stream);
+        budget.streams.remove();
         let calls = async {
             for _ in 0..40 {
                 drop(Reservation::for_call(&budget));

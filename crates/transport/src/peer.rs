@@ -1,6 +1,5 @@
 //! The client of a connection: its certificate, and its caller's permit for the connection.
 
-use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -9,9 +8,9 @@ use tonic::Status;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::eviction::EvictionEntry;
 use crate::protocol;
-use crate::unauthenticated::UnauthenticatedConnection;
-use polynym_access::{Caller, CallerState};
+use polynym_access::{Caller, Permit};
 
 /// A client's certificate, signed by a trusted authority.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,9 +49,9 @@ pub struct Peer {
     /// Whether the certificate is no longer valid.
     is_distrusted: AtomicBool,
     /// The entry among the connections without a valid call so far.
-    unauthenticated: UnauthenticatedConnection,
+    unauthenticated: EvictionEntry,
     /// The permit of the connection's caller: that of its certificate, else of its first call.
-    permit: OnceLock<ConnectionPermit>,
+    permit: OnceLock<Permit<1>>,
     /// The number of calls without a valid credential.
     refusals: AtomicU32,
 }
@@ -67,7 +66,7 @@ const MAX_FAST_REFUSALS: u32 = 200;
 impl Peer {
     pub const fn new(
         certificate: Option<ClientCertificate>,
-        unauthenticated: UnauthenticatedConnection,
+        unauthenticated: EvictionEntry,
     ) -> Self {
         Self {
             certificate,
@@ -101,8 +100,8 @@ impl Peer {
         if self.permit.get().is_some() {
             return Ok(());
         }
-        let permit = ConnectionPermit::take(caller, max_connections)
-            .ok_or_else(protocol::too_many_connections)?;
+        let counts = [(&caller.state.connections, caller.share(max_connections))];
+        let permit = Permit::take(counts).map_err(|_| protocol::too_many_connections())?;
         // If two first calls arrive at once, one permit is returned.
         let _ = self.permit.set(permit);
         self.unauthenticated.remove();
@@ -132,22 +131,6 @@ impl Peer {
 
 /// The interval at which the wall clock is read.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(10);
-
-/// A caller's permit for a connection.
-struct ConnectionPermit(Arc<CallerState>);
-
-impl ConnectionPermit {
-    fn take(caller: &Caller, max_connections: usize) -> Option<Self> {
-        let is_taken = caller.state.connections.try_add(caller.share(max_connections));
-        is_taken.then(|| Self(caller.state.clone()))
-    }
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        self.0.connections.remove();
-    }
-}
 
 #[cfg(test)]
 mod tests {

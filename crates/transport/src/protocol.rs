@@ -51,6 +51,13 @@ pub fn misses_limited(wait: Duration) -> Status {
     retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
 }
 
+/// The status for a notice of a caller whose earlier notices were too large.
+pub fn notices_limited(wait: Duration) -> Status {
+    let message = "the notices of this caller have too many bytes: send shorter ones, or to fewer \
+        recipients a second";
+    retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
+}
+
 /// The status for a call whose answer exceeds the memory budget, as the client has not read others.
 /// The call itself may have succeeded.
 pub fn answers_unread() -> Status {
@@ -59,12 +66,32 @@ pub fn answers_unread() -> Status {
     retry(Code::ResourceExhausted, "ANSWERS_UNREAD", message)
 }
 
-/// The status for a stream beyond the limit.
+/// The status for a stream beyond the limits of its connection or of the server.
 pub fn too_many_streams() -> Status {
     retry(
         Code::ResourceExhausted,
         "OVERLOADED",
-        "too many streams are open: close one, or retry later",
+        "too many streams of this kind are open, or too many on this connection: close one, use \
+         another connection, or retry later",
+    )
+}
+
+/// The status for a stream of a caller that has its share of them.
+pub fn stream_share_exhausted() -> Status {
+    retry(
+        Code::ResourceExhausted,
+        "RATE_LIMITED",
+        "this caller has half of the streams of this kind that may be open: close one, or retry \
+         later",
+    )
+}
+
+/// The status that ends the oldest stream without a credential for a new one.
+pub fn stream_evicted() -> Status {
+    retry(
+        Code::ResourceExhausted,
+        "OVERLOADED",
+        "a newer stream without a credential has taken the place of this one: retry",
     )
 }
 

@@ -212,6 +212,7 @@ mod tests {
 
     use super::*;
     use crate::memory_budget::{ConnectionBudget, GlobalBudget};
+    use polynym_access::Caller;
 
     const LIMIT: usize = 8 << 20;
 
@@ -242,6 +243,12 @@ mod tests {
         StalledBody(frames)
     }
 
+    fn budget() -> Arc<ConnectionBudget> {
+        let budget = ConnectionBudget::new(Arc::new(GlobalBudget::default()));
+        budget.assign_to(&Caller::anonymous());
+        Arc::new(budget)
+    }
+
     fn headers() -> HeaderMap {
         let value = http::HeaderValue::from_bytes(&[b'x'; 1_000]).unwrap();
         HeaderMap::from_iter([(http::HeaderName::from_static("more"), value)])
@@ -249,7 +256,7 @@ mod tests {
 
     /// The bytes reserved for an incomplete message.
     fn reserved(body: StalledBody) -> usize {
-        let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
+        let budget = budget();
         let mut reservation = Reservation::for_call(&budget);
         let headers = headers();
         assert!(collect_message(body, &headers, LIMIT, &mut reservation).now_or_never().is_none());
@@ -267,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_message_beyond_the_budget_is_refused() {
-        let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
+        let budget = budget();
         let headers = headers();
         let mut reservations: Vec<_> = (0..5).map(|_| Reservation::for_call(&budget)).collect();
         let mut outcomes = reservations.iter_mut().map(|reservation| {

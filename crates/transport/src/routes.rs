@@ -58,8 +58,8 @@ pub trait Target: Copy + Send + Sync {
     /// The name of the method in metrics.
     fn name(self) -> &'static str;
 
-    /// Whether the call is a long-lived stream.
-    fn is_stream(self) -> bool;
+    /// The maximum number of open streams of the method, if its calls are long-lived streams.
+    fn max_streams(self) -> Option<usize>;
 
     /// The size of the largest request message, in bytes.
     fn max_message_bytes(self) -> usize;

@@ -1,5 +1,6 @@
 //! BackupStore: streams a copy of the store.
 
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use crate::grpc::status::status;
 use polynym_access::Call;
 use polynym_directory::error::Error;
 use polynym_directory::service::Directory;
-use polynym_directory::service::transfer::export::StoreCopy;
 use polynym_proto::v1::BackupStoreResponse;
 use polynym_transport::rich_status::plain;
 
@@ -34,7 +34,7 @@ pub fn backup(directory: Arc<Directory>, caller: &Call) -> Result<Responses, Sta
 
 enum BackupState {
     Start(Arc<Directory>),
-    Copied(StoreCopy, u64),
+    Copied(File, u64),
 }
 
 impl BackupState {
@@ -42,8 +42,8 @@ impl BackupState {
         let (copy, total) = match self {
             Self::Start(directory) => {
                 let mut copy = directory.backup().await?;
-                let total = copy.file.seek(SeekFrom::End(0)).map_err(unreadable)?;
-                copy.file.rewind().map_err(unreadable)?;
+                let total = copy.seek(SeekFrom::End(0)).map_err(unreadable)?;
+                copy.rewind().map_err(unreadable)?;
                 (copy, total)
             }
             Self::Copied(copy, total) => (copy, total),
@@ -57,9 +57,9 @@ impl BackupState {
     }
 }
 
-fn read_chunk(mut copy: StoreCopy) -> Result<(Vec<u8>, StoreCopy), Error> {
+fn read_chunk(mut copy: File) -> Result<(Vec<u8>, File), Error> {
     let mut data = Vec::with_capacity(CHUNK_BYTES);
-    let chunk = copy.file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut data);
+    let chunk = copy.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut data);
     chunk.map_err(unreadable)?;
     Ok((data, copy))
 }

@@ -21,6 +21,7 @@ use polynym_directory::model::tenant_record::ImportedTenant;
 use polynym_directory::service::Directory;
 use polynym_directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
 use polynym_proto::v1;
+use polynym_transport::StreamPermit;
 use polynym_transport::protocol::of_message;
 use polynym_transport::rich_status::internal;
 use v1::ImportUsersRequest as Line;
@@ -48,9 +49,15 @@ const LINE_RULE: &str = "has one of a user, a tenant_record and an ownerless_hol
 
 pub type Responses = Pin<Box<dyn Stream<Item = Response> + Send>>;
 
-/// Imports the lines that the caller sends.
-pub fn import(directory: Arc<Directory>, call: Arc<Call>, requests: Streaming<Line>) -> Responses {
-    Box::pin(stream::once(open(directory, call, requests)).try_flatten())
+/// Imports the lines that the caller sends. The work that goes on when the caller has left keeps
+/// the permit.
+pub fn import(
+    directory: Arc<Directory>,
+    call: Arc<Call>,
+    requests: Streaming<Line>,
+    permit: Option<StreamPermit>,
+) -> Responses {
+    Box::pin(stream::once(open(directory, call, requests, permit)).try_flatten())
 }
 
 /// Reads the options, and returns the responses to the lines that follow.
@@ -58,13 +65,14 @@ async fn open(
     directory: Arc<Directory>,
     call: Arc<Call>,
     mut requests: Streaming<Line>,
+    permit: Option<StreamPermit>,
 ) -> Result<Responses, Status> {
     let first = next_message(&mut requests).await?.unwrap_or_default();
     let is_first = !has_content(&first);
     let message =
         first.options.filter(|_| is_first).ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
     let options = import_options(&call, &message)?;
-    let import = directory.begin_import(&call.name, options).map_err(status)?;
+    let import = directory.begin_import(&call.name, options);
     // The call was counted before its tenant was known.
     call.count(Metric::Call { method: call.method(), code: "OK" }, 1);
     let import = Arc::new(import);
@@ -81,7 +89,7 @@ async fn open(
     });
     let results = lines
         .ready_chunks(MAX_BATCH_LINES)
-        .map(move |lines| batch::import_batch(import.clone(), lines))
+        .map(move |lines| batch::import_batch(import.clone(), lines, permit.clone()))
         .buffered(MAX_BATCHES);
 
     Ok(Box::pin(reported(results, report)))

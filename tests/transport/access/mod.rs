@@ -5,6 +5,7 @@ mod commands;
 mod limits;
 mod log;
 mod reload;
+mod shares;
 pub mod tls;
 
 use std::fs;

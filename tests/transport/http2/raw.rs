@@ -69,7 +69,18 @@ impl Raw {
 
     /// Makes a call with one message.
     pub fn ask(&mut self, stream: u32, path: &str, message: &impl prost::Message) {
-        self.call(stream, path, &[], false);
+        self.ask_with(stream, path, &[], message);
+    }
+
+    /// Makes a call with one message and additional headers.
+    pub fn ask_with(
+        &mut self,
+        stream: u32,
+        path: &str,
+        more: &[(&str, &str)],
+        message: &impl prost::Message,
+    ) {
+        self.call(stream, path, more, false);
         let message = message.encode_to_vec();
         let prefix = [&[0], &(message.len() as u32).to_be_bytes()[..]].concat();
         self.send(DATA, END, stream, &[prefix, message].concat());

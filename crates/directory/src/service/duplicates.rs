@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::LocalityId;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::Directory;
 use crate::duplicates::compare::compare;
@@ -34,8 +33,6 @@ pub const MAX_GROUP: usize = 50;
 const MAX_KEYS: usize = 4 << 20;
 /// The pause between two reports of progress.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
-/// Concurrent searches in one process.
-pub const MAX_SEARCHES: usize = 2;
 
 /// The least score of a pair by default.
 const DEFAULT_MIN_SCORE: u8 = 50;
@@ -77,8 +74,7 @@ impl Directory {
     /// until [`DuplicateSearch::next`].
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`];
-    /// [`Error::Overloaded`] if too many searches are in progress.
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn find_duplicates(
         self: &Arc<Self>,
         tenant: Tenant,
@@ -101,8 +97,6 @@ impl Directory {
         let pairs = DuplicatePairs::new(max_pairs(options.max_pairs)?);
         self.known_tenant(&tenant).await?;
         let (rules, _) = self.stored_rules(Consistency::Latest).await?;
-        let searches = self.duplicate_searches.clone();
-        let permit = searches.try_acquire_owned().map_err(|_| Error::Overloaded)?;
         Ok(DuplicateSearch {
             directory: self.clone(),
             tenant,
@@ -116,7 +110,6 @@ impl Directory {
             pairs,
             progress: DuplicateProgress::default(),
             reported: Instant::now(),
-            _permit: permit,
         })
     }
 }
@@ -137,7 +130,6 @@ pub struct DuplicateSearch {
     pairs: DuplicatePairs,
     progress: DuplicateProgress,
     reported: Instant,
-    _permit: OwnedSemaphorePermit,
 }
 
 enum Phase {

@@ -1,6 +1,7 @@
 //! The calls of an inbox store.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,13 +18,19 @@ use crate::schema::versions::schema_version;
 use crate::store::Embedded;
 use crate::version::INBOXED;
 use polynym_directory::clock::Now;
+use polynym_directory::encoded::notice::encode_content;
 use polynym_directory::error::Error;
+use polynym_directory::model::notice::NoticeContent;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
 use polynym_directory::stores::{self, Delivery, InboxChange, InboxPart};
 use polynym_directory::timestamp::Timestamp;
 
+/// The bytes of a part of a delivery, unless one user takes more: mutations wait for it.
+const PART_BYTES: usize = 256 << 10;
+/// The bytes of a notice without its content, and of its entries in indexes.
+const MIN_ROW_BYTES: usize = 256;
 /// The most expired rows that are removed for each new one: removal keeps up.
 const SWEPT_PER_ROW: usize = 2;
 
@@ -41,7 +48,21 @@ impl stores::Inboxes for Embedded {
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
-        self.write_aside(move |transaction| deliver(transaction, &delivery)).await?
+        let row_bytes = notice_bytes(&delivery.notice.content);
+        self.disk.check((row_bytes * delivery.users.len()) as u64)?;
+        let part_users = (PART_BYTES / row_bytes).max(1);
+        let mut delivered = Vec::with_capacity(delivery.users.len());
+        while delivered.len() < delivery.users.len() {
+            let (begin, end) = (delivered.len(), delivery.users.len());
+            let part = begin..end.min(begin + part_users);
+            let outcome = self.deliver_part(delivery.clone(), part).await;
+            delivered.extend(match outcome {
+                // The parts before are written.
+                Err(Error::Unavailable(cause)) if begin > 0 => Err(Error::OutcomeUnknown(cause)),
+                outcome => outcome,
+            }?);
+        }
+        Ok(delivered)
     }
 
     async fn holders(
@@ -96,6 +117,28 @@ impl stores::Inboxes for Embedded {
     }
 }
 
+impl Embedded {
+    /// Delivers a notice to some of its users, once it is the turn of its sender.
+    async fn deliver_part(
+        &self,
+        delivery: Arc<Delivery>,
+        part: Range<usize>,
+    ) -> Result<Vec<bool>, Error> {
+        let turn = self.deliveries.of(&delivery.notice.content.sender).await;
+        let turn = turn.map_err(|error| Error::Internal(error.into()))?;
+        self.write_aside(move |transaction| {
+            let _turn = turn;
+            deliver(transaction, &delivery, part)
+        })
+        .await?
+    }
+}
+
+/// The bytes that a notice takes for each user, about.
+fn notice_bytes(content: &NoticeContent) -> usize {
+    MIN_ROW_BYTES + encode_content(content).len()
+}
+
 /// See [`stores::Inboxes::begin_notice`]. Removes a few expired requests for the new one.
 fn begin(
     transaction: &WriteTransaction,
@@ -124,11 +167,13 @@ fn begin(
     Ok(Ok((notice, None)))
 }
 
-/// Delivers a notice to the users that exist. Returns for each whether it exists.
+/// Delivers a notice to the users of a part that exist. Returns for each whether it exists.
 fn deliver(
     transaction: &WriteTransaction,
     Delivery { notice, users, limits, clock_uncertain }: &Delivery,
+    part: Range<usize>,
 ) -> Result<Result<Vec<bool>, Error>, Fault> {
+    let users = &users[part];
     if schema_version(transaction)? < INBOXED {
         return Ok(Err(Error::NoInboxes));
     }

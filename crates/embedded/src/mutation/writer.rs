@@ -23,6 +23,9 @@ use crate::mutation::transaction::Tables;
 use polynym_directory::error::Error;
 use polynym_directory::mutation::Mutation;
 
+/// The most writes beside mutations of one commit: mutations wait for it.
+const MAX_SIDE_WRITES: usize = 16;
+
 /// The channels to the callers of mutations, in the order of the mutations.
 type Callers = Vec<oneshot::Sender<Answer>>;
 
@@ -109,7 +112,9 @@ impl Writer {
                 #[cfg(test)]
                 Job::Panic => panic!("as asked"),
             }
-            next = if mutations.len() < self.group_limit { jobs.try_recv().ok() } else { None };
+            let is_full =
+                mutations.len() >= self.group_limit || side_writes.len() >= MAX_SIDE_WRITES;
+            next = if is_full { None } else { jobs.try_recv().ok() };
         }
 
         self.check_file();

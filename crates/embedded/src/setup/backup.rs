@@ -1,13 +1,16 @@
 //! A copy of the store while it is served: copies the tables of one snapshot into a new database,
 //! in an unnamed file in the store's folder.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
 
+use crate::disk_space::DiskSpace;
 use crate::error::Fault;
+use crate::file::opener::FILE;
 use crate::schema::tables::{
     ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
     INBOX, INBOX_NOTICES, INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS,
@@ -21,105 +24,161 @@ use polynym_directory::stores::StoreFile;
 
 /// The memory for pages of the copy, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
-/// The most rows of one transaction.
-const TRANSACTION_ROWS: usize = 20_000;
+/// The bytes of rows after which a transaction ends, and the least that a row counts.
+const TRANSACTION_BYTES: usize = 8 << 20;
+const MIN_ROW_BYTES: usize = 400;
 
 impl StoreFile for Embedded {
-    fn copy(&self) -> Result<File, Error> {
+    fn copy(&self, is_cancelled: &AtomicBool) -> Result<File, Error> {
+        let size = fs::metadata(self.folder.join(FILE))
+            .map_err(|error| Error::Unavailable(error.into()))?;
+        self.disk.check(size.len())?;
         let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
-        Ok(copy(&snapshot.transaction, &self.folder)?)
+        let copying = Copying { from: &snapshot.transaction, disk: &self.disk, is_cancelled };
+        Ok(copying.copy(&self.folder)?)
     }
 }
 
-/// Copies all tables of a snapshot. Blocks on the disk. The last handle removes the file.
-fn copy(from: &ReadTransaction, folder: &Path) -> Result<File, Fault> {
-    let file = tempfile::tempfile_in(folder).map_err(redb::Error::Io)?;
-    let handle = file.try_clone().map_err(redb::Error::Io)?;
-    let copying = AssertUnwindSafe(|| copy_into(from, handle));
-    catch_unwind(copying).unwrap_or(Err(Fault::Panicked))?;
-    file.sync_all().map_err(redb::Error::Io)?;
-    Ok(file)
+/// A copy in progress.
+struct Copying<'c> {
+    from: &'c ReadTransaction,
+    disk: &'c DiskSpace,
+    is_cancelled: &'c AtomicBool,
 }
 
-fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
-    let to = Database::builder().set_cache_size(CACHE_BYTES).create_file(file)?;
-    let copied = [
-        copy_table(from, &to, META)?,
-        copy_table(from, &to, USERS)?,
-        copy_table(from, &to, IDENTITIES)?,
-        copy_table(from, &to, REQUESTS)?,
-        copy_table(from, &to, REQUEST_TIMES)?,
-        copy_table(from, &to, TENANTS)?,
-        copy_table(from, &to, TENANT_USERS)?,
-        copy_table(from, &to, EXPIRES_AT)?,
-        copy_table(from, &to, HOLD_TIMES)?,
-        copy_table(from, &to, ATTRIBUTE_NAMES)?,
-        copy_table(from, &to, ATTRIBUTES)?,
-        copy_table(from, &to, EVENTS)?,
-        copy_table(from, &to, EVENT_TIMES)?,
-        copy_table(from, &to, NEXT_EVENT)?,
-        copy_table(from, &to, TENANT_EVENTS)?,
-        copy_table(from, &to, TENANT_EVENT_TIMES)?,
-        copy_rows(from, &to, ENDED, has_users)?,
-        copy_table(from, &to, USAGE_SERIES)?,
-        copy_table(from, &to, USAGE)?,
-        copy_table(from, &to, USAGE_BATCH)?,
-        copy_table(from, &to, INBOX)?,
-        copy_table(from, &to, INBOX_NOTICES)?,
-        copy_table(from, &to, INBOX_TIMES)?,
-    ];
-    let copied = copied.into_iter().filter(|copied| *copied).count();
-    if from.list_tables()?.count() != copied {
-        return Err(Fault::damaged("a table that this program does not know"));
+impl Copying<'_> {
+    /// Copies all tables of the snapshot. The last handle removes the file.
+    fn copy(&self, folder: &Path) -> Result<File, Fault> {
+        self.check()?;
+        let file = tempfile::tempfile_in(folder).map_err(redb::Error::Io)?;
+        let handle = file.try_clone().map_err(redb::Error::Io)?;
+        let attempt = AssertUnwindSafe(|| self.copy_into(handle));
+        catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
+        file.sync_all().map_err(redb::Error::Io)?;
+        Ok(file)
     }
 
-    // Makes the transactions without a sync durable.
-    to.begin_write()?.commit()?;
-    Ok(())
+    /// Checks that the caller waits, and that the disk has space.
+    fn check(&self) -> Result<(), Fault> {
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            return Err(Fault::Cancelled);
+        }
+        self.disk.check(TRANSACTION_BYTES as u64)
+    }
+
+    fn copy_into(&self, file: File) -> Result<(), Fault> {
+        let to = Database::builder().set_cache_size(CACHE_BYTES).create_file(file)?;
+        let copied = [
+            self.copy_table(&to, META)?,
+            self.copy_table(&to, USERS)?,
+            self.copy_table(&to, IDENTITIES)?,
+            self.copy_table(&to, REQUESTS)?,
+            self.copy_table(&to, REQUEST_TIMES)?,
+            self.copy_table(&to, TENANTS)?,
+            self.copy_table(&to, TENANT_USERS)?,
+            self.copy_table(&to, EXPIRES_AT)?,
+            self.copy_table(&to, HOLD_TIMES)?,
+            self.copy_table(&to, ATTRIBUTE_NAMES)?,
+            self.copy_table(&to, ATTRIBUTES)?,
+            self.copy_table(&to, EVENTS)?,
+            self.copy_table(&to, EVENT_TIMES)?,
+            self.copy_table(&to, NEXT_EVENT)?,
+            self.copy_table(&to, TENANT_EVENTS)?,
+            self.copy_table(&to, TENANT_EVENT_TIMES)?,
+            self.copy_rows(&to, ENDED, has_users)?,
+            self.copy_table(&to, USAGE_SERIES)?,
+            self.copy_table(&to, USAGE)?,
+            self.copy_table(&to, USAGE_BATCH)?,
+            self.copy_table(&to, INBOX)?,
+            self.copy_table(&to, INBOX_NOTICES)?,
+            self.copy_table(&to, INBOX_TIMES)?,
+        ];
+        let copied = copied.into_iter().filter(|copied| *copied).count();
+        if self.from.list_tables()?.count() != copied {
+            return Err(Fault::damaged("a table that this program does not know"));
+        }
+
+        // Makes the transactions without a sync durable.
+        to.begin_write()?.commit()?;
+        Ok(())
+    }
+
+    /// Copies a table. Returns whether it exists.
+    fn copy_table<K: Key + 'static, V: Value + 'static>(
+        &self,
+        to: &Database,
+        definition: TableDefinition<'_, K, V>,
+    ) -> Result<bool, Fault> {
+        self.copy_rows(to, definition, |_| true)
+    }
+
+    /// Copies the rows of a table with these values. Returns whether the table exists.
+    fn copy_rows<K: Key + 'static, V: Value + 'static>(
+        &self,
+        to: &Database,
+        definition: TableDefinition<'_, K, V>,
+        is_copied: impl Fn(&V::SelfType<'_>) -> bool,
+    ) -> Result<bool, Fault> {
+        let source = match self.from.open_table(definition) {
+            Ok(source) => source,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let mut rows = source.iter()?.peekable();
+        loop {
+            self.check()?;
+            let mut transaction = to.begin_write()?;
+            transaction.set_durability(Durability::None)?;
+            {
+                let (mut target, mut bytes) = (transaction.open_table(definition)?, 0);
+                while bytes < TRANSACTION_BYTES
+                    && let Some(row) = rows.next()
+                {
+                    let (key, value) = row?;
+                    let value = value.value();
+                    bytes += V::as_bytes(&value).as_ref().len().max(MIN_ROW_BYTES);
+                    if is_copied(&value) {
+                        target.insert(key.value(), value)?;
+                    }
+                }
+            }
+            transaction.commit()?;
+            if rows.peek().is_none() {
+                return Ok(true);
+            }
+        }
+    }
 }
 
 /// Whether ended ownerships have users. Earlier versions kept rows in which nobody is left.
-fn has_users(ended: &[u8]) -> bool {
+fn has_users(ended: &&[u8]) -> bool {
     decode_ended(ended).map_or(true, |ended| ended.has_users())
 }
 
-/// Copies a table. Returns whether it exists.
-fn copy_table<K: Key + 'static, V: Value + 'static>(
-    from: &ReadTransaction,
-    to: &Database,
-    definition: TableDefinition<'_, K, V>,
-) -> Result<bool, Fault> {
-    copy_rows(from, to, definition, |_| true)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
 
-/// Copies the rows of a table with these values. Returns whether the table exists.
-fn copy_rows<K: Key + 'static, V: Value + 'static>(
-    from: &ReadTransaction,
-    to: &Database,
-    definition: TableDefinition<'_, K, V>,
-    is_copied: impl Fn(V::SelfType<'_>) -> bool,
-) -> Result<bool, Fault> {
-    let source = match from.open_table(definition) {
-        Ok(source) => source,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(false),
-        Err(error) => return Err(error.into()),
-    };
-    let mut rows = source.iter()?.peekable();
-    loop {
-        let mut transaction = to.begin_write()?;
-        transaction.set_durability(Durability::None)?;
-        {
-            let mut target = transaction.open_table(definition)?;
-            for row in rows.by_ref().take(TRANSACTION_ROWS) {
-                let (key, value) = row?;
-                if is_copied(value.value()) {
-                    target.insert(key.value(), value.value())?;
-                }
-            }
-        }
-        transaction.commit()?;
-        if rows.peek().is_none() {
-            return Ok(true);
-        }
+    fn copied(options: Options, is_cancelled: bool) -> Result<File, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), options).unwrap();
+        let files = || fs::read_dir(folder.path()).unwrap().count();
+        let before = files();
+        let copied = store.copy(&AtomicBool::new(is_cancelled));
+        assert_eq!(files(), before, "the copy has no name");
+        copied
+    }
+
+    #[test]
+    fn a_copy_needs_a_caller_that_waits() {
+        assert!(copied(Options::default(), false).is_ok());
+        assert!(matches!(copied(Options::default(), true), Err(Error::Unavailable(_))));
+    }
+
+    #[test]
+    fn a_copy_leaves_the_reserved_space() {
+        let options = Options { reserved_disk_bytes: Some(1 << 60), ..Options::default() };
+        assert!(matches!(copied(options, false), Err(Error::DiskFull)));
     }
 }

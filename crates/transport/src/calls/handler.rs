@@ -15,13 +15,14 @@ use tracing::Instrument;
 use super::count::CallCount;
 use super::permits::CallPermits;
 use super::response_body::ResponseBody;
-use crate::memory_budget::{ConnectionBudget, GlobalBudget, OpenStream, Reservation};
+use crate::eviction::EvictionQueue;
+use crate::memory_budget::{ConnectionBudget, GlobalBudget, Reservation};
 use crate::options::{LogCalls, Options};
 use crate::peer::Peer;
 use crate::preface::PrefaceCheck;
 use crate::request_body::RequestBody;
 use crate::routes::{PermitKind, Refusal, Routes, Target};
-use crate::unauthenticated::UnauthenticatedConnections;
+use crate::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
 use crate::{protocol, request_body, request_check, rich_status};
 use polynym_access::{ActiveCount, Call};
 
@@ -45,7 +46,9 @@ pub struct CallHandler<R> {
     /// The open connections.
     pub connections: ActiveCount,
     /// The connections without a valid call so far.
-    pub unauthenticated: Arc<UnauthenticatedConnections>,
+    pub unauthenticated: Arc<EvictionQueue>,
+    /// The streams of clients without a credential.
+    strangers: Arc<EvictionQueue>,
 }
 
 impl<R: Routes> CallHandler<R> {
@@ -62,7 +65,8 @@ impl<R: Routes> CallHandler<R> {
             global_budget: Arc::default(),
             preface_check: PrefaceCheck::default(),
             connections: ActiveCount::default(),
-            unauthenticated: UnauthenticatedConnections::new(max_unauthenticated),
+            unauthenticated: EvictionQueue::new(max_unauthenticated),
+            strangers: EvictionQueue::new(MAX_STRANGERS_STREAMS),
         }
     }
 
@@ -73,6 +77,15 @@ impl<R: Routes> CallHandler<R> {
             && let Some(caller) = self.routes.certified_caller(peer.names())
         {
             let _ = peer.assign_to(&caller, self.max_connections);
+        }
+    }
+
+    /// Assigns the bytes of a connection to the caller of its client's certificate, or of all calls
+    /// if they need no credential. Otherwise its first valid call does.
+    pub fn assign_budget(&self, peer: &Peer, budget: &ConnectionBudget) {
+        let is_known = !peer.names().is_empty() || !self.routes.needs_credentials();
+        if is_known && let Some(caller) = self.routes.certified_caller(peer.names()) {
+            budget.assign_to(&caller);
         }
     }
 
@@ -92,22 +105,20 @@ impl<R: Routes> CallHandler<R> {
             }
         };
         let mut count = CallCount::begin(target, request.headers(), self.log_calls);
-        let call = match self.admit(target, peer, &mut request, &mut count) {
+        let call = match self.admit(target, budget, peer, &mut request, &mut count) {
             Ok(call) => call,
-            Err(refusal) => {
-                count.end(&refusal);
-                let reservation = Reservation::for_call(budget);
-                let discard = request_body::discard(request.into_body());
-                if refusal.code() == Code::Unauthenticated {
-                    tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));
-                } else {
-                    discard.await;
-                }
-                return ResponseBody::call(refusal.into_http(), reservation);
-            }
+            Err(refusal) => return refused(budget, peer, refusal, request, count).await,
         };
-        if target.is_stream() {
-            return self.open_stream(budget, peer, timeout, request, count).await;
+        if let Some(limit) = target.max_streams() {
+            let method = StreamMethod { index: target.index(), limit };
+            let opened = match &call {
+                Some(call) => OpenStream::of_caller(budget, method, call),
+                None => OpenStream::of_stranger(budget, &self.strangers),
+            };
+            return match opened {
+                Ok(stream) => self.open_stream(stream, peer, timeout, request, count).await,
+                Err(refusal) => refused(budget, peer, refusal, request, count).await,
+            };
         }
 
         let mut reservation = Reservation::for_call(budget);
@@ -116,9 +127,9 @@ impl<R: Routes> CallHandler<R> {
                 request_body::read_message(request, target.max_message_bytes(), &mut reservation)
                     .await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
-            let _permit = match target.permit_kind() {
+            let _permit = match target.permit_kind().zip(call.as_deref()) {
                 Some(_) if !budget.has_room() => return Err(protocol::answers_unread()),
-                Some(kind) => Some(self.permits.take(kind, call.as_deref().map(Call::caller))?),
+                Some((kind, call)) => Some(self.permits.take(kind, call)?),
                 None => None,
             };
             Ok(self.routes.call(target, request).await)
@@ -134,6 +145,7 @@ impl<R: Routes> CallHandler<R> {
     fn admit(
         &self,
         target: R::Target,
+        budget: &ConnectionBudget,
         peer: &Peer,
         request: &mut Request<Incoming>,
         count: &mut CallCount,
@@ -146,6 +158,7 @@ impl<R: Routes> CallHandler<R> {
         count.set_call(call.clone());
         let Some(call) = call else { return Ok(None) };
         peer.assign_to(&call, self.max_connections)?;
+        budget.assign_to(&call);
         if let Some(kind) = target.permit_kind() {
             self.permits.check(kind, &call)?;
         }
@@ -156,19 +169,24 @@ impl<R: Routes> CallHandler<R> {
     /// Opens a stream, which takes no permit. It ends once its caller leaves or loses access.
     async fn open_stream(
         self: &Arc<Self>,
-        budget: &Arc<ConnectionBudget>,
+        stream: OpenStream,
         peer: &Arc<Peer>,
         timeout: Duration,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         mut count: CallCount,
     ) -> Response<ResponseBody> {
         let target = R::Target::from_path(request.uri().path());
-        let revocation = Box::pin(self.clone().revocation(peer.clone(), &request));
-        let Some(stream) = OpenStream::new(budget) else {
-            let refusal = protocol::too_many_streams();
-            count.end(&refusal);
-            return ResponseBody::call(refusal.into_http(), Reservation::for_call(budget));
-        };
+        let (revoked, evicted) =
+            (self.clone().revocation(peer.clone(), &request), stream.evicted());
+        let end = Box::pin(async move {
+            tokio::select! {
+                refusal = revoked => refusal,
+                () = evicted => protocol::stream_evicted(),
+            }
+        });
+        if let Some(permit) = stream.permit() {
+            request.extensions_mut().insert(permit.clone());
+        }
 
         let answer = async {
             let streaming = request.map(|body| RequestBody::streaming(body, self.timeout));
@@ -177,7 +195,7 @@ impl<R: Routes> CallHandler<R> {
         let span = count.log_span();
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
-        ResponseBody::stream(response, stream, revocation)
+        ResponseBody::stream(response, stream, end)
     }
 
     /// Waits until the caller of a stream loses access. Returns the status of the refusal.
@@ -221,6 +239,25 @@ impl<R: Routes> CallHandler<R> {
         metrics::gauge!(CONNECTIONS.0).set(self.connections.get() as f64);
         self.permits.set_gauges();
     }
+}
+
+/// Answers a call that is refused by its headers.
+async fn refused(
+    budget: &Arc<ConnectionBudget>,
+    peer: &Peer,
+    refusal: Status,
+    request: Request<Incoming>,
+    mut count: CallCount,
+) -> Response<ResponseBody> {
+    count.end(&refusal);
+    let reservation = Reservation::for_call(budget);
+    let discard = request_body::discard(request.into_body());
+    if refusal.code() == Code::Unauthenticated {
+        tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));
+    } else {
+        discard.await;
+    }
+    ResponseBody::call(refusal.into_http(), reservation)
 }
 
 /// The process's panic hook logs the details; callers get none.

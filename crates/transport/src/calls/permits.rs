@@ -7,7 +7,7 @@ use tonic::Status;
 
 use crate::protocol;
 use crate::routes::PermitKind;
-use polynym_access::{ActiveCount, Caller, CallerState};
+use polynym_access::{ActiveCount, Caller, CallerState, Permit};
 
 /// The gauge of calls in flight.
 pub const CALLS_IN_FLIGHT: (&str, &str) =
@@ -18,22 +18,16 @@ pub const PERMITS: (&str, &str) =
 
 /// The permits of a server.
 pub struct CallPermits {
-    reads: ActiveCount,
-    mutations: ActiveCount,
+    reads: Arc<ActiveCount>,
+    mutations: Arc<ActiveCount>,
     /// The number of permits of each kind.
     limit: usize,
-}
-
-/// A permit. Dropping it returns it.
-pub struct CallPermit<'a> {
-    pool: &'a ActiveCount,
-    caller: Option<(PermitKind, Arc<CallerState>)>,
 }
 
 impl CallPermits {
     /// Creates `limit` permits of each kind.
     pub fn new(limit: usize) -> Self {
-        Self { reads: ActiveCount::default(), mutations: ActiveCount::default(), limit }
+        Self { reads: Arc::default(), mutations: Arc::default(), limit }
     }
 
     /// Checks that the caller has fewer permits than its share.
@@ -49,30 +43,22 @@ impl CallPermits {
         }
     }
 
-    /// Takes a permit.
+    /// Takes a permit of the pool, and of the caller's share of it.
     ///
     /// # Errors
     /// No permit is left, or the caller has its share.
-    pub fn take(
-        &self,
-        kind: PermitKind,
-        caller: Option<&Arc<Caller>>,
-    ) -> Result<CallPermit<'_>, Status> {
+    pub fn take(&self, kind: PermitKind, caller: &Caller) -> Result<Permit<2>, Status> {
         let pool = match kind {
             PermitKind::Read => &self.reads,
             PermitKind::Mutation => &self.mutations,
         };
-        if !pool.try_add(self.limit) {
-            return Err(protocol::overloaded());
-        }
-        let mut permit = CallPermit { pool, caller: None };
-        if let Some(caller) = caller {
-            if !active_calls(kind, &caller.state).try_add(caller.share(self.limit)) {
-                return Err(protocol::caller_share_exhausted());
+        let own = active_calls(kind, &caller.state);
+        Permit::take([(pool, self.limit), (own, caller.share(self.limit))]).map_err(|exhausted| {
+            match exhausted {
+                0 => protocol::overloaded(),
+                _ => protocol::caller_share_exhausted(),
             }
-            permit.caller = Some((kind, caller.state.clone()));
-        }
-        Ok(permit)
+        })
     }
 
     /// Sets the gauges.
@@ -84,17 +70,8 @@ impl CallPermits {
     }
 }
 
-impl Drop for CallPermit<'_> {
-    fn drop(&mut self) {
-        self.pool.remove();
-        if let Some((kind, state)) = &self.caller {
-            active_calls(*kind, state).remove();
-        }
-    }
-}
-
 /// The number of permits that a caller holds.
-fn active_calls(kind: PermitKind, state: &CallerState) -> &ActiveCount {
+const fn active_calls(kind: PermitKind, state: &CallerState) -> &Arc<ActiveCount> {
     match kind {
         PermitKind::Read => &state.reads,
         PermitKind::Mutation => &state.mutations,

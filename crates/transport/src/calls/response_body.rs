@@ -10,8 +10,9 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Bytes;
 
-use crate::memory_budget::{OpenStream, Reservation};
+use crate::memory_budget::Reservation;
 use crate::protocol;
+use crate::streams::OpenStream;
 
 /// The body of a response, and the budget that it is charged to.
 pub struct ResponseBody {

@@ -13,6 +13,7 @@ use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::transfer::import::{Import, Line, LineOutcome};
 use polynym_proto::v1;
+use polynym_transport::StreamPermit;
 use polynym_transport::rich_status::internal;
 
 /// The number of a line and its outcome, or the error that ends the import.
@@ -42,6 +43,7 @@ pub struct UserLine {
 pub async fn import_batch(
     import: Arc<Import>,
     lines: Vec<Result<PendingLine, Status>>,
+    permit: Option<StreamPermit>,
 ) -> Vec<LineResult> {
     let (mut pending, mut error) = (Vec::with_capacity(lines.len()), None);
     for line in lines {
@@ -51,7 +53,10 @@ pub async fn import_batch(
         }
     }
 
-    let task = tokio::spawn(async move { results(&import, pending).await });
+    let task = tokio::spawn(async move {
+        let _permit = permit;
+        results(&import, pending).await
+    });
     let results = match task.await.map_err(|_| internal()) {
         Ok(Ok(results)) => results,
         Ok(Err(error)) => return vec![Err(status(error))],

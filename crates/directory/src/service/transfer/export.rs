@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use locality_uuid::LocalityId;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::encoded::exported_user::ExportedUser;
 use crate::error::Error;
@@ -19,12 +19,15 @@ use polynym_identifier::IdentityKey;
 /// Users in the first page, users in any later one, and holds in a page.
 const FIRST_PAGE: usize = 32;
 const MAX_PAGE: usize = 256;
-/// A copy of the store.
-#[derive(Debug)]
-pub struct StoreCopy {
-    /// The file.
-    pub file: File,
-    _permit: OwnedSemaphorePermit,
+
+/// Cancels a copy of the store when it is dropped.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// An export in progress.
@@ -40,18 +43,22 @@ pub struct Export {
 }
 
 impl Directory {
-    /// Copies the store to a file that is removed with the copy.
+    /// Copies the store to a file that is removed with its last handle. Waits until no other copy
+    /// is being made. Dropping the future cancels the copy.
     ///
     /// # Errors
-    /// [`Error::BackupUnsupported`] if the store is not a file; [`Error::Overloaded`] while too
-    /// many copies exist; [`Error::Unavailable`].
-    pub async fn backup(&self) -> Result<StoreCopy, Error> {
+    /// [`Error::BackupUnsupported`] if the store is not a file; [`Error::DiskFull`];
+    /// [`Error::Unavailable`].
+    pub async fn backup(&self) -> Result<File, Error> {
         let store = self.backend.file.clone().ok_or(Error::BackupUnsupported)?;
-        let permit = self.copies.clone().try_acquire_owned().map_err(|_| Error::Overloaded)?;
-        // The copy goes on if the caller leaves, and its permit with it.
-        let copy = move || store.copy().map(|file| StoreCopy { file, _permit: permit });
+        let permit = self.copying.clone().acquire_owned().await;
+        let permit = permit.map_err(|error| Error::Internal(error.into()))?;
+        let cancellation = CancelOnDrop::default();
+        let is_cancelled = cancellation.0.clone();
+        // A copy that is being cancelled keeps its permit until it has ended.
+        let copy = move || (store.copy(&is_cancelled), permit);
         let copied = tokio::task::spawn_blocking(copy).await;
-        copied.map_err(|error| Error::Internal(error.into()))?
+        copied.map_err(|error| Error::Internal(error.into()))?.0
     }
 
     /// Begins an export of a tenant. Returns the tenant's record, if it has one.

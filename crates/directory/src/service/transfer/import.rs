@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Invalid};
@@ -51,7 +50,6 @@ pub struct Import {
     options: ImportOptions,
     /// The generator of sequential ids; none to use the directory's.
     ids: Option<Generator>,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// A line with a user.
@@ -117,18 +115,10 @@ impl LineOutcome {
 
 impl Directory {
     /// Begins an import.
-    ///
-    /// # Errors
-    /// [`Error::Overloaded`] if too many are in progress.
-    pub fn begin_import(
-        self: &Arc<Self>,
-        caller: &str,
-        options: ImportOptions,
-    ) -> Result<Import, Error> {
-        let permit = self.imports.clone().try_acquire_owned().map_err(|_| Error::Overloaded)?;
+    pub fn begin_import(self: &Arc<Self>, caller: &str, options: ImportOptions) -> Import {
         let ids = options.sequential_ids.then(|| Generator::new(Mode::Sequential));
         let (directory, caller) = (self.clone(), caller.to_owned());
-        Ok(Import { directory, caller, options, ids, _permit: permit })
+        Import { directory, caller, options, ids }
     }
 }
 

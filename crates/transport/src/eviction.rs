@@ -1,13 +1,13 @@
-//! Connections without a valid call so far. Their number is bounded, and a new one evicts the
-//! oldest: clients without a credential cannot keep callers out.
+//! Connections and streams of clients without a credential. Their number is bounded, and a new one
+//! evicts the oldest: such clients cannot keep callers, or each other, out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The connections without a valid call so far, by age.
-pub struct UnauthenticatedConnections {
+/// Connections or streams by age.
+pub struct EvictionQueue {
     limit: usize,
     entries: Mutex<Entries>,
 }
@@ -18,14 +18,14 @@ struct Entries {
     by_age: BTreeMap<u64, Arc<Notify>>,
 }
 
-impl UnauthenticatedConnections {
-    /// Creates a set of at most `limit` connections.
+impl EvictionQueue {
+    /// Creates a queue of at most `limit` entries.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit: limit.max(1), entries: Mutex::default() })
     }
 
-    /// Adds a connection. Evicts the oldest one if the limit is reached.
-    pub fn add(self: &Arc<Self>) -> UnauthenticatedConnection {
+    /// Adds an entry. Evicts the oldest one if the limit is reached.
+    pub fn add(self: &Arc<Self>) -> EvictionEntry {
         let mut entries = self.lock();
         if entries.by_age.len() >= self.limit
             && let Some((_, oldest)) = entries.by_age.pop_first()
@@ -35,7 +35,7 @@ impl UnauthenticatedConnections {
         let (number, evicted) = (entries.next, Arc::new(Notify::new()));
         entries.next += 1;
         entries.by_age.insert(number, evicted.clone());
-        UnauthenticatedConnection { all: self.clone(), number, evicted }
+        EvictionEntry { all: self.clone(), number, evicted }
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -43,26 +43,31 @@ impl UnauthenticatedConnections {
     }
 }
 
-/// The entry of a connection without a valid call so far.
-pub struct UnauthenticatedConnection {
-    all: Arc<UnauthenticatedConnections>,
+/// The entry of a connection or stream, until this is dropped.
+pub struct EvictionEntry {
+    all: Arc<EvictionQueue>,
     number: u64,
     evicted: Arc<Notify>,
 }
 
-impl UnauthenticatedConnection {
-    /// Removes the entry: the connection has made a valid call.
+impl EvictionEntry {
+    /// Removes the entry: its client has a credential.
     pub fn remove(&self) {
         self.all.lock().by_age.remove(&self.number);
     }
 
-    /// Waits until another connection evicts this one.
+    /// Waits until another entry evicts this one.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
     }
+
+    /// The notification of [`Self::evicted`].
+    pub fn eviction(&self) -> Arc<Notify> {
+        self.evicted.clone()
+    }
 }
 
-impl Drop for UnauthenticatedConnection {
+impl Drop for EvictionEntry {
     fn drop(&mut self) {
         self.remove();
     }
@@ -75,10 +80,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_connection_evicts_the_oldest_one_that_remains() {
-        let all = UnauthenticatedConnections::new(2);
-        let is_evicted =
-            |connection: &UnauthenticatedConnection| connection.evicted().now_or_never().is_some();
+    fn a_new_entry_evicts_the_oldest_one_that_remains() {
+        let all = EvictionQueue::new(2);
+        let is_evicted = |entry: &EvictionEntry| entry.evicted().now_or_never().is_some();
         let (first, second) = (all.add(), all.add());
         first.remove();
         let third = all.add();

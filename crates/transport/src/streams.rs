@@ -1,0 +1,181 @@
+//! Long-lived streams, such as watches and imports. Each method has a pool of them, of which a
+//! caller and a connection have a share. Streams of clients without a credential have a queue of
+//! their own, in which a new one evicts the oldest.
+
+use std::sync::Arc;
+
+use tonic::Status;
+
+use crate::eviction::{EvictionEntry, EvictionQueue};
+use crate::memory_budget::{ConnectionBudget, Reservation};
+use crate::protocol;
+use polynym_access::{Caller, Permit, share_of};
+
+/// The maximum number of streams of one connection.
+const MAX_CONNECTION_STREAMS: usize = 8;
+/// The maximum number of streams of clients without a credential.
+pub const MAX_STRANGERS_STREAMS: usize = 1_024;
+
+/// A method with streams.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamMethod {
+    /// Its number.
+    pub index: usize,
+    /// The maximum number of its streams.
+    pub limit: usize,
+}
+
+/// The permit of a stream: it is in the extensions of the request, for work that goes on when the
+/// stream has ended.
+pub type StreamPermit = Arc<Permit<3>>;
+
+/// A long-lived stream, until this is dropped.
+pub struct OpenStream {
+    budget: Arc<ConnectionBudget>,
+    _of_connection: Permit<1>,
+    holder: Holder,
+}
+
+enum Holder {
+    Caller(StreamPermit),
+    Stranger(EvictionEntry),
+}
+
+impl OpenStream {
+    /// Opens a stream of a caller.
+    ///
+    /// # Errors
+    /// The caller or the connection has its share, or the pool is used up.
+    pub fn of_caller(
+        budget: &Arc<ConnectionBudget>,
+        StreamMethod { index, limit }: StreamMethod,
+        caller: &Caller,
+    ) -> Result<Self, Status> {
+        let of_connection = connection_permit(budget)?;
+        let permit = Permit::take([
+            (caller.state.streams.of(index), caller.share(limit)),
+            (budget.method_streams.of(index), share_of(limit)),
+            (budget.total.streams.of(index), limit),
+        ]);
+        let permit = permit.map_err(|exhausted| match exhausted {
+            0 => protocol::stream_share_exhausted(),
+            _ => protocol::too_many_streams(),
+        })?;
+        let holder = Holder::Caller(Arc::new(permit));
+        Ok(Self { budget: budget.clone(), _of_connection: of_connection, holder })
+    }
+
+    /// Opens a stream of a client without a credential, in place of the oldest one if there are too
+    /// many.
+    ///
+    /// # Errors
+    /// The connection has too many streams.
+    pub fn of_stranger(
+        budget: &Arc<ConnectionBudget>,
+        strangers: &Arc<EvictionQueue>,
+    ) -> Result<Self, Status> {
+        let of_connection = connection_permit(budget)?;
+        let holder = Holder::Stranger(strangers.add());
+        Ok(Self { budget: budget.clone(), _of_connection: of_connection, holder })
+    }
+
+    /// The permit; none for a client without a credential.
+    pub const fn permit(&self) -> Option<&StreamPermit> {
+        match &self.holder {
+            Holder::Caller(permit) => Some(permit),
+            Holder::Stranger(_) => None,
+        }
+    }
+
+    /// Waits until another stream takes the place of this one.
+    pub fn evicted(&self) -> impl Future<Output = ()> + Send + use<> {
+        let evicted = match &self.holder {
+            Holder::Caller(_) => None,
+            Holder::Stranger(entry) => Some(entry.eviction()),
+        };
+        async move {
+            match evicted {
+                Some(evicted) => evicted.notified().await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// A reservation for a message of the stream.
+    pub fn reserve_message(&self) -> Reservation {
+        Reservation::for_message(&self.budget)
+    }
+
+    /// A reservation until the client reads on. It ages like a call.
+    pub fn wait_for_client(&self) -> Reservation {
+        Reservation::for_call(&self.budget)
+    }
+}
+
+fn connection_permit(budget: &ConnectionBudget) -> Result<Permit<1>, Status> {
+    budget.note_use();
+    let permit = Permit::take([(&budget.streams, MAX_CONNECTION_STREAMS)]);
+    permit.map_err(|_| protocol::too_many_streams())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::memory_budget::GlobalBudget;
+
+    const WATCH: StreamMethod = StreamMethod { index: 3, limit: 64 };
+    const IMPORT: StreamMethod = StreamMethod { index: 9, limit: 4 };
+
+    fn connection(total: &Arc<GlobalBudget>) -> Arc<ConnectionBudget> {
+        Arc::new(ConnectionBudget::new(total.clone()))
+    }
+
+    fn named(name: &str) -> Caller {
+        Caller { name: name.to_owned(), ..Caller::anonymous() }
+    }
+
+    /// Opens as many streams as possible on new connections.
+    fn fill(total: &Arc<GlobalBudget>, method: StreamMethod, caller: &Caller) -> Vec<OpenStream> {
+        let open = |_| OpenStream::of_caller(&connection(total), method, caller).ok();
+        (0..2 * method.limit).filter_map(open).collect()
+    }
+
+    #[test]
+    fn a_caller_has_half_of_each_pool() {
+        let total = Arc::new(GlobalBudget::default());
+        let (greedy, modest) = (named("greedy"), named("modest"));
+        let mut watches = fill(&total, WATCH, &greedy);
+        assert_eq!(watches.len(), WATCH.limit / 2);
+        let refused = OpenStream::of_caller(&connection(&total), WATCH, &greedy).err().unwrap();
+        assert!(refused.message().contains("this caller"), "{refused:?}");
+        let imports = fill(&total, IMPORT, &greedy);
+        assert_eq!(imports.len(), 2, "another pool");
+        assert_eq!(fill(&total, WATCH, &modest).len(), WATCH.limit / 2);
+        watches.clear();
+        assert_eq!(fill(&total, WATCH, &greedy).len(), WATCH.limit / 2);
+    }
+
+    #[test]
+    fn callers_without_credentials_share_a_pool_by_connection() {
+        let (total, anonymous) = (Arc::new(GlobalBudget::default()), Caller::anonymous());
+        let one = connection(&total);
+        let open = || OpenStream::of_caller(&one, IMPORT, &anonymous);
+        let held: Vec<_> = std::iter::from_fn(|| open().ok()).collect();
+        assert_eq!((held.len(), one.has_calls()), (2, false));
+        assert_eq!(fill(&total, IMPORT, &anonymous).len(), 2, "others have the rest");
+        let watches = std::iter::from_fn(|| OpenStream::of_caller(&one, WATCH, &anonymous).ok());
+        assert_eq!(watches.collect::<Vec<_>>().len(), MAX_CONNECTION_STREAMS - held.len());
+    }
+
+    #[test]
+    fn a_new_stream_of_a_stranger_evicts_the_oldest() {
+        let (total, strangers) = (Arc::new(GlobalBudget::default()), EvictionQueue::new(10));
+        let open = |_| OpenStream::of_stranger(&connection(&total), &strangers).unwrap();
+        let held: Vec<_> = (0..12).map(open).collect();
+        let evicted = held.iter().map(|stream| stream.evicted().now_or_never().is_some());
+        assert!(evicted.enumerate().all(|(n, evicted)| evicted == (n < 2)));
+        assert!(fill(&total, IMPORT, &named("caller")).len() == 2);
+    }
+}
