@@ -106,7 +106,7 @@ impl Mutations for Mongo {
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         let deadline = Instant::now() + self.collections.timeout;
         let gate = Arc::new(CommitGate::new(deadline));
-        let permit = self.shares.writes.take(deadline).await?;
+        let permit = self.shares.writes.take(1, deadline).await?;
         let (collections, entry) = (self.collections.clone(), gate.clone());
         let mut task = self.spawn(self.abandoned(), async move {
             let outcome = collections.mutate(&mutation, &entry).await;

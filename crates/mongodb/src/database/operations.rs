@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::client::detach_on_drop::DetachOnDrop;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::database::shares::{Share, Shares};
+use crate::database::shares::Shares;
 use crate::presence::heartbeat::Heartbeat;
 use polynym_directory::error::Error;
 use polynym_directory::tokens::key::TokenKey;
@@ -56,7 +56,8 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        self.run_with(&self.shares.reads, work).await
+        let permit = self.shares.reads.take(1, self.deadline()).await?;
+        self.run_holding(permit, work).await
     }
 
     /// Runs a write on a task.
@@ -68,19 +69,25 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        self.run_with(&self.shares.writes, work).await
+        let permit = self.shares.writes.take(1, self.deadline()).await?;
+        self.run_holding(permit, work).await
     }
 
-    async fn run_with<T, F>(
+    /// The end of the time limit of an operation that begins now.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.collections.timeout
+    }
+
+    /// Runs an operation on a task with its part of a share.
+    pub(crate) async fn run_holding<T, F>(
         &self,
-        share: &Share,
+        permit: OwnedSemaphorePermit,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let permit = share.take(Instant::now() + self.collections.timeout).await?;
         let work = work(self.collections.clone());
         self.run(async {
             let done = work.await;
@@ -165,6 +172,7 @@ impl Mongo {
         &self,
         work: F,
     ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
+        self.collections.version_guard.check_topology()?;
         let permit =
             self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::TooManyInFlight)?;
         Ok(async {

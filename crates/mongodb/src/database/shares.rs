@@ -17,25 +17,32 @@ pub struct Shares {
     pub reads: Share,
 }
 
-/// A share of the connections, one for each operation.
+/// A share of the connections.
 #[derive(Clone)]
-pub struct Share(Arc<Semaphore>);
+pub struct Share {
+    connections: Arc<Semaphore>,
+    size: u32,
+}
 
 impl Shares {
     /// The shares of a pool of so many connections: two fifths and a quarter.
     pub fn of(connections: usize) -> Self {
-        let share = |part: usize| Share(Arc::new(Semaphore::new(part.max(1))));
+        let share = |part: usize| {
+            let size = part.clamp(1, u32::MAX as usize);
+            Share { connections: Arc::new(Semaphore::new(size)), size: size as u32 }
+        };
         Self { writes: share(connections * 2 / 5), reads: share(connections / 4) }
     }
 }
 
 impl Share {
-    /// Waits for a connection of the share, at most until the deadline.
+    /// Waits for so many connections of the share, or all of it, at most until the deadline.
     ///
     /// # Errors
     /// [`Fault::TimedOut`].
-    pub async fn take(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Fault> {
-        let permit = timeout_at(deadline, self.0.clone().acquire_owned()).await;
+    pub async fn take(&self, count: u32, deadline: Instant) -> Result<OwnedSemaphorePermit, Fault> {
+        let acquired = self.connections.clone().acquire_many_owned(count.min(self.size));
+        let permit = timeout_at(deadline, acquired).await;
         permit.ok().and_then(Result::ok).ok_or(Fault::TimedOut)
     }
 }

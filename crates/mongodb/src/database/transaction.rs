@@ -11,7 +11,7 @@ use mongodb::options::{
     TransactionOptions, WriteConcern,
 };
 use mongodb::{ClientSession, Collection};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
@@ -21,11 +21,13 @@ use crate::schema::bson::raw;
 use crate::schema::preserved::PreservedFields;
 use crate::schema::versions::Versions;
 
-/// The limit of documents in a statement: a command has at most 48 MB.
+/// The limit of documents in a statement: a command has at most 16 MiB.
 pub const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
 /// The time limit of an abort.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// MongoDB's default limit of the lifetime of a transaction.
+const LIFETIME: Duration = Duration::from_secs(60);
 /// The least time limit of a statement.
 const MIN_STATEMENT_TIME: Duration = Duration::from_millis(1);
 
@@ -188,9 +190,16 @@ impl<'c> Transaction<'c> {
     }
 
     /// Aborts the transaction. If that fails or takes long, the server aborts it later: an abort
-    /// that waits for a hanging shard would keep its connection.
-    pub async fn abort(mut self) {
-        let _ = timeout(ABORT_TIMEOUT, self.session.abort_transaction()).await;
+    /// that waits for a hanging shard would keep its connection. The session is not used again
+    /// until then.
+    pub async fn abort(self) {
+        let mut session = self.session;
+        if timeout(ABORT_TIMEOUT, session.abort_transaction()).await.is_err() {
+            tokio::spawn(async {
+                sleep(LIFETIME).await;
+                drop(session);
+            });
+        }
     }
 }
 

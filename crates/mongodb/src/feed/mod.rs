@@ -73,7 +73,7 @@ impl EventFeed for Feed {
     }
 
     async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
-        let after = stream_token(after)?;
+        let mut after = stream_token(after)?;
         // Events of a later schema may have another form.
         self.collections.version_guard.versions()?;
         let (collections, recent) = (&self.collections, &self.recent);
@@ -87,6 +87,12 @@ impl EventFeed for Feed {
             };
             if !page.events.is_empty() {
                 return Ok(page);
+            }
+            // A page of changes without events: there may be more behind it.
+            let end = stream_token(&page.resume_token)?;
+            if end > after {
+                after = end;
+                continue;
             }
             if timeout_at(deadline, changed.changed()).await.is_err() {
                 return Ok(page);

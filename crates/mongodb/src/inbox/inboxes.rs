@@ -39,7 +39,7 @@ use polynym_directory::timestamp::Timestamp;
 /// The limit of inboxes in a command.
 const INBOXES_PER_COMMAND: usize = 100;
 /// The limit of inboxes that are read or written concurrently.
-const MAX_CONCURRENT: usize = 8;
+pub const MAX_CONCURRENT: usize = 8;
 
 impl Collections {
     /// See [`Inboxes::begin_notice`](polynym_directory::stores::Inboxes::begin_notice).

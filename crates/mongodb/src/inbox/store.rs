@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
+use crate::inbox::inboxes::MAX_CONCURRENT;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
@@ -32,7 +33,9 @@ impl Inboxes for Mongo {
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
         self.check_inboxes()?;
-        self.write(|own| async move { own.deliver(&delivery).await }).await.map_err(unknown)
+        let permit = self.shares.writes.take(MAX_CONCURRENT as u32, self.deadline()).await?;
+        let deliver = |own: Arc<Collections>| async move { own.deliver(&delivery).await };
+        self.run_holding(permit, deliver).await.map_err(unknown)
     }
 
     async fn holders(
@@ -42,7 +45,8 @@ impl Inboxes for Mongo {
     ) -> Result<Vec<LocalityId>, Error> {
         self.check_inboxes()?;
         let users = users.to_vec();
-        self.read(|own| async move { own.holders(notice, users).await }).await
+        let permit = self.shares.reads.take(MAX_CONCURRENT as u32, self.deadline()).await?;
+        self.run_holding(permit, |own| async move { own.holders(notice, users).await }).await
     }
 
     async fn inboxes(
@@ -68,9 +72,9 @@ impl Inboxes for Mongo {
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
         self.check_inboxes()?;
-        self.write(|own| async move { own.change_inbox(user, &change).await })
-            .await
-            .map_err(unknown)
+        let permit = self.shares.writes.take(1, self.deadline()).await?;
+        let changed = |own: Arc<Collections>| async move { own.change_inbox(user, &change).await };
+        self.run_holding(permit, changed).await.map_err(unknown)
     }
 }
 

@@ -59,6 +59,7 @@ impl ReadMode<'_, '_> {
                 find.batch().await?.try_next().await?
             }
             Self::Snapshot(transaction) => {
+                let find = find.max_time(transaction.time_left());
                 let session = &mut transaction.session;
                 let mut cursor = find.session(&mut *session).batch().await?;
                 cursor.stream(session).try_next().await?

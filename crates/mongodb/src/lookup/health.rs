@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join};
+use futures_util::future::try_join;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+
+use tokio::task::JoinSet;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
@@ -47,14 +49,26 @@ impl Collections {
         }
     }
 
-    /// Whether any shard answers. Waits for all probes: a find must not be dropped half-way.
+    /// Whether any shard answers. The other probes run to their ends: a find must not be dropped
+    /// half-way.
     async fn any_answers(&self, users: Vec<Bson>, identities: Vec<Bson>) -> bool {
         let some = |keys: Vec<Bson>| keys.into_iter().step_by(SINGLE_KEY_STEP).map(|key| vec![key]);
-        let users = join_all(some(users).map(|key| self.probe_users(key, SHARD_TIMEOUT)));
-        let identities =
-            join_all(some(identities).map(|key| self.probe_identities(key, SHARD_TIMEOUT)));
-        let (users, identities) = futures_util::join!(users, identities);
-        users.iter().chain(&identities).any(Result::is_ok)
+        let mut probes = JoinSet::new();
+        for key in some(users) {
+            let own = self.clone();
+            probes.spawn(async move { own.probe_users(key, SHARD_TIMEOUT).await });
+        }
+        for key in some(identities) {
+            let own = self.clone();
+            probes.spawn(async move { own.probe_identities(key, SHARD_TIMEOUT).await });
+        }
+        while let Some(probe) = probes.join_next().await {
+            if matches!(probe, Ok(Ok(()))) {
+                probes.detach_all();
+                return true;
+            }
+        }
+        false
     }
 
     async fn probe_users(&self, ids: Vec<Bson>, time: Duration) -> Result<(), Fault> {

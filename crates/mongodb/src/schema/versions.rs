@@ -279,7 +279,8 @@ impl VersionGuard {
         }
     }
 
-    fn check_topology(&self) -> Result<(), Fault> {
+    /// Fails if the replica set has become a shard.
+    pub fn check_topology(&self) -> Result<(), Fault> {
         if self.is_shard.load(Relaxed) { Err(Fault::BecameShard) } else { Ok(()) }
     }
 

@@ -14,7 +14,9 @@ use crate::client::connect::{connect, disconnect};
 use crate::client::error::{Fault, OpenError};
 use crate::client::supported::Supported;
 use crate::presence::servers::{Presence, ServerDocument};
-use crate::schema::fields::{ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS};
+use crate::schema::fields::{
+    ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS, USERS,
+};
 use crate::schema::versions::Versions;
 use crate::setup::cluster::{Cluster, retry_for, retry_step};
 use crate::setup::inspect::{CollectionState, inspect, obstacle};
@@ -209,7 +211,8 @@ impl Init<'_> {
             ));
         }
 
-        if found.iter().any(|found| found.key.is_none()) {
+        // Else it was a cluster before.
+        if found.iter().any(|found| found.name == USERS && found.key.is_none()) {
             self.check_servers().await?;
         }
         cluster.enable().await?;
