@@ -31,8 +31,9 @@ impl InboxService for Api {
         call.check_notice_limit().map_err(protocol::notices_limited)?;
         let notice = send_request(&request).map_err(status)?;
         let bytes = request.notice.as_ref().map_or(0, Message::encoded_len);
+        // Before it is sent: a caller that leaves has written a part.
+        call.record_notice(bytes * request.recipients.len());
         let sent = self.directory.send_notice(&context, notice).await.map_err(status)?;
-        call.record_notice(bytes * sent.results.iter().flatten().count());
         count_misses(&call, &sent.results);
         let results = sent.results.into_iter().map(|result| {
             let outcome = match result {

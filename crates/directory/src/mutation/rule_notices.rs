@@ -67,11 +67,15 @@ fn lost_kinds(event: &Event) -> String {
     identities.join(" and ")
 }
 
-/// The id of the notice of an event. The events of a user have distinct times.
+/// The id of the notice of an event: a hash as a UUID of version 8 (RFC 9562, section 5.8), since an
+/// id of another version would seem to have a time. The events of a user have distinct times.
 fn id(event: &Event) -> LocalityId {
     let mut hash = Xxh3::new();
     hash.update(event.user.as_bytes());
     hash.update(&event.time.as_millis().to_le_bytes());
     hash.update(&[event.kind as u8]);
-    LocalityId::from(hash.digest128().to_be_bytes())
+    let mut bytes = hash.digest128().to_be_bytes();
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    LocalityId::from(bytes)
 }

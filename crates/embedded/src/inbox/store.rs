@@ -49,7 +49,9 @@ impl stores::Inboxes for Embedded {
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
         let row_bytes = notice_bytes(&delivery.notice.content);
-        self.disk.check((row_bytes * delivery.users.len()) as u64)?;
+        if !delivery.users.is_empty() {
+            self.disk.check((row_bytes * delivery.users.len()) as u64)?;
+        }
         let part_users = (PART_BYTES / row_bytes).max(1);
         let mut delivered = Vec::with_capacity(delivery.users.len());
         while delivered.len() < delivery.users.len() {

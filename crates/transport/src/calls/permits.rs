@@ -53,10 +53,10 @@ impl CallPermits {
             PermitKind::Mutation => &self.mutations,
         };
         let own = active_calls(kind, &caller.state);
-        Permit::take([(pool, self.limit), (own, caller.share(self.limit))]).map_err(|exhausted| {
+        Permit::take([(own, caller.share(self.limit)), (pool, self.limit)]).map_err(|exhausted| {
             match exhausted {
-                0 => protocol::overloaded(),
-                _ => protocol::caller_share_exhausted(),
+                0 => protocol::caller_share_exhausted(),
+                _ => protocol::overloaded(),
             }
         })
     }
