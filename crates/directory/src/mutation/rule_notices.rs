@@ -67,8 +67,8 @@ fn lost_kinds(event: &Event) -> String {
     identities.join(" and ")
 }
 
-/// The id of the notice of an event: a hash as a UUID of version 8 (RFC 9562, section 5.8), since an
-/// id of another version would seem to have a time. The events of a user have distinct times.
+/// The id of the notice of an event: a hash as a UUID of version 8 (RFC 9562, section 5.8), which
+/// does not seem to have a time. The events of a user have distinct times.
 fn id(event: &Event) -> LocalityId {
     let mut hash = Xxh3::new();
     hash.update(event.user.as_bytes());
