@@ -22,13 +22,15 @@ use crate::support::second_rules::{
 
 const STORE: &str = "mongodb-rules-2.txt";
 
-/// The database `name` with a new store of the second rules, and its URI.
+/// The database `name` with a new store of the second rules and schema version 8, and its URI.
 async fn new_store(name: &str) -> (Database, String) {
     let set = servers::one_member().await;
     let (database, uri) = (set.client().await.database(name), set.uri(name, ""));
     init(&uri, &InitOptions::default(), &|line| println!("{line}")).await.unwrap();
-    let rules = doc! { "$set": { "n": i64::from(Rules::SECOND.version()) } };
-    database.collection::<Document>("meta").update_one(doc! {}, rules).await.unwrap();
+    // The schema of that time has the same collections.
+    let versions = doc! { "n": i64::from(Rules::SECOND.version()), "v": 8_i64 };
+    let change = doc! { "$set": versions };
+    database.collection::<Document>("meta").update_one(doc! {}, change).await.unwrap();
     (database, uri)
 }
 
