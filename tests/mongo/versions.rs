@@ -215,6 +215,17 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_upgrade_is_finished_by_the_next() {
+    upgrades_are_interrupted_every(5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes many minutes"]
+async fn long_an_interrupted_upgrade_is_finished_by_the_next() {
+    upgrades_are_interrupted_every(1).await;
+}
+
+/// Interrupts upgrades after each such number of sentences.
+async fn upgrades_are_interrupted_every(step: usize) {
     let mut lines = 1;
     loop {
         let name = format!("versions_stopped{lines}");
@@ -229,7 +240,7 @@ async fn an_interrupted_upgrade_is_finished_by_the_next() {
         new.mutate(creation(1)).await.unwrap();
         assert_eq!(epochs(&database).await.last(), Some(&Some(3)), "after {lines} sentences");
         newer(&uri).await.check().await.unwrap();
-        lines += 3;
+        lines += step;
     }
     assert!(lines > 10, "{lines}");
 }

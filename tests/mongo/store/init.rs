@@ -225,6 +225,17 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_run_is_finished_by_the_next() {
+    runs_are_interrupted_every(13).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes many minutes"]
+async fn long_an_interrupted_run_is_finished_by_the_next() {
+    runs_are_interrupted_every(1).await;
+}
+
+/// Interrupts runs after each such number of lines.
+async fn runs_are_interrupted_every(step: usize) {
     let cluster = servers::three_shards().await;
     let mut lines = 1;
     loop {
@@ -247,7 +258,7 @@ async fn an_interrupted_run_is_finished_by_the_next() {
             "after {lines} steps"
         );
         opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
-        lines += 4;
+        lines += step;
     }
     assert!(lines > 12, "{lines}");
 }
