@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::commit::MIN_COMMIT_WAIT;
-use crate::database::operations::{Mongo, PROBE_TIMEOUT};
+use crate::database::operations::{Mongo, PROBE_TIMEOUT, holding};
 use crate::lookup::export::Snapshot;
 use crate::mutation::commit_gate::CommitGate;
 use polynym_directory::encoded::encoded_user::EncodedUser;
@@ -108,11 +108,8 @@ impl Mutations for Mongo {
         let gate = Arc::new(CommitGate::new(deadline));
         let permit = self.shares.writes.take(1, deadline).await?;
         let (collections, entry) = (self.collections.clone(), gate.clone());
-        let mut task = self.spawn(self.abandoned(), async move {
-            let outcome = collections.mutate(&mutation, &entry).await;
-            drop(permit);
-            outcome
-        })?;
+        let work = async move { collections.mutate(&mutation, &entry).await };
+        let mut task = self.spawn(self.abandoned(), holding(permit, work))?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::TimedOut.into()),

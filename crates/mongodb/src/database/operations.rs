@@ -88,13 +88,7 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let work = work(self.collections.clone());
-        self.run(async {
-            let done = work.await;
-            drop(permit);
-            done
-        })
-        .await
+        self.run(holding(permit, work(self.collections.clone()))).await
     }
 
     /// Runs `work` on a task, which continues if the caller leaves or reaches its deadline.
@@ -138,13 +132,8 @@ impl Mongo {
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let turn = self.walks.clone().acquire_owned().await;
-        let work = work(self.collections.clone());
-        let walk = self.spawn(SCAN_TIMEOUT, async {
-            let done = work.await;
-            drop(turn);
-            done
-        })?;
-        walk.await.unwrap_or(Err(Fault::Panicked))
+        let work = holding(turn, work(self.collections.clone()));
+        self.spawn(SCAN_TIMEOUT, work)?.await.unwrap_or(Err(Fault::Panicked))
     }
 
     pub(crate) fn abandoned(&self) -> Duration {
@@ -175,10 +164,13 @@ impl Mongo {
         self.collections.version_guard.check_topology()?;
         let permit =
             self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::TooManyInFlight)?;
-        Ok(async {
-            let done = work.await;
-            drop(permit);
-            done
-        })
+        Ok(holding(permit, work))
     }
+}
+
+/// Runs `work`, and keeps `permit` until it has ended.
+pub async fn holding<P, F: Future>(permit: P, work: F) -> F::Output {
+    let done = work.await;
+    drop(permit);
+    done
 }

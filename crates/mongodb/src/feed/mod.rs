@@ -193,10 +193,10 @@ async fn complete_steps(
     Ok(())
 }
 
-/// What a stream returns.
+/// The next result of a change stream.
 enum Step {
     Change(Box<Change>),
-    /// There are no changes up to a token.
+    /// There are no more changes up to this token.
     Idle(StreamToken),
 }
 

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use futures_util::future::try_join;
+use mongodb::Collection;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson};
+use mongodb::bson::{Binary, Bson, RawDocumentBuf};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
 use tokio::task::JoinSet;
@@ -33,8 +34,8 @@ impl Collections {
         let time = if self.is_routed { SHARD_TIMEOUT } else { REPLICA_SET_TIMEOUT };
         let [users, identities] = keys();
         let all = try_join(
-            self.probe_users(users.clone(), time),
-            self.probe_identities(identities.clone(), time),
+            probe(self.users.clone(), users.clone(), time),
+            probe(self.identities.clone(), identities.clone(), time),
         );
         let missing = all.await.err();
 
@@ -52,15 +53,11 @@ impl Collections {
     /// Whether any shard answers. The other probes run to their ends: a find must not be dropped
     /// half-way.
     async fn any_answers(&self, users: Vec<Bson>, identities: Vec<Bson>) -> bool {
-        let some = |keys: Vec<Bson>| keys.into_iter().step_by(SINGLE_KEY_STEP).map(|key| vec![key]);
         let mut probes = JoinSet::new();
-        for key in some(users) {
-            let own = self.clone();
-            probes.spawn(async move { own.probe_users(key, SHARD_TIMEOUT).await });
-        }
-        for key in some(identities) {
-            let own = self.clone();
-            probes.spawn(async move { own.probe_identities(key, SHARD_TIMEOUT).await });
+        for (from, keys) in [(&self.users, users), (&self.identities, identities)] {
+            for key in keys.into_iter().step_by(SINGLE_KEY_STEP) {
+                probes.spawn(probe(from.clone(), vec![key], SHARD_TIMEOUT));
+            }
         }
         while let Some(probe) = probes.join_next().await {
             if matches!(probe, Ok(Ok(()))) {
@@ -70,19 +67,17 @@ impl Collections {
         }
         false
     }
-
-    async fn probe_users(&self, ids: Vec<Bson>, time: Duration) -> Result<(), Fault> {
-        probe(time).find(&self.users, ids, None).await.map(drop)
-    }
-
-    async fn probe_identities(&self, keys: Vec<Bson>, time: Duration) -> Result<(), Fault> {
-        probe(time).find(&self.identities, keys, None).await.map(drop)
-    }
 }
 
-fn probe(time: Duration) -> ReadMode<'static, 'static> {
+/// Fails unless a find of these keys is answered in time.
+async fn probe(
+    from: Collection<RawDocumentBuf>,
+    keys: Vec<Bson>,
+    time: Duration,
+) -> Result<(), Fault> {
     let criteria = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-    ReadMode::Plain { concern: ReadConcern::majority(), criteria, time }
+    let mut mode = ReadMode::Plain { concern: ReadConcern::majority(), criteria, time };
+    mode.find(&from, keys, None).await.map(drop)
 }
 
 /// Keys of `users`, and keys of `identities`.

@@ -43,7 +43,7 @@ impl Supported {
 /// The gauge of a replica set that has become a shard: its name and its help text.
 pub const BECAME_SHARD: (&str, &str) = (
     "polynym_store_became_shard",
-    "1 once the replica set of the store is a shard of a cluster, and the server stops to use it",
+    "1 once the replica set of the store is a shard of a cluster, and the server no longer uses it",
 );
 
 /// The versions of a store.
@@ -275,7 +275,7 @@ impl VersionGuard {
     pub fn record_shard(&self) {
         gauge!(BECAME_SHARD.0).set(1);
         if !self.is_shard.swap(true, Relaxed) {
-            tracing::error!(fault = %Fault::BecameShard, "this server stops to read and write");
+            tracing::error!(fault = %Fault::BecameShard, "this server stops reading and writing");
         }
     }
 

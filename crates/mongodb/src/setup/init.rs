@@ -211,7 +211,7 @@ impl Init<'_> {
             ));
         }
 
-        // Else it was a cluster before.
+        // Where users are sharded already, all servers use routers.
         if found.iter().any(|found| found.name == USERS && found.key.is_none()) {
             self.check_servers().await?;
         }
