@@ -158,3 +158,26 @@ async fn together(mongo: Mongo, keys: &[IdentityKey], ids: &[LocalityId]) {
         read(&store.resolve(keys, Consistency::Latest, View::Full, Duration::ZERO).await.unwrap());
     assert!(found.len() < LARGE && size < ANSWER_BYTES + (1 << 20), "{size} bytes");
 }
+
+/// A purge removes damaged events, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_events_prevent_no_purge() {
+    let set = servers::one_member().await;
+    let factory = Databases::of_set(set, "").factory();
+    let store = factory.mongo().await.unwrap();
+    store.mutate(users::creation(1)).await.unwrap();
+    let mutation = |change| users::mutation(users::id(1), change);
+    for _ in 0..4 {
+        store.mutate(mutation(UserChange::Disable)).await.unwrap();
+        store.mutate(mutation(UserChange::Enable)).await.unwrap();
+    }
+    let database = set.client().await.database(factory.name().await);
+    let journal = database.collection::<Document>("journal");
+    let update = journal.update_many(doc! {}, doc! { "$set": { "e": "damaged" } });
+    let updated = update.bypass_document_validation(true).await.unwrap();
+    assert_eq!(updated.modified_count, 1, "nine events do not fit into a user");
+
+    store.mutate(mutation(UserChange::Purge)).await.unwrap();
+    assert!(!users::look_up(&store, 1).await.unwrap());
+    assert_eq!(journal.find_one(doc! { "e": "damaged" }).await.unwrap(), None);
+}

@@ -135,7 +135,11 @@ impl Transaction<'_> {
         for document in self.find_documents(&journal, filter, None).await? {
             let [bucket] = read_fields(&document, [ID])?;
             let bucket = required(ID, bucket, RawBsonRef::as_binary)?.to_binary();
-            buckets.push((bucket, Bucket::events(&document)?));
+            // A damaged bucket must not prevent the purge of its user, either.
+            match Bucket::events(&document) {
+                Ok(events) => buckets.push((bucket, events)),
+                Err(fault) => tracing::error!(%id, cause = fault.to_string(), "damaged events"),
+            }
         }
         // In a transaction over several shards, not every router sorts.
         buckets.sort_unstable_by(|(one, _), (other, _)| one.bytes.cmp(&other.bytes));
