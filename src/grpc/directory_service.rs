@@ -224,7 +224,7 @@ fn as_of(call: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>
 
 /// The histogram of reads.
 pub const RESOLVE_READS: (&str, &str) =
-    ("polynym_resolve_reads", "Reads, each sent to one shard, for one ResolveIdentity");
+    ("polynym_resolve_reads", "Sequential reads of one ResolveIdentity");
 
 fn resolve_reads() -> &'static Histogram {
     static HISTOGRAM: OnceLock<Histogram> = OnceLock::new();

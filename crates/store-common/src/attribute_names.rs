@@ -4,8 +4,12 @@
 //! therefore never become wrong.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::hash::RandomState;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
 
 use polynym_directory::timestamp::Timestamp;
 
@@ -16,8 +20,17 @@ pub type AttributeId = u32;
 pub const MAX_NAMES: usize = 10_000;
 /// How long cached names may be used without checking that the tenant was not created anew.
 const RECENT_AGE: Duration = Duration::from_secs(5);
-/// The most tenants in the cache.
-const MAX_TENANTS: usize = 10_000;
+/// The bytes of the cache: the names of 100,000 tenants with a few each.
+const CACHE_BYTES: u64 = 64 << 20;
+/// The shards of the cache: all names of one tenant must fit in one.
+const CACHE_SHARDS: usize = 8;
+/// The usual number of tenants in the cache.
+const USUAL_TENANTS: usize = 100_000;
+/// The bytes of a tenant in the cache besides its name and its attributes' names.
+const TENANT_BYTES: usize = 256;
+/// The bytes of a name in the cache besides its text: twice a pointer and a length, the counters
+/// before the text, and an entry of the map.
+const NAME_BYTES: usize = 64;
 
 /// The known names of one tenant, from the first on.
 #[derive(Clone, Debug, Default)]
@@ -91,24 +104,57 @@ impl KnownNames {
     }
 }
 
-/// The cached names of tenants.
-#[derive(Default)]
-pub struct AttributeNames {
-    tenants: RwLock<HashMap<String, (Arc<KnownNames>, Instant)>>,
+/// The cached names of tenants: those in use stay, the others leave when it is full.
+pub struct AttributeNames(Names);
+
+type Names =
+    Cache<String, CachedNames, ByBytes, RandomState, DefaultLifecycle<String, CachedNames>>;
+
+#[derive(Clone)]
+struct CachedNames {
+    names: Arc<KnownNames>,
+    /// When they were read.
+    read: Instant,
+}
+
+/// Weighs the names of a tenant by their bytes.
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<String, CachedNames> for ByBytes {
+    fn weight(&self, tenant: &String, cached: &CachedNames) -> u64 {
+        let names: usize = cached.names.names().map(|name| NAME_BYTES + name.len()).sum();
+        (TENANT_BYTES + tenant.len() + names) as u64
+    }
+}
+
+impl Default for AttributeNames {
+    fn default() -> Self {
+        Self::with_capacity(CACHE_BYTES, USUAL_TENANTS)
+    }
 }
 
 impl AttributeNames {
+    fn with_capacity(bytes: u64, usual_tenants: usize) -> Self {
+        let options = OptionsBuilder::new()
+            .shards(CACHE_SHARDS)
+            .estimated_items_capacity(usual_tenants)
+            .weight_capacity(bytes)
+            .build()
+            .expect("both capacities are set");
+        let (hasher, lifecycle) = (RandomState::default(), DefaultLifecycle::default());
+        Self(Cache::with_options(options, ByBytes, hasher, lifecycle))
+    }
+
     /// The known names of a tenant, which may have more.
     pub fn known(&self, tenant: &str) -> Arc<KnownNames> {
-        let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
-        tenants.get(tenant).map(|(names, _)| names.clone()).unwrap_or_default()
+        self.0.get(tenant).map(|cached| cached.names).unwrap_or_default()
     }
 
     /// The names of a tenant that were read within `RECENT_AGE`.
     pub fn recent(&self, tenant: &str) -> Option<Arc<KnownNames>> {
-        let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
-        let (names, read) = tenants.get(tenant)?;
-        (read.elapsed() < RECENT_AGE).then(|| names.clone())
+        let cached = self.0.get(tenant)?;
+        (cached.read.elapsed() < RECENT_AGE).then_some(cached.names)
     }
 
     /// Adds the names of several tenants.
@@ -122,13 +168,8 @@ impl AttributeNames {
 
     /// Adds the names of a tenant that were read, unless more are known.
     pub fn learn(&self, tenant: &str, names: Arc<KnownNames>) {
-        let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
-        if tenants.len() >= MAX_TENANTS && !tenants.contains_key(tenant) {
-            tenants.clear();
-        }
-        let known = tenants.get(tenant).map_or(0, |(known, _)| known.next());
-        if known <= names.next() {
-            tenants.insert(tenant.to_owned(), (names, Instant::now()));
+        if self.known(tenant).next() <= names.next() {
+            self.0.insert(tenant.to_owned(), CachedNames { names, read: Instant::now() });
         }
     }
 }
@@ -154,6 +195,34 @@ mod tests {
         extended.skip_to(10);
         assert_eq!((extended.push("level"), extended.name(9)), (10, None));
         assert_eq!(extended.page("", 5), ["level", "plan", "team"]);
+    }
+
+    #[test]
+    fn a_full_cache_keeps_the_tenants_in_use() {
+        let (bytes, tenants) = (CACHE_SHARDS as u64 * 20_000, 200);
+        let cache = AttributeNames::with_capacity(bytes, tenants);
+        let is_known = |tenant: &str| !cache.known(tenant).is_empty();
+        for n in 0..20 * tenants {
+            cache.learn(&format!("tenant{n}"), names(1, 0, &["team", "plan"]));
+            for used in (0..20).map(|n| format!("used{n}")) {
+                if !is_known(&used) {
+                    assert!(n < tenants, "a tenant in use has left");
+                    cache.learn(&used, names(1, 0, &["team"]));
+                }
+            }
+        }
+        assert!(cache.0.weight() <= bytes, "{}", cache.0.weight());
+        let remaining = (0..20 * tenants).filter(|n| is_known(&format!("tenant{n}"))).count();
+        assert!((tenants / 4..=2 * tenants).contains(&remaining), "{remaining}");
+    }
+
+    #[test]
+    fn a_tenant_with_the_most_names_fits_in_the_cache() {
+        let all: Vec<_> = (0..MAX_NAMES).map(|n| format!("{n:0>256}")).collect();
+        let all = names(1, 0, &all.iter().map(String::as_str).collect::<Vec<_>>());
+        let cache = AttributeNames::default();
+        cache.learn("default", all);
+        assert_eq!(cache.known("default").next() as usize, MAX_NAMES);
     }
 
     #[test]

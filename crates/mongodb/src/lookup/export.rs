@@ -92,15 +92,16 @@ impl ExportSnapshot for Snapshot {
         let (filter, options) = users_of(tenant, after, limit);
         self.read(|collections, mut session| async move {
             let found = all(&mut session, &collections.users, filter, options).await?;
+            let users: Vec<_> = found
+                .iter()
+                .map(|document| StoredUser::read(document))
+                .collect::<Result<_, _>>()?;
             // Names of attributes do not change.
-            let mut users = Vec::with_capacity(found.len());
-            for document in &found {
-                let stored = StoredUser::read(document)?;
-                let private = stored.private.clone();
-                let user = collections.full_user(stored).await?;
-                users.push(ExportedUser::from_stored(user, &private).map_err(Fault::damaged)?);
-            }
-            Ok(users)
+            let names = collections.names_of(&users).await?;
+            let exported = |user: &StoredUser| {
+                ExportedUser::from_stored(names.full(user)?, &user.private).map_err(Fault::damaged)
+            };
+            users.iter().map(exported).collect()
         })
         .await
     }

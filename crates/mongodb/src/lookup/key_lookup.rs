@@ -16,6 +16,7 @@ use crate::schema::bson::{id_of, id_value, key_of};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{REVISION, WIRE};
 use crate::schema::user::StoredUser;
+use crate::search::user_names::UserNames;
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::error::ItemError;
 use polynym_directory::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
@@ -45,10 +46,10 @@ impl KeyLookup {
 }
 
 /// The state of a wanted user.
-enum WantedUser<'r> {
+enum WantedUser {
     /// It was not found.
     Absent,
-    Document(&'r RawDocument),
+    Stored(Box<StoredUser>),
     Read(ItemResult<EncodedUser>),
 }
 
@@ -130,7 +131,8 @@ impl Collections {
     }
 
     /// The users with these ids, in order, until they have [`ANSWER_BYTES`], and the number of
-    /// finds. A truncated reply means large users: fetch the rest in smaller batches.
+    /// finds, with those of names of attributes that are not known. A truncated reply means large
+    /// users: fetch the rest in smaller batches.
     pub async fn users(
         &self,
         ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
@@ -154,13 +156,17 @@ impl Collections {
             for found in documents(&reply.batch)? {
                 let document = found?;
                 (count, size) = (count + 1, size + document.as_bytes().len());
-                wanted.insert(id_of(document)?, WantedUser::Document(document));
+                wanted.insert(id_of(document)?, WantedUser::of(document));
             }
+            let stored = wanted.values().filter_map(WantedUser::stored);
+            let (names, read) = self.known_names_of(stored).await;
+            let unnamed = read.err().map(ItemError::from);
+            reads += names.reads;
             for id in rest {
                 let user = match id.map(|id| wanted.get_mut(&id)) {
                     None => Ok(None),
                     Some(Some(WantedUser::Absent)) if !reply.is_complete => break,
-                    Some(Some(user)) => user.read(self, view).await,
+                    Some(Some(user)) => user.read(&names, unnamed.as_ref(), view),
                     Some(None) => break,
                 };
                 bytes += user.iter().flatten().map(|user| user.as_bytes().len()).sum::<usize>();
@@ -177,10 +183,10 @@ impl Collections {
 }
 
 /// The first `limit` of these ids, not found yet.
-fn first<'r>(
+fn first(
     ids: impl Iterator<Item = Option<LocalityId>>,
     limit: usize,
-) -> HashMap<LocalityId, WantedUser<'r>> {
+) -> HashMap<LocalityId, WantedUser> {
     let mut wanted = HashMap::with_capacity(ids.size_hint().0.min(limit));
     for id in ids.flatten() {
         if wanted.len() == limit {
@@ -191,29 +197,38 @@ fn first<'r>(
     wanted
 }
 
-impl WantedUser<'_> {
-    /// The user, which is decoded once for several keys.
-    async fn read(&mut self, collections: &Collections, view: View) -> ItemResult<EncodedUser> {
-        if let Self::Document(document) = self {
-            let user = read_user(document, collections, view).await;
-            *self = Self::Read(user.map(Some).map_err(ItemError::from));
+impl WantedUser {
+    fn of(document: &RawDocument) -> Self {
+        match StoredUser::read(document) {
+            Ok(stored) => Self::Stored(Box::new(stored)),
+            Err(fault) => Self::Read(Err(fault.into())),
+        }
+    }
+
+    fn stored(&self) -> Option<&StoredUser> {
+        if let Self::Stored(stored) = self { Some(stored) } else { None }
+    }
+
+    /// The user, which is encoded once for several keys. `unnamed` is why some names could not be
+    /// read.
+    fn read(
+        &mut self,
+        names: &UserNames,
+        unnamed: Option<&ItemError>,
+        view: View,
+    ) -> ItemResult<EncodedUser> {
+        if let Self::Stored(stored) = self {
+            let user = match view {
+                View::Full => names.full(stored),
+                View::Basic => Ok(stored.wire.clone().without_attributes()),
+            };
+            let error = |fault| unnamed.cloned().unwrap_or_else(|| ItemError::from(fault));
+            *self = Self::Read(user.map(Some).map_err(error));
         }
         match self {
             Self::Read(user) => user.clone(),
-            Self::Absent | Self::Document(_) => Ok(None),
+            Self::Absent | Self::Stored(_) => Ok(None),
         }
-    }
-}
-
-async fn read_user(
-    document: &RawDocument,
-    collections: &Collections,
-    view: View,
-) -> Result<EncodedUser, Fault> {
-    let stored = StoredUser::read(document)?;
-    match view {
-        View::Full => collections.full_user(stored).await,
-        View::Basic => Ok(stored.wire.without_attributes()),
     }
 }
 

@@ -97,11 +97,10 @@ impl Collections {
     ) -> Result<Vec<Record>, Fault> {
         let (filter, options) = users_of(tenant, after, limit);
         let found = self.find_documents(&self.users, filter, options).await?;
-        let mut users = Vec::with_capacity(found.len());
-        for document in &found {
-            users.push(self.record(StoredUser::read(document)?).await?);
-        }
-        Ok(users)
+        let users: Vec<_> =
+            found.iter().map(|document| StoredUser::read(document)).collect::<Result<_, _>>()?;
+        let names = self.names_of(&users).await?;
+        users.iter().map(|user| names.record(user)).collect()
     }
 
     /// Users whose expiry is due at `now`, in the order of their positions.

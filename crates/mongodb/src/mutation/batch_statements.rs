@@ -32,11 +32,13 @@ impl Transaction<'_> {
         let claims = self.find_claims(keys.collect()).await?;
         let ids = needs.iter().flat_map(|needs| &needs.users).map(|id| id_value(*id));
         let documents = self.find_all(&self.collections.users, ids.collect()).await?;
-        let mut found = HashMap::with_capacity(documents.len());
-        for document in documents {
-            let stored = StoredUser::read(&document)?;
-            found.insert(stored.id, self.collections.record(stored).await?);
-        }
+        let users: Vec<_> = documents
+            .iter()
+            .map(|document| StoredUser::read(document))
+            .collect::<Result<_, _>>()?;
+        let names = self.collections.names_of(&users).await?;
+        let record = |user: &StoredUser| Ok((user.id, names.record(user)?));
+        let found: HashMap<_, _> = users.iter().map(record).collect::<Result<_, Fault>>()?;
 
         for (needs, read_set) in needs.iter_mut().zip(read_sets) {
             let needs = std::mem::take(needs);

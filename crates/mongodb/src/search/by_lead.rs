@@ -183,19 +183,20 @@ impl Collections {
             View::Full => doc! { REVISION: 1, WIRE: 1, ATTRIBUTES: 1 },
             View::Basic => doc! { REVISION: 1, WIRE: 1 },
         });
-        let mut users = Vec::new();
-        for document in self.find_documents(&self.users, filter, options).await? {
-            let mut stored = StoredUser::read(&document)?;
-            users.push(match view {
-                View::Full => SearchedUser::of(self.record(stored).await?.user, view),
-                View::Basic => {
-                    stored.wire = stored.wire.without_attributes();
-                    let user = stored.decode_without_attributes()?.user;
-                    SearchedUser { user, basic: Some(stored.wire) }
-                }
-            });
-        }
-        Ok(users)
+        let found = self.find_documents(&self.users, filter, options).await?;
+        let stored: Vec<_> =
+            found.iter().map(|document| StoredUser::read(document)).collect::<Result<_, _>>()?;
+        let names = self.names_of(&stored).await?;
+        let searched = |stored: StoredUser| match view {
+            View::Full => Ok(SearchedUser::of(names.record(&stored)?.user, view)),
+            View::Basic => {
+                let wire = stored.wire.without_attributes();
+                let stored = StoredUser { wire: wire.clone(), ..stored };
+                let user = stored.decode_without_attributes()?.user;
+                Ok(SearchedUser { user, basic: Some(wire) })
+            }
+        };
+        stored.into_iter().map(searched).collect()
     }
 
     /// The users of a tenant with these ids, in their order.

@@ -4,3 +4,4 @@ pub mod by_lead;
 pub mod filters;
 pub mod names;
 pub mod range;
+pub mod user_names;

@@ -13,11 +13,9 @@ use mongodb::options::{FindOptions, ReadConcern, ReadPreference, SelectionCriter
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::writes::WriteCommand;
-use crate::schema::bson::raw;
+use crate::schema::bson::{key_of, raw};
 use crate::schema::event::{last_token, restore_names};
 use crate::schema::fields::{ID, NAMES};
-use crate::schema::user::StoredUser;
-use polynym_directory::encoded::encoded_user::EncodedUser;
 use polynym_directory::error::Error;
 use polynym_directory::model::event::Event;
 use polynym_directory::model::record::Record;
@@ -36,6 +34,12 @@ pub const NAMES_FIELD: &str = "n";
 const NAMES_PER_DOCUMENT: usize = 100;
 /// The limit of attempts to add names. Each fails only because another server succeeds.
 const MAX_ATTEMPTS: usize = 1_000;
+
+/// The tenants of one find: each has at most [`MAX_NAMES`].
+const TENANTS_PER_FIND: usize = 16;
+
+/// The names of tenants that were read.
+pub type ReadNames = HashMap<String, Result<Arc<KnownNames>, Fault>>;
 
 /// A document of names.
 struct Page {
@@ -61,11 +65,6 @@ impl Page {
         self.first + self.names.len() as AttributeId
     }
 
-    /// The tenant's name.
-    fn tenant(&self) -> &str {
-        self.id.rsplit_once(',').map_or(&self.id, |(tenant, _)| tenant)
-    }
-
     /// The number of the document among those of its tenant.
     fn number(&self) -> u32 {
         self.id.rsplit_once(',').and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
@@ -76,6 +75,11 @@ impl Page {
     fn tombstone(&self) -> Document {
         doc! { ID: &self.id, FIRST: self.next() as i32, NAMES_FIELD: [] }
     }
+}
+
+/// The name of the tenant in the id of one of its documents.
+fn tenant_of_page(id: &str) -> &str {
+    id.rsplit_once(',').map_or(id, |(tenant, _)| tenant)
 }
 
 /// The id of a tenant's `number`th document.
@@ -185,22 +189,6 @@ impl Collections {
         }
     }
 
-    /// Names that cover a user's attributes.
-    pub async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
-        let tenant = std::str::from_utf8(user.wire.tenant()).map_err(Fault::damaged)?;
-        let known = self.names.known(tenant);
-        if user.is_named_by(&known) {
-            return Ok(known);
-        }
-
-        let all = self.all_names(tenant).await?;
-        if user.is_named_by(&all) {
-            Ok(all)
-        } else {
-            Err(Fault::damaged("an attribute has no name"))
-        }
-    }
-
     /// Restores the names of attributes in the events of a tenant.
     pub async fn name_events(&self, tenant: &Tenant, events: &mut [Event]) -> Result<(), Fault> {
         let Some(last) = last_token(&*events) else { return Ok(()) };
@@ -225,17 +213,34 @@ impl Collections {
             }
             all.insert(tenant.clone(), known);
         }
-        let mut pages: HashMap<String, Vec<Page>> = HashMap::new();
-        for page in self.pages_of(&unknown).await? {
-            pages.entry(page.tenant().to_owned()).or_default().push(page);
-        }
-        for tenant in unknown {
-            let own = pages.remove(tenant).unwrap_or_default();
-            let names = Arc::new(known_names(&own));
-            self.names.learn(tenant, names.clone());
-            all.insert(tenant.to_owned(), names);
+        for (tenant, names) in self.read_names(&unknown).await?.0 {
+            all.insert(tenant, names?);
         }
         Ok(all)
+    }
+
+    /// The names of tenants, and the number of finds. A damaged document fails its tenant alone.
+    pub async fn read_names(&self, tenants: &[&str]) -> Result<(ReadNames, u32), Fault> {
+        let mut pages: HashMap<&str, Result<Vec<Page>, Fault>> =
+            tenants.iter().map(|tenant| (*tenant, Ok(Vec::new()))).collect();
+        let mut reads = 0;
+        for some in tenants.chunks(TENANTS_PER_FIND) {
+            for document in self.page_documents(some).await? {
+                let Some(own) = pages.get_mut(tenant_of_page(key_of(&document)?)) else { continue };
+                match (own.as_mut(), Page::read(&document)) {
+                    (Ok(pages), Ok(page)) => pages.push(page),
+                    (Ok(_), Err(fault)) => *own = Err(fault),
+                    (Err(_), _) => {}
+                }
+            }
+            reads += 1;
+        }
+        let known = |(tenant, pages): (&str, Result<Vec<Page>, Fault>)| {
+            let names = pages.map(|pages| Arc::new(known_names(&pages)));
+            names.iter().for_each(|names| self.names.learn(tenant, names.clone()));
+            (tenant.to_owned(), names)
+        };
+        Ok((pages.into_iter().map(known).collect(), reads))
     }
 
     /// All names of a tenant's attributes.
@@ -255,26 +260,13 @@ impl Collections {
         }
     }
 
-    /// A user with its attributes.
-    pub async fn full_user(&self, user: StoredUser) -> Result<EncodedUser, Fault> {
-        if user.attributes.is_empty() {
-            return Ok(user.wire);
-        }
-        Ok(user.full(&*self.names_for(&user).await?))
-    }
-
-    /// The record of a stored user.
-    pub async fn record(&self, user: StoredUser) -> Result<Record, Fault> {
-        user.decode(&*self.names_for(&user).await?)
-    }
-
     /// The documents with the names of a tenant, in the order of their tokens.
     async fn pages(&self, tenant: &str) -> Result<Vec<Page>, Fault> {
-        self.pages_of(&[tenant]).await
+        self.page_documents(&[tenant]).await?.iter().map(Page::read).collect()
     }
 
     /// The documents with the names of tenants, of each in the order of its tokens.
-    async fn pages_of(&self, tenants: &[&str]) -> Result<Vec<Page>, Fault> {
+    async fn page_documents(&self, tenants: &[&str]) -> Result<Vec<RawDocumentBuf>, Fault> {
         // A comma comes right before the hyphen, which names may have.
         let of = |tenant: &&str| {
             let [first, end] = [',', '-'].map(|mark| format!("{tenant}{mark}"));
@@ -292,8 +284,7 @@ impl Collections {
             .max_time(self.timeout)
             .read_concern(ReadConcern::majority())
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary));
-        let found = self.find_documents(&collection, own, options.build()).await?;
-        found.iter().map(Page::read).collect()
+        self.find_documents(&collection, own, options.build()).await
     }
 
     /// The writes that delete the names of a tenant: the ids of documents to delete, and the
