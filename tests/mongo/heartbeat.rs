@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use mongodb::bson::{Bson, DateTime, Document, doc};
-use polynym_directory::{Mutations, StoreClock, Timestamp};
+use mongodb::bson::{Bson, DateTime, Document, Uuid, doc};
+use polynym_directory::{Histories, Mutations, StoreClock, Timestamp};
+use polynym_mongodb::{Mongo, Options};
 use tokio::time::{sleep, timeout};
 
-use super::servers::{self, Databases, InDatabase};
+use super::servers::{self, Databases, InDatabase, Layout, ReplicaSet, make};
 use crate::support::users;
 
 /// The time limit of each wait.
@@ -64,6 +65,72 @@ async fn an_open_store_renews_its_document_until_it_is_closed() {
     assert!(both.iter().any(|one| one.0 == left[0].0), "{left:?}");
     second.close().await;
     until(&factory, |found| found.is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_take_turns_at_looking_for_expired_users() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let stores = [factory.mongo().await.unwrap(), factory.mongo().await.unwrap()];
+    // A store that does not look for expired users takes no turn.
+    let third = factory.mongo().await.unwrap();
+    let turns = || [&stores[0], &stores[1]].map(|store| store.has_expiry_turn());
+    let wait = async {
+        // Until it has heard of others, a server has the turn.
+        while turns().into_iter().filter(|turn| *turn).count() != 1 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TIMEOUT, wait).await.expect("one of two servers has the turn");
+    let first = usize::from(!turns()[0]);
+    stores[first].close().await;
+    let other = &stores[1 - first];
+    let wait = async {
+        while !other.has_expiry_turn() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TIMEOUT, wait).await.expect("the other server has the turn");
+    other.close().await;
+    third.close().await;
+}
+
+/// A router asks all members of all shards to end sessions, also dead ones, which takes long.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_renews_its_document_while_sessions_of_a_dead_one_end_slowly() {
+    let set = ReplicaSet::start(Layout::default()).await;
+    let uri = set.uri("slow_ends", "");
+    make(uri.clone()).await;
+    let servers = set.client().await.database("slow_ends").collection::<Document>("servers");
+    let slow = doc! {
+        "failCommands": ["killSessions"], "blockConnection": true, "blockTimeMS": 30_000,
+        "appName": "polynym heartbeat",
+    };
+    let fail = doc! { "configureFailPoint": "failCommand", "mode": "alwaysOn", "data": slow };
+    set.members[0].admin(fail).await.unwrap();
+    let id = || Bson::from(Uuid::new());
+    let long_ago = DateTime::from_millis(DateTime::now().timestamp_millis() - 60_000);
+    let dead = doc! { "_id": id(), "t": long_ago, "s": [id()] };
+    servers.insert_one(&dead).await.unwrap();
+
+    let store = Mongo::open(&uri, Options::default()).await.unwrap();
+    let is_own = doc! { "_id": { "$ne": dead.get("_id") } };
+    let mut renewed = Vec::<DateTime>::new();
+    let wait = async {
+        // The dead server is found in the third beat.
+        while renewed.len() < 6 {
+            let own = servers.find_one(is_own.clone()).await.unwrap();
+            let time = own.map(|own| *own.get_datetime("t").unwrap());
+            renewed.extend(time.filter(|time| renewed.last().is_none_or(|last| time > last)));
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TIMEOUT, wait).await.expect("the document is renewed");
+    let off = doc! { "configureFailPoint": "failCommand", "mode": "off" };
+    let entered = set.members[0].admin(off).await.unwrap();
+    assert!(entered.get_i32("count").unwrap() > 0, "{entered}");
+    let gaps = renewed.windows(2).map(|two| two[1].timestamp_millis() - two[0].timestamp_millis());
+    assert!(gaps.clone().all(|gap| gap < 8_000), "{:?}", gaps.collect::<Vec<_>>());
+    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ mod credentials;
 mod damaged_records;
 mod deletion;
 mod feed;
+mod fence;
 mod golden;
 mod harness;
 mod heartbeat;

@@ -314,6 +314,11 @@ impl Histories for Embedded {
         self.remove_stray_events(after).await
     }
 
+    /// The store has one server.
+    fn has_expiry_turn(&self) -> bool {
+        true
+    }
+
     async fn expired_users(
         &self,
         now: Timestamp,

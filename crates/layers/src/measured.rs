@@ -269,6 +269,10 @@ impl Histories for Measured<dyn Histories> {
         SCAN.measure(self.0.shorten_history(tenant, by, cursor)).await
     }
 
+    fn has_expiry_turn(&self) -> bool {
+        self.0.has_expiry_turn()
+    }
+
     async fn expired_users(
         &self,
         now: Timestamp,

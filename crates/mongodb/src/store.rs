@@ -267,6 +267,10 @@ impl Histories for Mongo {
         Ok(None)
     }
 
+    fn has_expiry_turn(&self) -> bool {
+        self.heartbeat.has_expiry_turn()
+    }
+
     async fn expired_users(
         &self,
         now: Timestamp,

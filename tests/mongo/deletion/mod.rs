@@ -2,5 +2,6 @@
 
 mod expiry;
 mod purge;
+mod tenant_events;
 mod tenants;
 mod ttl;

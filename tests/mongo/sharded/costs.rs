@@ -12,10 +12,10 @@ use mongodb::bson::{Document, doc};
 use polynym_directory::search::{AccessPath, Filter};
 use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym_directory::{
-    ConflictPolicy, Consistency, Directory, Histories, IdempotencyKey, Limits, LookUps, Mutation,
-    MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate,
-    Reads, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange, Value,
-    Verification, View,
+    ConflictPolicy, Consistency, Directory, Histories, Hold, IdempotencyKey, Limits, LookUps,
+    Mutation, MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies,
+    PolicyUpdate, Reads, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange,
+    Value, Verification, View,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym_mongodb::Mongo;
@@ -486,6 +486,17 @@ async fn links(counted: &mut Counted) {
     };
     counted.mutate("replace without a hold, all on one shard", replace(220, 221)).await;
     counted.mutate("replace with a hold, all on one shard", holding(replace(221, 222))).await;
+    let hold = Hold {
+        key: key(0, 223),
+        until: Timestamp::now().plus(Duration::from_secs(1_000_000)),
+        guard: false,
+        rules_version: RULES_VERSION,
+    };
+    counted
+        .mutate("import a hold of nobody", users::mutation_of(MutationKind::ImportHold(hold)))
+        .await;
+    let release = users::mutation_of(MutationKind::ReleaseHold(identifier(0, 223)));
+    counted.mutate("release a hold of nobody", release).await;
     counted
         .mutate(
             "release a hold, both on one shard",
@@ -570,7 +581,7 @@ async fn ends(counted: &mut Counted) {
             drop(counted.store.expired_users(Timestamp::now(), None, 100).await.unwrap())
         })
         .await;
-    counted.add("look for users whose time is over, each server once a second", &cost, "");
+    counted.add("look for users whose time is over, one server once a second", &cost, "");
 }
 
 async fn tenants(counted: &mut Counted) {

@@ -29,7 +29,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60 * 60);
 const MAX_FAILING: usize = 10_000;
 
 impl Directory {
-    /// Expires due users in a loop. Safe on several servers.
+    /// Expires due users in a loop, in turn with other servers. Safe on several at once.
     pub async fn run_expiry(&self) -> Infallible {
         let mut failing = Failing::default();
         loop {
@@ -45,12 +45,13 @@ impl Directory {
         }
     }
 
-    /// Expires all due users, page by page, or none while the clock is uncertain. Skips a user that
+    /// Expires all due users, page by page, or none while the clock is uncertain or it is another
+    /// server's turn. Skips a user that
     /// fails for a while, so that it does not delay others.
     async fn expire_round(&self, failing: &mut Failing) -> Result<(), Error> {
         failing.forget_old(Instant::now());
         let now = self.gauged_now();
-        if now.clock_uncertain {
+        if now.clock_uncertain || !self.backend.histories.has_expiry_turn() {
             return Ok(());
         }
 

@@ -97,6 +97,10 @@ pub trait Histories: Send + Sync + 'static {
     /// [`Error::Unavailable`] if the store does not answer.
     async fn remove_strays(&self, after: Option<u64>) -> Result<Option<u64>, Error>;
 
+    /// Whether it is this server's turn to look for expired users: the servers of a store take
+    /// turns. A server that asks takes part for half a minute.
+    fn has_expiry_turn(&self) -> bool;
+
     /// Up to `limit` users that are [due](crate::model::record::Record::expires_at) at `now`, by
     /// time and id, whose [position](ExpiredUser::position) is after `after`. Empty only if there
     /// are no more.

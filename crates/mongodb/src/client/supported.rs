@@ -17,7 +17,8 @@ pub const BEGUN: i64 = 7;
 /// The version in which users have inboxes.
 pub const INBOXED: i64 = 8;
 /// The version in which events have tokens instead of the names of attributes, and users record how
-/// many events their last write has added.
+/// many events their last write has added. Claims confirm the epoch, and the events of a tenant are
+/// in several ranges.
 pub const COMPACT: i64 = 9;
 /// The oldest version of the schema that this program supports.
 pub const OLDEST: i64 = 2;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, RawDocumentBuf};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{
     Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria,
     TransactionOptions, WriteConcern,
@@ -17,7 +17,8 @@ use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::freshness::{Freshness, Key};
 use crate::database::writes::WriteCommand;
-use crate::schema::bson::raw;
+use crate::schema::bson::{bson_id, raw};
+use crate::schema::fields::ID;
 use crate::schema::preserved::PreservedFields;
 use crate::schema::versions::Versions;
 
@@ -49,6 +50,8 @@ pub struct Transaction<'c> {
     pub has_inboxes: bool,
     /// Whether events have tokens instead of the names of attributes.
     pub has_compact_events: bool,
+    /// Whether claims confirm the epoch, and the events of tenants are in several ranges.
+    pub is_spread: bool,
     /// Whether it has written claims or deletions, which MongoDB accepts in any epoch.
     pub needs_epoch: bool,
     /// Whether it has written a document that MongoDB accepts only in the current epoch.
@@ -97,6 +100,7 @@ impl<'c> Transaction<'c> {
             has_journal: false,
             has_inboxes: false,
             has_compact_events: false,
+            is_spread: false,
             needs_epoch: false,
             is_in_epoch: false,
             revision_step,
@@ -112,6 +116,7 @@ impl<'c> Transaction<'c> {
             has_journal: versions.has_journal(),
             has_inboxes: versions.has_inboxes(),
             has_compact_events: versions.has_compact_events(),
+            is_spread: versions.is_spread(),
             ..self
         }
     }
@@ -168,6 +173,25 @@ impl<'c> Transaction<'c> {
         let find = from.find(filter).with_options(options);
         let mut cursor = find.session(&mut self.session).await?;
         Ok(cursor.stream(&mut self.session).try_collect().await?)
+    }
+
+    /// The ids of documents that a filter matches, by a plain read: shards that it reaches do not
+    /// take part in the transaction. It has what the transaction's snapshot has, or what was
+    /// committed later; it waits for commits that are visible on some shards only.
+    pub async fn find_ids_outside(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+        limit: Option<i64>,
+    ) -> Result<Vec<Bson>, Fault> {
+        let since = Freshness::since(self.session.operation_time());
+        let mut session = since.session(&self.collections.client).await?;
+        let mut options = FindOptions::builder().max_time(self.time_left()).build();
+        (options.projection, options.limit) = (Some(doc! { ID: 1 }), limit);
+        let find = from.find(filter).with_options(options).read_concern(ReadConcern::majority());
+        let mut cursor = find.session(&mut session).await?;
+        let found: Vec<_> = cursor.stream(&mut session).try_collect().await?;
+        found.iter().map(|document| bson_id(document)).collect()
     }
 
     /// Sends updates, each of which must match a document.

@@ -64,9 +64,19 @@ impl Transaction<'_> {
         self.update_many(ENDED, ended.iter().map(update).collect()).await
     }
 
-    /// Removes a user from all ended ownerships.
+    /// Removes a user, which this transaction deletes, from all ended ownerships.
+    ///
+    /// A plain read of all shards finds their keys: the transaction then reads and writes by keys,
+    /// and only the shards that own them take part in it. What is added after that read is a change
+    /// of the user, and conflicts with its deletion.
     pub async fn forget_ownerships(&mut self, user: LocalityId) -> Result<(), Fault> {
-        self.forget(doc! { format!("{OWNERSHIPS}.{USER}"): id_value(user) }, user).await
+        let by_user = doc! { format!("{OWNERSHIPS}.{USER}"): id_value(user) };
+        let ended = self.collections.collection(ENDED);
+        let keys = self.find_ids_outside(&ended, by_user, None).await?;
+        for keys in keys.chunks(MAX_STATEMENT_DOCUMENTS) {
+            self.forget(keys.to_vec(), user).await?;
+        }
+        Ok(())
     }
 
     /// Removes users from the ended ownerships of keys.
@@ -80,17 +90,18 @@ impl Transaction<'_> {
         }
         for (user, keys) in keys {
             for keys in keys.chunks(MAX_STATEMENT_DOCUMENTS) {
-                self.forget(by_id(keys.to_vec()), user).await?;
+                self.forget(keys.to_vec(), user).await?;
             }
         }
         Ok(())
     }
 
-    /// Removes a user from the ended ownerships that a filter matches.
-    async fn forget(&mut self, filter: Document, user: LocalityId) -> Result<(), Fault> {
+    /// Removes a user from the ended ownerships of keys.
+    async fn forget(&mut self, keys: Vec<Bson>, user: LocalityId) -> Result<(), Fault> {
         let collection = self.collections.collection(ENDED);
         let (mut changed, mut emptied) = (Vec::new(), Vec::new());
-        for document in self.find_documents(&collection, filter, None).await? {
+        let batch_size = keys.len() + 1;
+        for document in self.find_documents(&collection, by_id(keys), Some(batch_size)).await? {
             let key = Bson::String(key_of(&document)?.to_owned());
             // A damaged document may name the user elsewhere, too.
             let mut ended = read_ended(&document).unwrap_or_else(|fault| {

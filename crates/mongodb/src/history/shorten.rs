@@ -3,8 +3,10 @@
 //! page, then the ended ownerships, and finally the tenant's own events. Damaged documents keep
 //! their dates.
 
+use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocument, doc};
+use mongodb::options::ReadConcern;
 
 use crate::client::concern::majority_document;
 use crate::client::error::Fault;
@@ -12,16 +14,16 @@ use crate::database::collections::Collections;
 use crate::database::transaction::MAX_STATEMENT_DOCUMENTS;
 use crate::database::writes::WriteCommand;
 use crate::history::ended::read_row;
-use crate::history::tenant_journal::{journal_id, time_of_number};
+use crate::history::tenant_journal::{journal_ids, time_of_number};
 use crate::schema::bson::{bson_id, by_id, date, id_of, id_value, key_of, read_fields};
 use crate::schema::fields::{ENDED, EXPIRES_AT, ID, JOURNAL, OWNERSHIPS, TAIL, TENANT};
-use crate::schema::tail::{Bucket, Tail, buckets_up_to};
+use crate::schema::tail::{Bucket, Tail, bucket_id};
 use polynym_directory::encoded::event::time_of;
 use polynym_directory::model::shortening::{Shortened, Shortening};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::timestamp::Timestamp;
 
-/// The users or ended ownerships of one page.
+/// The users, ended ownerships or parts of a history of one page.
 const PAGE_SIZE: usize = 500;
 
 /// The position of a page.
@@ -50,6 +52,15 @@ impl Cursor {
     }
 }
 
+/// The changes of a page of a history.
+#[derive(Default)]
+struct DatesPage {
+    /// The id of the last document of the page.
+    last: Option<Bson>,
+    expired: Vec<Bson>,
+    updates: Vec<Document>,
+}
+
 impl Collections {
     /// See [`Histories::shorten_history`](polynym_directory::stores::Histories::shorten_history).
     pub async fn shorten_history(
@@ -70,7 +81,9 @@ impl Collections {
             Cursor::Ended(after) => {
                 let last = self.shorten_ended(tenant, by, &after).await?;
                 if last.is_none() {
-                    self.shorten_buckets(journal_id(tenant), by, time_of_number).await?;
+                    for id in journal_ids(tenant) {
+                        self.shorten_buckets(id, by, time_of_number).await?;
+                    }
                 }
                 (last.map(Cursor::Ended), Vec::new())
             }
@@ -109,37 +122,57 @@ impl Collections {
     }
 
     /// Removes documents of a history, or gives them an earlier date, by the time of their newest
-    /// events.
+    /// events: page by page, so that a long history takes no more memory than one page.
     async fn shorten_buckets(
         &self,
         id: LocalityId,
         by: Shortening,
         time: fn(&RawDocument) -> Result<Timestamp, Fault>,
     ) -> Result<(), Fault> {
+        let end = bucket_id(id, u64::MAX);
+        let mut range = doc! { "$gte": bucket_id(id, 0), "$lte": end };
+        loop {
+            let page = self.read_dates(range.clone(), by, time).await?;
+            // The oldest first, so that a history never has a gap.
+            if !page.expired.is_empty() {
+                self.execute(WriteCommand::delete(JOURNAL, &by_id(page.expired))?).await?;
+            }
+            self.set_dates(JOURNAL, &page.updates).await?;
+            let Some(last) = page.last else { return Ok(()) };
+            range.remove("$gte");
+            range.insert("$gt", last);
+        }
+    }
+
+    /// The changes of the first documents of a range of the journal, whose events are dropped one
+    /// by one.
+    async fn read_dates(
+        &self,
+        range: Document,
+        by: Shortening,
+        time: fn(&RawDocument) -> Result<Timestamp, Fault>,
+    ) -> Result<DatesPage, Fault> {
+        let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
         let journal = self.collection(JOURNAL);
-        let mut options = self.time_limit();
-        options.sort = Some(doc! { ID: 1 });
-        let (mut updates, mut expired) = (Vec::new(), Vec::new());
-        let filter = buckets_up_to(id, u64::MAX);
-        for document in self.find_documents(&journal, filter, options).await? {
+        let find = journal.find(doc! { ID: range }).with_options(options);
+        let mut found = find.read_concern(ReadConcern::majority()).await?;
+        let mut page = DatesPage::default();
+        while let Some(document) = found.try_next().await? {
+            let bucket = bson_id(&document)?;
+            page.last = Some(bucket.clone());
             let Some(time) = time(&document).ok().filter(|time| by.covers(*time)) else { continue };
             let removal_time = by.removal(time);
-            let bucket = bson_id(&document)?;
             if removal_time <= by.now {
-                expired.push(bucket);
+                page.expired.push(bucket);
                 continue;
             }
             let removal = date(removal_time);
-            updates.push(doc! {
+            page.updates.push(doc! {
                 "q": { ID: bucket, EXPIRES_AT: { "$gt": removal.clone() } },
                 "u": { "$set": { EXPIRES_AT: removal } },
             });
         }
-        // The oldest first, so that a history never has a gap.
-        for ids in expired.chunks(MAX_STATEMENT_DOCUMENTS) {
-            self.execute(WriteCommand::delete(JOURNAL, &by_id(ids.to_vec()))?).await?;
-        }
-        self.set_dates(JOURNAL, &updates).await
+        Ok(page)
     }
 
     /// Shortens the ended ownerships of the next keys. Returns the last of them.

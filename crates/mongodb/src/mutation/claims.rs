@@ -10,7 +10,7 @@ use crate::database::transaction::{Transaction, expect_matched};
 use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, key_value, raw};
 use crate::schema::claim::{claim_change, claim_document, read_claim};
-use crate::schema::fields::{ID, IDENTITIES};
+use crate::schema::fields::{EPOCH, ID, IDENTITIES};
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::mutation::read_set::ReadSet;
 use polynym_identifier::IdentityKey;
@@ -56,6 +56,10 @@ impl Transaction<'_> {
     ) -> Result<(), Fault> {
         self.needs_epoch |= !claims.is_empty();
         let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        let (new, present): (Vec<_>, Vec<_>) =
+            claims.iter().partition(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
+        let first =
+            |claims: &[&(&IdentityKey, &ClaimWrite)]| claims.first().map(|(key, _)| key_value(key));
         for (key, write) in claims {
             match *write {
                 ClaimWrite::Delete => deleted.push(key_value(key)),
@@ -65,6 +69,7 @@ impl Transaction<'_> {
             }
         }
 
+        self.confirm_by_claim(first(&present)).await?;
         self.delete_claims(deleted).await?;
         self.update_many(IDENTITIES, updated).await?;
         if inserted.is_empty() {
@@ -73,11 +78,23 @@ impl Transaction<'_> {
 
         let reply = self.send(WriteCommand::insert(IDENTITIES, inserted)).await?;
         if self.collections.is_routed {
-            let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
-            let answered = keys.take(reply.attempted(claims.len()));
+            let answered = new.iter().take(reply.attempted(new.len()));
             self.inserted.extend(answered.map(|(key, _)| Key::Claim((*key).clone())));
         }
-        reply.into_count().map(drop)
+        reply.into_count()?;
+        self.confirm_by_claim(first(&new)).await
+    }
+
+    /// Ensures that the writes succeed only in the current epoch, unless a user or a tenant has
+    /// done so: the claim of this key gets the epoch, which the validator checks, and loses it
+    /// again.
+    async fn confirm_by_claim(&mut self, key: Option<Bson>) -> Result<(), Fault> {
+        let Some(key) = key.filter(|_| self.is_spread && !self.is_in_epoch) else { return Ok(()) };
+        let updates = [doc! { "$set": { EPOCH: self.epoch } }, doc! { "$unset": { EPOCH: true } }]
+            .map(|change| doc! { "q": { ID: key.clone() }, "u": change });
+        self.update_many(IDENTITIES, updates.into()).await?;
+        self.is_in_epoch = true;
+        Ok(())
     }
 
     async fn delete_claims(&mut self, keys: Vec<Bson>) -> Result<(), Fault> {

@@ -62,10 +62,10 @@ impl Transaction<'_> {
         }
 
         if needs.members {
-            // Reads from all shards.
+            // A plain read: no shard takes part in the transaction for it.
             let members = doc! { TENANT: mutation.tenant.as_str() };
-            let member = self.find_one(&self.collections.users, members).await?;
-            read_set.set_members(member.is_some());
+            let member = self.find_ids_outside(&self.collections.users, members, Some(1)).await?;
+            read_set.set_members(!member.is_empty());
         }
         Ok(())
     }
@@ -112,7 +112,10 @@ impl Transaction<'_> {
                 Write::ReplaceEvents(part, events) => {
                     self.replace_events(mutation, part.user, events).await?;
                 }
-                Write::RemoveEvents(user, last) => self.delete_events(*user, *last).await?,
+                Write::RemoveEvents(user, last) => {
+                    self.confirm_by_user(*user).await?;
+                    self.delete_events(*user, *last).await?;
+                }
                 Write::Claim(key, write) => {
                     self.collections.hints.learn_write(key, write);
                     claims.push((key, write));
@@ -164,9 +167,9 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Ensures that the writes succeed only in the current epoch. The validators of users and
-    /// tenants do so; if the transaction has written only claims, an update of the store's versions
-    /// does.
+    /// Ensures that the writes succeed only in the current epoch. The validators of users, tenants
+    /// and claims do so; in older schemas, if the transaction has written only claims, an update of
+    /// the store's versions does.
     pub async fn confirm_epoch(&mut self) -> Result<(), Fault> {
         if self.is_in_epoch || !self.needs_epoch {
             return Ok(());
@@ -191,15 +194,13 @@ impl Transaction<'_> {
     }
 
     async fn delete_user(&mut self, id: LocalityId, now: Timestamp) -> Result<(), Fault> {
+        self.needs_epoch = true;
+        // MongoDB does not validate deletions: an update checks the epoch before.
+        self.confirm_by_user(id).await?;
         let preserved = self.users.get(&id);
         let filter =
             doc! { ID: id_value(id), REVISION: preserved.map(|preserved| preserved.revision) };
         let has_history = preserved.is_some_and(|preserved| preserved.tail.count > 0);
-        self.needs_epoch = true;
-        // MongoDB does not validate deletions: an update checks the epoch before.
-        if self.epoch > 0 {
-            self.update_user(filter.clone(), doc! { "$set": { EPOCH: self.epoch } }).await?;
-        }
         let deleted = self.execute(WriteCommand::delete_one(USERS, &filter)?).await?;
         expect_matched(deleted, 1)?;
         if has_history {
@@ -209,6 +210,19 @@ impl Transaction<'_> {
             self.forget_ownerships(id).await?;
         }
         if self.has_inboxes { self.delete_inbox(id, now).await } else { Ok(()) }
+    }
+
+    /// Ensures that the writes succeed only in the current epoch: a user that was read gets it. Its
+    /// revision rises, because MongoDB does not validate an update that changes nothing.
+    async fn confirm_by_user(&mut self, id: LocalityId) -> Result<(), Fault> {
+        let Some(preserved) = self.users.get_mut(&id).filter(|_| self.epoch > 0) else {
+            return Ok(());
+        };
+        let filter = doc! { ID: id_value(id), REVISION: preserved.revision };
+        let change =
+            doc! { "$set": { EPOCH: self.epoch }, "$inc": { REVISION: self.revision_step } };
+        preserved.revision += self.revision_step;
+        self.update_user(filter, change).await
     }
 
     pub async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {

@@ -6,7 +6,7 @@ use crate::client::error::Fault;
 use crate::database::transaction::{Transaction, expect_matched};
 use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, raw};
-use crate::schema::fields::{ID, NAMES, REVISION, TENANTS};
+use crate::schema::fields::{EPOCH, ID, NAMES, REVISION, TENANTS};
 use crate::schema::preserved::with_epoch;
 use crate::schema::tenant::tenant_document;
 use polynym_directory::model::tenant::Tenant;
@@ -28,9 +28,19 @@ impl Transaction<'_> {
     }
 
     pub async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
-        let revision = self.tenant.as_ref().map(|preserved| preserved.revision);
-        let filter = doc! { ID: name.as_str(), REVISION: revision };
+        let mut revision = self.tenant.as_ref().map(|preserved| preserved.revision);
         self.needs_epoch = true;
+        // MongoDB validates neither deletions nor updates that change nothing: see users.
+        if let Some(revision) = revision.as_mut().filter(|_| self.epoch > 0) {
+            let filter = doc! { ID: name.as_str(), REVISION: *revision };
+            let step = self.revision_step;
+            let change = doc! { "$set": { EPOCH: self.epoch }, "$inc": { REVISION: step } };
+            let confirm = WriteCommand::update(TENANTS, &filter, &change)?;
+            expect_matched(self.execute(confirm).await?, 1)?;
+            self.is_in_epoch = true;
+            *revision += step;
+        }
+        let filter = doc! { ID: name.as_str(), REVISION: revision };
         let deleted = self.execute(WriteCommand::delete_one(TENANTS, &filter)?).await?;
         expect_matched(deleted, 1)
     }

@@ -12,7 +12,7 @@ use crate::client::error::Fault;
 use crate::presence::servers::{BEAT_INTERVAL, Presence, ServerDocument};
 
 /// The age of a document, by the database's clock, at which its server counts as dead.
-const DEAD_AFTER: Duration = Duration::from_secs(8);
+pub const DEAD_AFTER: Duration = Duration::from_secs(8);
 /// The age at which a document is deleted. Until then every beat ends its sessions: a statement
 /// that was in flight when the server died may arrive late.
 const DELETE_AFTER: Duration = Duration::from_secs(20);
@@ -22,6 +22,9 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(5 * 60);
 /// The beats in which a document must be unchanged before its server counts as dead. The
 /// database's clock may jump, and an outage of the database makes all documents old.
 const DEAD_AFTER_BEATS: u32 = 3;
+/// The time limit of a command that ends sessions. A router asks all members of all shards, also
+/// those that are dead.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The sessions of one command.
 const SESSIONS_PER_COMMAND: usize = 1_000;
 
@@ -97,6 +100,7 @@ pub async fn end(
 /// # Errors
 /// [`Fault`].
 pub async fn kill(database: &Database, ids: Vec<Document>) -> Result<(), Fault> {
-    database.client().database("admin").run_command(doc! { "killSessions": ids }).await?;
+    let kill = doc! { "killSessions": ids, "maxTimeMS": KILL_TIMEOUT.as_millis() as i64 };
+    database.client().database("admin").run_command(kill).await?;
     Ok(())
 }

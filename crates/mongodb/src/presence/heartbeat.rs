@@ -1,6 +1,6 @@
 //! The heartbeat of a server: one background task for each open store. Every two seconds it takes
-//! the steps of [`HeartbeatTask::beat`] and publishes their results as a [`Beat`]. It has a
-//! connection of its own, so that no load delays it.
+//! the steps of [`HeartbeatTask::beat`] and publishes their results as a [`Beat`]. It has
+//! connections of its own, so that no load delays it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -18,12 +18,15 @@ use crate::client::error::{Fault, OpenError};
 use crate::presence::dead::{self, DeadServers};
 use crate::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument};
 use crate::presence::sessions::Sessions;
+use crate::presence::turns::Turns;
 use crate::schema::versions::VersionGuard;
 use polynym_directory::clock::Now;
 use polynym_directory::timestamp::Timestamp;
 
-/// The `appName` of its connection.
+/// The `appName` of its connections.
 const APP_NAME: &str = "polynym heartbeat";
+/// Its connections: one for the beats, and one that ends the sessions of dead servers.
+const CONNECTIONS: u32 = 2;
 /// The time limit for deleting the document of a server that stops.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest round trip that gives a reading of the database's time.
@@ -40,6 +43,7 @@ pub struct Beat {
 pub struct Heartbeat {
     latest: watch::Receiver<Beat>,
     ahead: Arc<AtomicI64>,
+    turns: Arc<Turns>,
     stop: watch::Sender<Option<Closing>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -60,9 +64,12 @@ struct HeartbeatTask {
     sessions: Arc<Sessions>,
     version_guard: Arc<VersionGuard>,
     dead: DeadServers,
+    /// The task that ends the sessions of dead servers.
+    ending: Option<JoinHandle<()>>,
     latest: watch::Sender<Beat>,
     /// Seconds by which the wall clock is ahead of the database's; zero where the two agree.
     ahead: Arc<AtomicI64>,
+    turns: Arc<Turns>,
     has_failed: bool,
 }
 
@@ -77,7 +84,7 @@ impl Heartbeat {
         sessions: Arc<Sessions>,
         version_guard: Arc<VersionGuard>,
     ) -> Result<Self, OpenError> {
-        let database = connect_apart(uri, APP_NAME, 1).await?;
+        let database = connect_apart(uri, APP_NAME, CONNECTIONS).await?;
         if let Some(presence) = Presence::of(&database, is_routed).await? {
             sessions.begin(presence);
         }
@@ -85,19 +92,22 @@ impl Heartbeat {
         let (latest, observed) = watch::channel(Beat::default());
         let (stop, stopped) = watch::channel(None);
         let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
+        let turns = Arc::<Turns>::default();
         let beating = HeartbeatTask {
             database,
             is_routed,
             sessions,
             version_guard,
             dead,
+            ending: None,
             latest,
             ahead: ahead.clone(),
+            turns: turns.clone(),
             has_failed: false,
         };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
 
-        Ok(Self { latest: observed, ahead, stop, task })
+        Ok(Self { latest: observed, ahead, turns, stop, task })
     }
 
     /// Waits for the first reading of the database's time, at most until the second beat.
@@ -113,6 +123,11 @@ impl Heartbeat {
         self.ahead
             .store(if now.clock_uncertain { wall.millis_after(time) / 1_000 } else { 0 }, Relaxed);
         Some(time)
+    }
+
+    /// Whether it is this server's turn to look for expired users.
+    pub fn has_expiry_turn(&self) -> bool {
+        self.turns.ask()
     }
 
     /// The results of the latest beat.
@@ -167,9 +182,10 @@ impl HeartbeatTask {
         if let Some(time) = presence.time_in(&servers) {
             self.publish_time(start, time, end);
         }
-        self.write_clock_lead(presence, &servers).await?;
-
-        self.end_dead(presence, &servers).await
+        self.turns.decide(presence, &servers);
+        self.write_state(presence, &servers).await?;
+        self.end_dead(presence, &servers);
+        Ok(())
     }
 
     /// Asks the server for its time, if the store has no documents of servers.
@@ -196,32 +212,42 @@ impl HeartbeatTask {
         }
     }
 
-    /// Writes the wall clock's lead if this server's document has another value.
-    async fn write_clock_lead(
+    /// Writes the wall clock's lead, and whether this server takes turns, if its document has other
+    /// values.
+    async fn write_state(
         &self,
         presence: &Presence,
         servers: &[ServerDocument],
     ) -> Result<(), Fault> {
         let ahead = self.ahead.load(Relaxed);
+        // A program that does not support the store's versions cannot expire users.
+        let expires = self.turns.are_wanted() && self.version_guard.versions().is_ok();
         match presence.own_in(servers) {
-            Some(own) if own.ahead != ahead => presence.write_clock_lead(ahead).await,
+            Some(own) if (own.ahead, own.expires) != (ahead, expires) => {
+                presence.write_state(ahead, expires).await
+            }
             _ => Ok(()),
         }
     }
 
-    /// Ends the sessions of dead servers.
-    async fn end_dead(
-        &mut self,
-        presence: &Presence,
-        servers: &[ServerDocument],
-    ) -> Result<(), Fault> {
-        let mut outcome = Ok(());
-        for (server, age) in self.dead.find(presence, servers) {
-            let (sessions, seconds) = (server.sessions.len(), age.as_secs());
-            tracing::debug!(sessions, seconds, "ending the sessions of a dead server");
-            outcome = outcome.and(dead::end(&self.database, presence, &server, age).await);
+    /// Ends the sessions of dead servers on a task: that takes long while a member of a shard is
+    /// dead, and this server must go on renewing its document.
+    fn end_dead(&mut self, presence: &Presence, servers: &[ServerDocument]) {
+        let dead = self.dead.find(presence, servers);
+        let is_ending = self.ending.as_ref().is_some_and(|ending| !ending.is_finished());
+        if dead.is_empty() || is_ending {
+            return;
         }
-        outcome
+        let (database, presence) = (self.database.clone(), presence.clone());
+        self.ending = Some(tokio::spawn(async move {
+            for (server, age) in dead {
+                let (sessions, seconds) = (server.sessions.len(), age.as_secs());
+                tracing::debug!(sessions, seconds, "ending the sessions of a dead server");
+                if let Err(fault) = dead::end(&database, &presence, &server, age).await {
+                    tracing::warn!(%fault, "sessions of a dead server did not end; it is retried");
+                }
+            }
+        }));
     }
 
     /// Logs the first failure of several in a row, and the end of them.

@@ -5,3 +5,4 @@ pub mod dead;
 pub mod heartbeat;
 pub mod servers;
 pub mod sessions;
+pub mod turns;

@@ -13,11 +13,14 @@ use crate::client::concern::majority;
 use crate::client::documents::collect;
 use crate::client::error::Fault;
 use crate::schema::bson::number;
-use crate::schema::fields::{AHEAD, ID, ROUTED, SERVERS, SESSIONS, TIME};
+use crate::schema::fields::{AHEAD, EXPIRES, ID, ROUTED, SERVERS, SESSIONS, TIME};
 use polynym_directory::timestamp::Timestamp;
 
 /// The time from one beat to the next.
 pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The time limit of a read of all servers.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The id of a session.
 pub type SessionId = [u8; 16];
@@ -44,6 +47,8 @@ pub struct ServerDocument {
     pub ahead: i64,
     /// Whether it is connected through routers. Older programs do not say so.
     pub is_routed: bool,
+    /// Whether it takes [turns](super::turns) at looking for expired users.
+    pub expires: bool,
 }
 
 /// The database's clock, read between two readings of the local one.
@@ -117,7 +122,8 @@ impl Presence {
     ) -> Result<Vec<ServerDocument>, DriverError> {
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
         let find = servers.find(doc! {}).read_concern(ReadConcern::majority());
-        let found = collect(find.selection_criteria(primary).await?).await?;
+        let find = find.selection_criteria(primary).max_time(READ_TIMEOUT);
+        let found = collect(find.await?).await?;
         Ok(found.iter().filter_map(ServerDocument::read).collect())
     }
 
@@ -136,9 +142,11 @@ impl Presence {
         server.id == self.id
     }
 
-    /// Writes the seconds by which the clock is ahead to this server's document.
-    pub async fn write_clock_lead(&self, ahead: i64) -> Result<(), Fault> {
-        self.servers.update_one(self.own(), doc! { "$set": { AHEAD: ahead } }).await?;
+    /// Writes the state of this server to its document: the seconds by which its clock is ahead,
+    /// and whether it takes turns.
+    pub async fn write_state(&self, ahead: i64, expires: bool) -> Result<(), Fault> {
+        let state = doc! { "$set": { AHEAD: ahead, EXPIRES: expires } };
+        self.servers.update_one(self.own(), state).await?;
         Ok(())
     }
 
@@ -170,6 +178,7 @@ impl ServerDocument {
             sessions,
             ahead,
             is_routed: document.get_bool(ROUTED).unwrap_or_default(),
+            expires: document.get_bool(EXPIRES).unwrap_or_default(),
         })
     }
 }

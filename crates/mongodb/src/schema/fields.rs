@@ -4,7 +4,8 @@
 /// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`],
 /// and the array of attributes.
 pub const USERS: &str = "users";
-/// Claims by their identity keys: [`USER`], [`CLAIM_RULES_VERSION`], [`GUARD`], [`HOLD`].
+/// Claims by their identity keys: [`USER`], [`CLAIM_RULES_VERSION`], [`GUARD`], [`HOLD`], and
+/// [`EPOCH`] within a transaction.
 pub const IDENTITIES: &str = "identities";
 /// Requests that were carried out, by a hash of their keys: [`USER`], [`REQUEST_HASH`], [`TIME`],
 /// [`TENANT_SINCE`].
@@ -24,8 +25,8 @@ pub const ENDED: &str = "ended";
 pub const USAGE: &str = "usage";
 /// Parts of users' inboxes. Stores of older programs have no such collection.
 pub const INBOX: &str = "inbox";
-/// The running servers, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older
-/// programs have no such collection.
+/// The running servers, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`],
+/// [`EXPIRES`]. Stores of older programs have no such collection.
 pub const SERVERS: &str = "servers";
 /// The store's versions, in the document [`SCHEMA`]: [`META_SCHEMA_VERSION`],
 /// [`META_RULES_VERSION`], [`META_NEXT_RULES_VERSION`], [`META_TOKEN_KEY`], [`EPOCH`],
@@ -40,7 +41,8 @@ pub const ID: &str = "_id";
 /// transactions that change the document conflict.
 pub const REVISION: &str = "r";
 /// Of a user or a tenant: the store's epoch when it was written. Of the schema: the current epoch.
-/// A store of schema version 2 has none.
+/// Of a claim: the epoch of a transaction that has written no user and no tenant, until the next
+/// statement of that transaction. A store of schema version 2 has none.
 pub const EPOCH: &str = "e";
 /// Of the schema: its version.
 pub const META_SCHEMA_VERSION: &str = "v";
@@ -50,7 +52,8 @@ pub const META_RULES_VERSION: &str = "n";
 pub const META_NEXT_RULES_VERSION: &str = "m";
 /// Of the schema: the key of tokens. Stores of older programs have none.
 pub const META_TOKEN_KEY: &str = "k";
-/// Of the schema: the number of transactions that confirmed the epoch here and nowhere else.
+/// Of the schema: the number of transactions that confirmed the epoch here and nowhere else, in
+/// older schemas.
 pub const CONFIRMED: &str = "c";
 /// Of a user: the name of its tenant.
 pub const TENANT: &str = "t";
@@ -92,6 +95,8 @@ pub const SESSIONS: &str = "s";
 pub const AHEAD: &str = "c";
 /// Of a server: whether it is connected through routers.
 pub const ROUTED: &str = "r";
+/// Of a server: whether it takes turns at looking for expired users.
+pub const EXPIRES: &str = "x";
 /// Of counters: the name of the caller.
 pub const CALLER: &str = "c";
 /// Of counters: the name of the metric.

@@ -29,6 +29,9 @@ use polynym_store_common::version_gauges::set_versions;
 /// The time for which look-ups rely on the rules that were read last: three heartbeats.
 pub const LEASE: Duration = Duration::from_secs(6);
 
+/// The time limit of a read of the versions.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
 impl Supported {
     /// Whether a store has versions that the program supports.
     const fn contains(self, versions: Versions) -> bool {
@@ -121,6 +124,11 @@ impl Versions {
         self.schema >= COMPACT
     }
 
+    /// Whether a claim can confirm the epoch, and the events of a tenant are in several ranges.
+    pub const fn is_spread(self) -> bool {
+        self.schema >= COMPACT
+    }
+
     /// Whether all tenants record when their history begins.
     pub const fn has_begun_histories(self) -> bool {
         self.schema >= BEGUN
@@ -191,7 +199,7 @@ pub async fn read(database: &Database) -> Result<Option<Document>, DriverError> 
     let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
     let meta = database.collection::<RawDocumentBuf>(META);
     let find = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority());
-    let document = find.selection_criteria(primary).await?;
+    let document = find.selection_criteria(primary).max_time(READ_TIMEOUT).await?;
     Ok(document.map(|document| Document::try_from(document.as_ref())).transpose()?)
 }
 

@@ -62,9 +62,13 @@ pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
 /// and errors of other programs. It allows unknown fields.
 pub fn validator(collection: &str, epoch: i32) -> Document {
     let (mut required, mut properties) = fields(collection);
+    let current = doc! { "bsonType": "int", "minimum": epoch };
     if epoch > 0 && has_epoch(collection) {
         required.push(EPOCH);
-        properties.insert(EPOCH, doc! { "bsonType": "int", "minimum": epoch });
+        properties.insert(EPOCH, current);
+    } else if epoch > 0 && collection == IDENTITIES {
+        // Only transactions that write no other document with an epoch add one to a claim.
+        properties.insert(EPOCH, current);
     }
     doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
 }

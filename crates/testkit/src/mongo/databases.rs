@@ -128,13 +128,14 @@ pub async fn make(uri: String) {
     spawn_blocking(init).await.unwrap().unwrap();
 }
 
-/// Creates a store with a third of each collection on each shard, except for tenants, which are
-/// few. `store init` creates more chunks, and takes longer.
+/// Creates a store with an equal part of each collection on each shard, except for tenants, which
+/// are few. `store init` creates more chunks, and takes longer.
 async fn spread(cluster: &Sharded, name: &str) {
     let id = |id: &locality_uuid::LocalityId| {
         Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
     };
-    let ids: Vec<_> = split_points(3).iter().map(id).collect();
+    let points = split_points(cluster.shards.len());
+    let ids: Vec<_> = points.iter().map(id).collect();
     make(cluster.uri(name)).await;
     for collection in ["users", "requests"] {
         cluster.spread(&format!("{name}.{collection}"), &ids).await;
@@ -144,7 +145,7 @@ async fn spread(cluster: &Sharded, name: &str) {
         let bytes = [id.as_bytes().as_slice(), &[0; 8]].concat();
         Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
     };
-    let parts: Vec<_> = split_points(3).iter().map(first_part).collect();
+    let parts: Vec<_> = points.iter().map(first_part).collect();
     for collection in ["journal", "inbox"] {
         cluster.spread(&format!("{name}.{collection}"), &parts).await;
     }

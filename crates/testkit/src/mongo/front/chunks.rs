@@ -124,11 +124,28 @@ impl Chunks {
         match filter.get("_id")? {
             Some(RawBsonRef::Document(condition)) => match condition.get("$in")? {
                 Some(RawBsonRef::Array(keys)) => self.of_keys(keys),
-                _ => Ok(self.all()),
+                _ if self.hashed => Ok(self.all()),
+                _ => self.of_range(condition),
             },
             Some(key) => Ok(vec![self.of_key(key)?]),
             None => Ok(self.all()),
         }
+    }
+
+    /// Returns the shards that own a part of a range of keys. As in mongos, a range has its ends.
+    fn of_range(&self, condition: &RawDocument) -> Result<Vec<usize>, Fault> {
+        let end = |names: [&str; 2]| -> Result<Option<Key>, Fault> {
+            for name in names {
+                if let Some(value) = condition.get(name)? {
+                    return Key::of(value).map(Some);
+                }
+            }
+            Ok(None)
+        };
+        let up_to = |end: Key| self.owners.partition_point(|(least, _)| *least <= end);
+        let first = end(["$gte", "$gt"])?.map_or(0, |least| up_to(least).saturating_sub(1));
+        let after = end(["$lte", "$lt"])?.map_or(self.owners.len(), up_to).max(first + 1);
+        Ok(distinct(self.owners[first..after].iter().map(|(_, shard)| *shard)))
     }
 
     fn of_keys(&self, keys: &RawArray) -> Result<Vec<usize>, Fault> {
