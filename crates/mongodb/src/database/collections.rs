@@ -19,6 +19,9 @@ use polynym_layers::lookup_cache::{LookupCache, PendingWrite};
 use polynym_store_common::attribute_names::AttributeNames;
 use polynym_store_common::owner_hints::OwnerHints;
 
+/// The time limit of reads that may pass many documents: as long as one step of a walk. MongoDB
+/// gives reads without a limit `defaultMaxTimeMS`, which operators set for other reads.
+pub const LONG_READ: Duration = Duration::from_secs(60 * 60);
 /// The time after which an acknowledged commit is visible on all shards.
 const SETTLING_TIME: Duration = Duration::from_secs(1);
 
@@ -85,13 +88,15 @@ impl Collections {
         self.database.collection(name)
     }
 
-    /// All majority-committed documents that a filter matches.
+    /// All majority-committed documents that a filter matches. Without a time limit in the options
+    /// it is [`LONG_READ`].
     pub async fn find_documents(
         &self,
         from: &Collection<RawDocumentBuf>,
         filter: Document,
-        options: FindOptions,
+        mut options: FindOptions,
     ) -> Result<Vec<RawDocumentBuf>, Fault> {
+        options.max_time.get_or_insert(LONG_READ);
         let find = from.find(filter).with_options(options).read_concern(ReadConcern::majority());
         Ok(find.await?.try_collect().await?)
     }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::client::detach_on_drop::DetachOnDrop;
 use crate::client::error::Fault;
-use crate::database::collections::Collections;
+use crate::database::collections::{Collections, LONG_READ};
 use crate::database::shares::Shares;
 use crate::presence::heartbeat::Heartbeat;
 use polynym_directory::error::Error;
@@ -23,8 +23,6 @@ const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
 /// The limit of concurrent scans of users. The server reads many users of other tenants for a
 /// tenant with few users: other callers must still get connections.
 pub const MAX_SCANS: usize = 2;
-/// The time limit of one step of a scan.
-const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// The time limit of the health probe.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -133,7 +131,7 @@ impl Mongo {
     {
         let turn = self.walks.clone().acquire_owned().await;
         let work = holding(turn, work(self.collections.clone()));
-        self.spawn(SCAN_TIMEOUT, work)?.await.unwrap_or(Err(Fault::Panicked))
+        self.spawn(LONG_READ, work)?.await.unwrap_or(Err(Fault::Panicked))
     }
 
     pub(crate) fn abandoned(&self) -> Duration {

@@ -12,7 +12,7 @@ use mongodb::{ClientSession, Collection};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::client::error::Fault;
-use crate::database::collections::Collections;
+use crate::database::collections::{Collections, LONG_READ};
 use crate::database::operations::Mongo;
 use crate::lookup::records::{ownerless_holds_of, read_holds, users_of};
 use crate::schema::fields::ID;
@@ -125,8 +125,9 @@ async fn all(
     session: &mut ClientSession,
     from: &Collection<RawDocumentBuf>,
     filter: Document,
-    options: FindOptions,
+    mut options: FindOptions,
 ) -> Result<Vec<RawDocumentBuf>, Fault> {
+    options.max_time.get_or_insert(LONG_READ);
     let mut cursor = from.find(filter).with_options(options).session(&mut *session).await?;
     Ok(cursor.stream(session).try_collect().await?)
 }

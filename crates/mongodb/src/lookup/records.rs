@@ -76,7 +76,7 @@ impl Collections {
     }
 
     /// Holds of a tenant on keys whose owner was purged, in the order of their keys. The server may
-    /// read many claims with an owner, so there is no time limit.
+    /// read many claims with an owner, so the time limit is long.
     pub async fn ownerless_holds(
         &self,
         tenant: &Tenant,
@@ -88,7 +88,7 @@ impl Collections {
     }
 
     /// Users of a tenant in the order of their ids. The server may read many users of other
-    /// tenants, so there is no time limit.
+    /// tenants, so the time limit is long.
     pub async fn scan(
         &self,
         tenant: &Tenant,

@@ -87,8 +87,13 @@ impl Cluster {
         Ok(self.entry(collection).await?.and_then(|entry| entry.get_document("key").ok().cloned()))
     }
 
+    /// The entry of a sharded collection. MongoDB 8.0 lists some others, too: they are on one shard,
+    /// and `unsplittable`.
     async fn entry(&self, collection: &str) -> Result<Option<Document>, DriverError> {
-        let filter = doc! { ID: self.namespace(collection), "dropped": { "$ne": true } };
+        let is_not = doc! { "$ne": true };
+        let filter = doc! {
+            ID: self.namespace(collection), "dropped": &is_not, "unsplittable": &is_not,
+        };
         Ok(self.find("collections", filter).await?.pop())
     }
 

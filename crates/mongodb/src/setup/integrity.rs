@@ -17,7 +17,7 @@ use crate::client::connect::{connect, disconnect, is_routed, or_disconnect};
 use crate::client::error::{Fault, OpenError};
 use crate::client::options::Options;
 use crate::client::supported::Supported;
-use crate::database::collections::Collections;
+use crate::database::collections::{Collections, LONG_READ};
 use crate::database::commit::commit;
 use crate::database::freshness::Freshness;
 use crate::database::transaction::Transaction;
@@ -109,7 +109,8 @@ impl IntegritySession {
         let collection = collection.clone();
         let cursor = async move {
             let find = collection.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
-            let cursor = find.read_concern(ReadConcern::majority()).await.map_err(failure)?;
+            let find = find.read_concern(ReadConcern::majority()).max_time(LONG_READ);
+            let cursor = find.await.map_err(failure)?;
             Ok::<_, Error>(cursor.map_err(failure).map_ok(move |document| row(&document)))
         };
         stream::once(cursor).try_flatten().boxed()
