@@ -21,8 +21,8 @@ const PROFILE_BYTES: i32 = 16 << 20;
 /// Methods that are not in the table: one needs no store, one has a change stream, which the tests'
 /// router lacks, and one is for the embedded store.
 const OTHERS: [&str; 3] = ["NormalizeIdentity", "Watch", "BackupStore"];
-/// Methods about tenants themselves. All others may reread a tenant that they have not read for
-/// five seconds.
+/// Methods about tenants themselves. All others may reread a tenant, or the names of its
+/// attributes, that they have not read for five seconds.
 const OF_TENANTS: [&str; 4] = ["GetTenant", "UpdateTenant", "DeleteTenant", "ListTenants"];
 
 /// A cluster whose statements are counted.
@@ -129,6 +129,7 @@ fn statement(method: &str, done: &Document) -> Option<(bool, String)> {
         "system.profile" | "servers" | "meta" => false,
         "usage" => method == "GetUsage" && !is_write,
         "tenants" => is_write || OF_TENANTS.contains(&method),
+        "names" => is_write || method == "ListAttributeNames",
         _ => !is_expiry && !command.contains_key("profile"),
     };
     is_of_call.then(|| (is_write, collection.to_owned()))
@@ -136,9 +137,11 @@ fn statement(method: &str, done: &Document) -> Option<(bool, String)> {
 
 /// Whether a find is a health probe, whose keys are made up.
 fn is_probe(command: &Document) -> bool {
-    let ids = command.get_document("filter").and_then(|filter| filter.get_document("_id"));
-    let keys = ids.and_then(|ids| ids.get_array("$in"));
-    match keys.ok().and_then(|keys| keys.first()) {
+    let Some(id) = command.get_document("filter").ok().and_then(|filter| filter.get("_id")) else {
+        return false;
+    };
+    let keys = id.as_document().and_then(|ids| ids.get_array("$in").ok());
+    match keys.map_or(Some(id), |keys| keys.first()) {
         Some(Bson::String(key)) => key.starts_with("probe "),
         Some(Bson::Binary(id)) => id.bytes[1..].iter().all(|byte| *byte == 0),
         _ => false,
