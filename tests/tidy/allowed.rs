@@ -18,10 +18,13 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "afterClusterTime",
             "allowPartialResults",
             "coordinateCommitReturnImmediatelyAfterPersistingDecision",
+            "defaultMaxTimeMS",
             "killAllSessionsByPattern",
             "killAnySession",
+            "periodicNoopIntervalSecs",
             "readConcernLevel",
             "updateLookup",
+            "writePeriodicNoops",
         ],
     ),
     (

@@ -87,8 +87,8 @@ impl Cluster {
         Ok(self.entry(collection).await?.and_then(|entry| entry.get_document("key").ok().cloned()))
     }
 
-    /// The entry of a sharded collection. MongoDB 8.0 lists some others, too: they are on one shard,
-    /// and `unsplittable`.
+    /// The entry of a sharded collection. MongoDB 8.0 lists some others, too: those are on one
+    /// shard, and `unsplittable`.
     async fn entry(&self, collection: &str) -> Result<Option<Document>, DriverError> {
         let is_not = doc! { "$ne": true };
         let filter = doc! {

@@ -36,7 +36,8 @@ impl Collections {
         versions: Versions,
     ) -> Result<Option<(Bson, usize)>, Fault> {
         let old = doc! { ATTRIBUTES: { "$exists": false }, ID: { "$gt": after } };
-        // A long time limit: the first page of a resumed upgrade passes all users that were rewritten.
+        // The time limit is long: the first page of a resumed upgrade passes all users that were
+        // rewritten.
         let order = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE as i64);
         let options = order.build();
         let found = self.find_documents(&self.users, old, options).await?;
