@@ -1,4 +1,4 @@
-//! The events of purges, which are in many ranges, and long histories, which are shortened in pages.
+//! Events of purges, which are in many ranges, and long histories, which are shortened in pages.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
