@@ -12,7 +12,8 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::service::transfer::import::ImportOptions;
 use polynym_directory::{
     Backend, Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
-    LookUps, Mutation, Mutations, NewUser, Outcome, Reads, Resolved, Tenant, UserChange, View,
+    LookUps, Mutation, Mutations, NewUser, OrderedReads, Outcome, Reads, Resolved, Tenant,
+    UserChange, View,
 };
 use polynym_embedded::Options;
 use polynym_identifier::IdentityKey;
@@ -67,6 +68,10 @@ impl LookUps for InterleavedStore {
 impl Reads for InterleavedStore {
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         self.inner.reads.claims(keys).await
+    }
+
+    async fn in_order(&self) -> Result<Box<dyn OrderedReads + '_>, Error> {
+        self.inner.reads.in_order().await
     }
 
     async fn check(&self) -> Result<(), Error> {

@@ -148,7 +148,7 @@ impl State {
 }
 
 /// Checks all claims, histories and former owners as `store verify` does.
-async fn verified(database: &Database) {
+pub async fn verified(database: &Database) {
     struct Strict;
     impl Observer for Strict {
         fn at(&mut self, _: &'static str, _: u64, _: u64) {}

@@ -14,6 +14,7 @@ mod audit;
 mod caller;
 mod exporting;
 mod group;
+mod half_committed;
 mod history;
 mod importing;
 mod ledger;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mongodb::bson::{Bson, doc};
+use mongodb::bson::Bson;
 use polynym_directory::Consistency;
 use polynym_mongodb::Options;
 use tokio::time::sleep;
@@ -14,8 +14,9 @@ use crate::caller::{Call, Caller, Direct, Lagging, Reply};
 use crate::group::Group;
 use crate::ledger::Count;
 use crate::load::{Load, Plan};
-use crate::servers::Process;
-use crate::stores::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, print_line};
+use crate::stores::{
+    LIFETIME, cluster, fresh, hold_next_commit, long, open, points, prepare_sharded, print_line,
+};
 
 /// Five groups, and the callers of three. The first two have users on two shards.
 const MERGES: Plan = Plan {
@@ -78,18 +79,6 @@ async fn long_merges_on_a_cluster() {
     print_line(&format!("merges on a cluster: {count}; every answer was right"));
 }
 
-/// Makes a shard wait for [`HELD`] before it applies the next commit.
-async fn hold_next_commit(shard: &Process) {
-    let data = doc! {
-        "failCommands": ["commitTransaction"],
-        "blockConnection": true,
-        "blockTimeMS": HELD.as_millis() as i64,
-        "failInternalCommands": true,
-    };
-    let point = doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data };
-    shard.admin(point).await.unwrap();
-}
-
 /// The shard of the request coordinates the commit; that of the secondary applies it first, that of
 /// the primary late.
 #[tokio::test(flavor = "multi_thread")]
@@ -106,7 +95,7 @@ async fn a_merge_committed_on_one_shard_is_seen_whole() {
     for call in [Call::Create(secondary, vec![0]), Call::Create(primary, vec![16])] {
         assert!(matches!(caller.call(&call, None).await, Reply::Done(_)));
     }
-    hold_next_commit(&cluster.shards[1].members[0]).await;
+    hold_next_commit(&cluster.shards[1].members[0], HELD).await;
     let merge = tokio::spawn({
         let caller = caller.clone();
         async move { caller.call(&Call::Merge(primary, secondary), Some("merge")).await }

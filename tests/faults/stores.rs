@@ -99,7 +99,8 @@ pub async fn limit_transactions(servers: impl IntoIterator<Item = &Process>) {
     set_lifetime(servers, LIFETIME).await;
 }
 
-async fn set_lifetime(servers: impl IntoIterator<Item = &Process>, lifetime: Duration) {
+/// Sets the time for which servers keep the transaction of a lost client.
+pub async fn set_lifetime(servers: impl IntoIterator<Item = &Process>, lifetime: Duration) {
     for server in servers {
         let seconds = lifetime.as_secs() as i32;
         server
@@ -120,6 +121,18 @@ pub async fn prepare_sharded(cluster: &Sharded, name: &str) {
     for collection in CUT {
         cluster.spread(&format!("{name}.{collection}"), &points(collection)).await;
     }
+}
+
+/// Makes a shard wait before it applies the next commit that a coordinator sends to it.
+pub async fn hold_next_commit(shard: &Process, time: Duration) {
+    let data = doc! {
+        "failCommands": ["commitTransaction"],
+        "blockConnection": true,
+        "blockTimeMS": time.as_millis() as i64,
+        "failInternalCommands": true,
+    };
+    let point = doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data };
+    shard.admin(point).await.unwrap();
 }
 
 /// The boundaries of a collection.

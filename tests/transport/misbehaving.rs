@@ -9,7 +9,7 @@ use polynym::grpc;
 use polynym_access::Access;
 use polynym_directory::{
     Backend, Claim, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps,
-    Mutation, Mutations, Outcome, Reads, Resolved, Tenant, View,
+    Mutation, Mutations, OrderedReads, Outcome, Reads, Resolved, Tenant, View,
 };
 use polynym_embedded::Embedded;
 use polynym_identifier::IdentityKey;
@@ -78,6 +78,10 @@ impl Reads for Faulty {
     }
 
     async fn claims(&self, _: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn in_order(&self) -> Result<Box<dyn OrderedReads + '_>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 

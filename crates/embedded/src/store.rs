@@ -31,8 +31,8 @@ use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History,
-    ItemResult, LookUps, Mutations, PageLimit, Reads, Resolved, Search, StoreClock, StoredRules,
-    Tenants, View,
+    ItemResult, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Search, StoreClock,
+    StoredRules, Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_directory::tokens::key::TokenKey;
@@ -143,6 +143,10 @@ impl Reads for Embedded {
         claims.into_iter().map(|claim| Ok(claim?)).collect()
     }
 
+    async fn in_order(&self) -> Result<Box<dyn OrderedReads + '_>, Error> {
+        Ok(Box::new(self))
+    }
+
     async fn check(&self) -> Result<(), Error> {
         let (answer, checked) = oneshot::channel();
         self.send(Job::Check(answer))?;
@@ -151,6 +155,40 @@ impl Reads for Embedded {
             Ok(Err(_)) => Err(Fault::Closed.into()),
             Err(_) => Err(Fault::Stuck.into()),
         }
+    }
+}
+
+/// Every read sees all commits before it.
+#[async_trait]
+impl OrderedReads for &Embedded {
+    async fn claims(&mut self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        Reads::claims(*self, keys).await
+    }
+
+    async fn ended_ownerships(
+        &mut self,
+        keys: &[IdentityKey],
+    ) -> Result<Vec<EndedOwnerships>, Error> {
+        Histories::ended_ownerships(*self, keys).await
+    }
+
+    async fn get(
+        &mut self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        LookUps::get(*self, tenant, ids, view).await
+    }
+
+    async fn history(
+        &mut self,
+        tenant: &Tenant,
+        user: LocalityId,
+        cursor: Option<u64>,
+        limit: PageLimit,
+    ) -> Result<Option<History>, Error> {
+        Histories::history(*self, tenant, user, cursor, limit).await
     }
 }
 

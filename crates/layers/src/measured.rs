@@ -21,7 +21,7 @@ use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
-    Mutations, PageLimit, Reads, Resolved, Search, Tenants, View,
+    Mutations, OrderedReads, PageLimit, Reads, Resolved, Search, Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -137,8 +137,47 @@ impl Reads for Measured<dyn Reads> {
         CLAIMS.measure(self.0.claims(keys)).await
     }
 
+    async fn in_order(&self) -> Result<Box<dyn OrderedReads + '_>, Error> {
+        Ok(Box::new(MeasuredReads(self.0.in_order().await?)))
+    }
+
     async fn check(&self) -> Result<(), Error> {
         CHECK.measure(self.0.check()).await
+    }
+}
+
+struct MeasuredReads<'r>(Box<dyn OrderedReads + 'r>);
+
+#[async_trait]
+impl OrderedReads for MeasuredReads<'_> {
+    async fn claims(&mut self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        CLAIMS.measure(self.0.claims(keys)).await
+    }
+
+    async fn ended_ownerships(
+        &mut self,
+        keys: &[IdentityKey],
+    ) -> Result<Vec<EndedOwnerships>, Error> {
+        SCAN.measure(self.0.ended_ownerships(keys)).await
+    }
+
+    async fn get(
+        &mut self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        GET.measure(self.0.get(tenant, ids, view)).await
+    }
+
+    async fn history(
+        &mut self,
+        tenant: &Tenant,
+        user: LocalityId,
+        cursor: Option<u64>,
+        limit: PageLimit,
+    ) -> Result<Option<History>, Error> {
+        SCAN.measure(self.0.history(tenant, user, cursor, limit)).await
     }
 }
 

@@ -13,6 +13,7 @@ use crate::database::collections::Collections;
 use crate::database::commit::MIN_COMMIT_WAIT;
 use crate::database::operations::{Mongo, PROBE_TIMEOUT, holding};
 use crate::lookup::export::Snapshot;
+use crate::lookup::read_sequence::ReadSequence;
 use crate::mutation::commit_gate::CommitGate;
 use polynym_directory::encoded::encoded_user::EncodedUser;
 use polynym_directory::error::Error;
@@ -28,7 +29,8 @@ use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History, ItemResult,
-    LookUps, Mutations, PageLimit, Reads, Resolved, Search, StoreClock, StoredRules, Tenants, View,
+    LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Search, StoreClock, StoredRules,
+    Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -74,8 +76,11 @@ impl Reads for Mongo {
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        let keys = keys.to_vec();
-        self.read(|collections| async move { collections.claims(&keys).await }).await
+        self.in_order().await?.claims(keys).await
+    }
+
+    async fn in_order(&self) -> Result<Box<dyn OrderedReads + '_>, Error> {
+        Ok(Box::new(ReadSequence::begin(self).await?))
     }
 
     async fn check(&self) -> Result<(), Error> {
@@ -231,8 +236,7 @@ impl Histories for Mongo {
         cursor: Option<u64>,
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
-        let tenant = tenant.clone();
-        self.read(|own| async move { own.history(&tenant, user, cursor, limit).await }).await
+        self.in_order().await?.history(tenant, user, cursor, limit).await
     }
 
     async fn tenant_history(
@@ -246,8 +250,7 @@ impl Histories for Mongo {
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
-        let keys = keys.to_vec();
-        self.read(|own| async move { own.ended_ownerships(&keys).await }).await
+        self.in_order().await?.ended_ownerships(keys).await
     }
 
     async fn shorten_history(

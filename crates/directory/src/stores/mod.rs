@@ -33,7 +33,7 @@ pub use inboxes::{Delivery, InboxChange, InboxLimits, InboxPart, Inboxes};
 pub use lookups::{ANSWER_BYTES, Consistency, ItemResult, LIST_BYTES, LookUps, Resolved};
 pub use mutations::Mutations;
 pub use page_limit::{MAX_FRAME_BYTES, PageLimit};
-pub use reads::Reads;
+pub use reads::{OrderedReads, Reads};
 pub use rules::CurrentRules;
 pub use search::Search;
 pub use stored_rules::StoredRules;

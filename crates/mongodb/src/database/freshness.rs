@@ -7,10 +7,9 @@
 use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
-use mongodb::bson::Timestamp;
-use mongodb::error::Error as DriverError;
-use mongodb::{Client, ClientSession, ClusterTime};
+use mongodb::ClientSession;
 
+use crate::database::times::Times;
 use polynym_identifier::IdentityKey;
 
 /// A document that a mutation reads or writes.
@@ -31,18 +30,11 @@ pub enum Key {
 pub struct Freshness {
     /// The documents whose shards have answered.
     answered: HashSet<Key>,
-    /// The latest cluster time.
-    cluster_time: Option<ClusterTime>,
-    /// The latest operation time.
-    operation_time: Option<Timestamp>,
+    /// The times of their sessions: the next snapshot is not older.
+    pub times: Times,
 }
 
 impl Freshness {
-    /// The time of a write that reads must see.
-    pub fn since(operation_time: Option<Timestamp>) -> Self {
-        Self { operation_time, ..Self::default() }
-    }
-
     /// Whether a snapshot that begins now has all writes of these documents that were acknowledged
     /// before the first attempt.
     pub fn covers<'k>(&self, mut keys: impl Iterator<Item = &'k Key>) -> bool {
@@ -52,23 +44,6 @@ impl Freshness {
     /// Adds the documents that an attempt has read, and the times of its session.
     pub fn learn(&mut self, answered: impl Iterator<Item = Key>, session: &ClientSession) {
         self.answered.extend(answered);
-        self.cluster_time = self.cluster_time.take().max(session.cluster_time().cloned());
-        self.operation_time = self.operation_time.max(session.operation_time());
-    }
-
-    /// A session whose next snapshot is not older than these times.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub async fn session(&self, client: &Client) -> Result<ClientSession, DriverError> {
-        let Some(operation_time) = self.operation_time else {
-            return client.start_session().causal_consistency(false).await;
-        };
-        let mut session = client.start_session().causal_consistency(true).await?;
-        if let Some(cluster_time) = &self.cluster_time {
-            session.advance_cluster_time(cluster_time);
-        }
-        session.advance_operation_time(operation_time);
-        Ok(session)
+        self.times.learn(session);
     }
 }

@@ -84,7 +84,7 @@ impl<'c> Transaction<'c> {
             .write_concern(concern)
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .max_commit_time(time);
-        let mut session = freshness.session(&collections.client).await?;
+        let mut session = freshness.times.session(&collections.client).await?;
         collections.sessions.list(&session).await;
         session.start_transaction().with_options(options.build()).await?;
         let random = getrandom::u32().map_err(Fault::damaged)?;

@@ -12,7 +12,7 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::database::freshness::Freshness;
+use crate::database::times::Times;
 use crate::feed::changes::{Change, StreamToken, report_unreadable};
 use crate::schema::bson::{by_id, id_of, id_value, read_fields, required};
 use crate::schema::event::{last_token, restore_names};
@@ -86,7 +86,7 @@ impl Collections {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut session = Freshness::since(time).session(&self.client).await?;
+        let mut session = Times::since(time).session(&self.client).await?;
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
         let find = from.find(by_id(ids)).selection_criteria(primary).max_time(self.timeout);
         let mut found = find.read_concern(ReadConcern::majority()).session(&mut session).await?;

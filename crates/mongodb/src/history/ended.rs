@@ -7,21 +7,22 @@ use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
+use crate::database::ordered::OrderedFinds;
 use crate::database::transaction::{MAX_STATEMENT_DOCUMENTS, Transaction};
 use crate::database::writes::WriteCommand;
-use crate::lookup::find::documents;
+use crate::lookup::find::{ReadMode, documents};
 use crate::schema::bson::{by_id, bytes, date, id_value, key_of, read_fields, required};
 use crate::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
 use polynym_directory::encoded::event::{decode_ownership, encode_ownership};
 use polynym_directory::model::ownership::{EndedOwnerships, Ownership};
 use polynym_directory::mutation::Mutation;
-use polynym_directory::stores::Consistency;
 use polynym_identifier::IdentityKey;
 
 impl Collections {
     /// The ended ownerships of keys, in their order.
     pub async fn ended_ownerships(
         &self,
+        finds: &mut OrderedFinds,
         keys: &[IdentityKey],
     ) -> Result<Vec<EndedOwnerships>, Fault> {
         if keys.is_empty() || !self.version_guard.versions()?.has_journal() {
@@ -31,7 +32,8 @@ impl Collections {
             keys.iter().map(|key| (key.as_str(), EndedOwnerships::default())).collect();
         let ids = found.keys().map(|key| Bson::String((*key).to_owned())).collect();
         let collection = self.collection(ENDED);
-        let reply = self.read_mode(Consistency::Latest).find(&collection, ids, None).await?;
+        let mut mode = ReadMode::Ordered { finds, time: self.timeout };
+        let reply = mode.find(&collection, ids, None).await?;
         if !reply.is_complete {
             return Err(Fault::damaged("more ended ownerships than a reply can hold"));
         }

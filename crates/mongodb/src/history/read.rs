@@ -5,6 +5,7 @@ use mongodb::bson::{RawBsonRef, doc};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
+use crate::database::ordered::OrderedFinds;
 use crate::schema::bson::{id_value, read_fields, required};
 use crate::schema::fields::{ID, JOURNAL, TAIL, WIRE};
 use crate::schema::tail::{Bucket, Tail, buckets_up_to};
@@ -24,25 +25,30 @@ impl Collections {
     /// sequence number of the next event.
     pub async fn history(
         &self,
+        finds: &mut OrderedFinds,
         tenant: &Tenant,
         id: LocalityId,
         next: Option<u64>,
         limit: PageLimit,
     ) -> Result<Option<History>, Fault> {
-        let Some((user, tail)) = self.read_tail(tenant, id).await? else { return Ok(None) };
+        let Some((user, tail)) = self.read_tail(finds, tenant, id).await? else { return Ok(None) };
         let start = next.unwrap_or(tail.count).min(tail.count);
-        let page = self.fill(EventPage::new(tenant, id, start, limit), &tail).await?;
+        let page = self.fill(finds, EventPage::new(tenant, id, start, limit), &tail).await?;
         let next = Some(page.next).filter(|next| *next > 0);
         Ok(Some(History { user, events: page.events, next }))
     }
 
     /// A user with its history; `None` if there is no such user, or the store has no journal.
-    pub async fn past(&self, id: LocalityId) -> Result<Option<Past>, Fault> {
+    pub async fn past(
+        &self,
+        finds: &mut OrderedFinds,
+        id: LocalityId,
+    ) -> Result<Option<Past>, Fault> {
         if !self.version_guard.versions()?.has_journal() {
             return Ok(None);
         }
         let by_id = doc! { ID: id_value(id) };
-        let document = self.find_document(&self.users, by_id, doc! {}).await?;
+        let document = finds.find_document(&self.users, by_id, doc! {}, self.time_limit()).await?;
         let Some(document) = document else { return Ok(None) };
         let stored = StoredUser::read(&document)?;
         let user = stored.decode(&*self.names_for(&stored).await?)?.user;
@@ -50,13 +56,18 @@ impl Collections {
         let tail = Tail::of(stored_tail)?;
 
         let page = EventPage::new(&user.tenant, id, tail.count, PageLimit::unlimited());
-        let events = self.fill(page, &tail).await?.events;
+        let events = self.fill(finds, page, &tail).await?.events;
         let tenant = self.tenant(&user.tenant).await?;
         Ok(Some(Past::new(user, events, tenant)))
     }
 
     /// Fills a page from the tail, then from the buckets.
-    async fn fill<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
+    async fn fill<'p>(
+        &self,
+        finds: &mut OrderedFinds,
+        mut page: EventPage<'p>,
+        tail: &Tail,
+    ) -> Result<EventPage<'p>, Fault> {
         self.add(&mut page, &tail.events).await?;
         while page.next > 0 && page.limit.items() > 0 && !page.is_full {
             let buckets = page.limit.items().div_ceil(4).min(READ_BATCH);
@@ -64,7 +75,7 @@ impl Collections {
             let journal = self.collection(JOURNAL);
             let filter = buckets_up_to(page.id, page.next);
             let before = page.next;
-            for bucket in self.find_documents(&journal, filter, options).await? {
+            for bucket in finds.find_documents(&journal, filter, options).await? {
                 self.add(&mut page, &Bucket::events(&bucket)?).await?;
             }
             if page.next == before && !page.is_full {
@@ -88,11 +99,13 @@ impl Collections {
     /// A user of the tenant, without attributes, and the tail of its history.
     async fn read_tail(
         &self,
+        finds: &mut OrderedFinds,
         tenant: &Tenant,
         id: LocalityId,
     ) -> Result<Option<(EncodedUser, Tail)>, Fault> {
         let (by_id, projection) = (doc! { ID: id_value(id) }, doc! { WIRE: 1, TAIL: 1 });
-        let document = self.find_document(&self.users, by_id, projection).await?;
+        let document =
+            finds.find_document(&self.users, by_id, projection, self.time_limit()).await?;
         let Some(document) = document else { return Ok(None) };
         let [wire, stored_tail] = read_fields(&document, [WIRE, TAIL])?;
         let bytes = required(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();

@@ -152,8 +152,9 @@ impl Collections {
     ) -> Result<Result<Option<Vec<LocalityId>>, Error>, Fault> {
         let projection = doc! { REVISION: 1, WIRE: 1, PRIVATE: 1 };
         let user_by_id = doc! { ID: id_value(user) };
-        let document = self.find_document(&self.users, user_by_id, projection).await?;
-        let Some(document) = document else { return Ok(Ok(None)) };
+        let mut finds = self.in_order().await?;
+        let found = finds.find_document(&self.users, user_by_id, projection, self.time_limit());
+        let Some(document) = found.await? else { return Ok(Ok(None)) };
         let record = StoredUser::read(&document)?.decode_without_attributes()?;
         if record.user.tenant != *tenant {
             return Ok(Ok(None));
@@ -164,7 +165,7 @@ impl Collections {
             let filter = by_id(ids.iter().copied().map(id_value).collect());
             let mut options = self.time_limit();
             options.projection = Some(doc! { REVISION: 1, WIRE: 1 });
-            for document in self.find_documents(&self.users, filter, options).await? {
+            for document in finds.find_documents(&self.users, filter, options).await? {
                 let stored = StoredUser::read(&document)?;
                 listed.insert(stored.id, stored.wire);
             }

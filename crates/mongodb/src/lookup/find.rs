@@ -10,12 +10,15 @@ use mongodb::raw_batch_cursor::RawBatch;
 
 use crate::client::error::Fault;
 use crate::database::freshness::Key;
+use crate::database::ordered::OrderedFinds;
 use crate::database::transaction::Transaction;
 use crate::schema::bson::by_id;
 
-/// How a find reads: with a read concern from some members, or in the snapshot of a transaction.
+/// How a find reads: with a read concern from some members, after earlier finds, or in the snapshot
+/// of a transaction.
 pub enum ReadMode<'t, 'c> {
     Plain { concern: ReadConcern, criteria: SelectionCriteria, time: Duration },
+    Ordered { finds: &'t mut OrderedFinds, time: Duration },
     Snapshot(&'t mut Transaction<'c>),
 }
 
@@ -57,6 +60,12 @@ impl ReadMode<'_, '_> {
                     .selection_criteria(criteria.clone())
                     .max_time(*time);
                 find.batch().await?.try_next().await?
+            }
+            Self::Ordered { finds, time } => {
+                let find = find.read_concern(ReadConcern::majority()).max_time(*time);
+                let session = &mut finds.session;
+                let mut cursor = find.session(&mut *session).batch().await?;
+                cursor.stream(session).try_next().await?
             }
             Self::Snapshot(transaction) => {
                 let find = find.max_time(transaction.time_left());

@@ -5,5 +5,6 @@ pub mod find;
 pub mod health;
 pub mod hints;
 pub mod key_lookup;
+pub mod read_sequence;
 pub mod records;
 pub mod resolve;

@@ -8,6 +8,7 @@ use mongodb::options::{FindOptions, Hint};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
+use crate::database::ordered::OrderedFinds;
 use crate::schema::bson::{by_id, date, id_value, key_value};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{EXPIRES_AT, HOLD, ID, TENANT, USER};
@@ -23,13 +24,17 @@ use polynym_identifier::IdentityKey;
 
 impl Collections {
     /// The claims of `keys`, in their order.
-    pub async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Fault> {
+    pub async fn claims(
+        &self,
+        finds: &mut OrderedFinds,
+        keys: &[IdentityKey],
+    ) -> Result<Vec<Option<Claim>>, Fault> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         let filter = by_id(keys.iter().map(key_value).collect());
         let mut claims = HashMap::with_capacity(keys.len());
-        for document in self.find_documents(&self.identities, filter, self.time_limit()).await? {
+        for document in finds.find_documents(&self.identities, filter, self.time_limit()).await? {
             let (key, claim) = read_claim(&document)?;
             claims.insert(key.to_owned(), claim);
         }

@@ -157,7 +157,10 @@ impl Collections {
 }
 
 /// Drops the users of other tenants.
-fn of_tenant(tenant: &Tenant, users: Vec<ItemResult<EncodedUser>>) -> Vec<ItemResult<EncodedUser>> {
+pub fn of_tenant(
+    tenant: &Tenant,
+    users: Vec<ItemResult<EncodedUser>>,
+) -> Vec<ItemResult<EncodedUser>> {
     let is_own = |user: &EncodedUser| user.tenant() == tenant.as_str().as_bytes();
     users.into_iter().map(|user| Ok(user?.filter(is_own))).collect()
 }

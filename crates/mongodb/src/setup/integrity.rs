@@ -1,7 +1,9 @@
 //! The store for `store verify`: walks over both collections, and reads and repairs candidates,
-//! each in a transaction. The store may be in use.
+//! each in a transaction. The store may be in use: each read sees all that those before it have
+//! seen.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
@@ -20,6 +22,8 @@ use crate::client::supported::Supported;
 use crate::database::collections::{Collections, LONG_READ};
 use crate::database::commit::commit;
 use crate::database::freshness::Freshness;
+use crate::database::ordered::OrderedFinds;
+use crate::database::times::Times;
 use crate::database::transaction::Transaction;
 use crate::history::ended::read_row;
 use crate::mutation::commit_gate::CommitGate;
@@ -48,6 +52,8 @@ const MAX_CONCURRENT: usize = 8;
 /// A store in a database of MongoDB, to be verified.
 pub struct IntegritySession {
     collections: Collections,
+    /// The times of all reads.
+    times: Mutex<Times>,
 }
 
 impl IntegritySession {
@@ -77,12 +83,24 @@ impl IntegritySession {
             VersionGuard::new(supported, Versions::supported_in(&database, supported).await?);
         let is_routed = is_routed(&database).await?;
         let timeout = Options::default().timeout;
-        Ok(Self { collections: Collections::new(database, timeout, is_routed, version_guard) })
+        let collections = Collections::new(database, timeout, is_routed, version_guard);
+        Ok(Self { collections, times: Mutex::default() })
     }
 
     /// Ends the sessions on the servers, and closes the connections.
     pub async fn close(self) {
         disconnect(&self.collections.database).await;
+    }
+
+    /// Begins finds that see all that was seen so far.
+    async fn in_order(&self) -> Result<OrderedFinds, Fault> {
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.collections.in_order_after(&times).await
+    }
+
+    /// Records what finds have seen.
+    fn learn(&self, finds: &OrderedFinds) {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).learn(&finds.session);
     }
 
     /// The documents with these ids.
@@ -91,12 +109,13 @@ impl IntegritySession {
         from: &Collection<RawDocumentBuf>,
         ids: Vec<Bson>,
     ) -> Result<Vec<RawDocumentBuf>, Fault> {
-        let mut found = Vec::with_capacity(ids.len());
+        let (mut found, mut finds) = (Vec::with_capacity(ids.len()), self.in_order().await?);
         for ids in ids.chunks(BATCH) {
             let options = FindOptions::builder().batch_size(ids.len() as u32 + 1).build();
             let filter = by_id(ids.to_vec());
-            found.extend(self.collections.find_documents(from, filter, options).await?);
+            found.extend(finds.find_documents(from, filter, options).await?);
         }
+        self.learn(&finds);
         Ok(found)
     }
 
@@ -107,13 +126,21 @@ impl IntegritySession {
         row: fn(&RawDocument) -> T,
     ) -> BoxStream<'_, Result<T, Error>> {
         let collection = collection.clone();
-        let cursor = async move {
+        let rows = async move {
+            let mut finds = self.in_order().await?;
             let find = collection.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
             let find = find.read_concern(ReadConcern::majority()).max_time(LONG_READ);
-            let cursor = find.await.map_err(failure)?;
-            Ok::<_, Error>(cursor.map_err(failure).map_ok(move |document| row(&document)))
+            let cursor = find.session(&mut finds.session).await.map_err(failure)?;
+            let rows =
+                stream::try_unfold((finds, cursor), move |(mut finds, mut cursor)| async move {
+                    let next =
+                        cursor.next(&mut finds.session).await.transpose().map_err(failure)?;
+                    self.learn(&finds);
+                    Ok::<_, Error>(next.map(|document| (row(&document), (finds, cursor))))
+                });
+            Ok::<_, Error>(rows)
         };
-        stream::once(cursor).try_flatten().boxed()
+        stream::once(rows).try_flatten().boxed()
     }
 
     /// Repairs a candidate, if it needs repair, unless users change concurrently.
@@ -284,11 +311,17 @@ impl CheckableStore for IntegritySession {
     }
 
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
-        Ok(self.collections.past(user).await?)
+        let mut finds = self.in_order().await?;
+        let past = self.collections.past(&mut finds, user).await;
+        self.learn(&finds);
+        Ok(past?)
     }
 
     async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
-        Ok(self.collections.ended_ownerships(keys).await?)
+        let mut finds = self.in_order().await?;
+        let ended = self.collections.ended_ownerships(&mut finds, keys).await;
+        self.learn(&finds);
+        Ok(ended?)
     }
 
     fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {

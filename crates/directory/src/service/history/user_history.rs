@@ -14,7 +14,7 @@ use crate::service::lookup::read::UserRef;
 use crate::service::mutate::write::SKEW;
 use crate::service::parse::{check_range, parse_user_id};
 use crate::service::search::page_size;
-use crate::stores::{LIST_BYTES, PageLimit};
+use crate::stores::{LIST_BYTES, OrderedReads, PageLimit};
 use crate::timestamp::Timestamp;
 use crate::tokens::key::TokenKey;
 use crate::tokens::sealed::{SealedToken, TokenPayload};
@@ -63,7 +63,8 @@ impl Directory {
         let size = page_size(request.page_size)?;
         check_range(request.from, request.to)?;
         let policies = self.policies(&context.tenant).await?;
-        let user = self.user_of(context, request.user).await?;
+        let mut reads = self.backend.reads.in_order().await?;
+        let user = self.user_of(context, &mut *reads, request.user).await?;
         let query = query_hash(context, user, &request);
         let now = context.now.time;
         let mut cursor =
@@ -78,7 +79,7 @@ impl Directory {
 
         let (mut events, mut limit) = (Vec::new(), PageLimit::new(size, LIST_BYTES));
         for _ in 0..MAX_READS {
-            let read = self.backend.histories.history(&context.tenant, user, cursor, limit).await?;
+            let read = reads.history(&context.tenant, user, cursor, limit).await?;
             let part = read.ok_or(Error::UserNotFound)?;
             if matches!(part.user.state(), State::Deleted { purge_time, .. }
                 if context.now.is_past(purge_time))
@@ -107,6 +108,7 @@ impl Directory {
     async fn user_of(
         &self,
         context: &RequestContext<'_>,
+        reads: &mut dyn OrderedReads,
         user: UserRef<'_>,
     ) -> Result<LocalityId, Error> {
         let raw = match user {
@@ -116,7 +118,7 @@ impl Directory {
         let rules = self.rules_to_change().await?;
         let identifier = self.named_identifier(rules, context, "identifier", raw).await?;
         let key = IdentityKey::new(context.tenant.as_str(), &identifier);
-        let claims = self.backend.reads.claims(&[key]).await?;
+        let claims = reads.claims(&[key]).await?;
         let claim = claims.into_iter().next().flatten();
         claim.and_then(|claim| claim.resolves_to()).ok_or(Error::IdentityNotFound)
     }

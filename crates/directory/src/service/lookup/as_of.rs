@@ -169,12 +169,13 @@ pub async fn owners_at(
     view: View,
 ) -> Result<Option<Outcomes>, Error> {
     // Claims first: a user who loses a key after this read is among the ended ownerships.
-    let claims = backend.reads.claims(keys).await?;
-    let ended = backend.histories.ended_ownerships(keys).await?;
+    let mut reads = backend.reads.in_order().await?;
+    let claims = reads.claims(keys).await?;
+    let ended = reads.ended_ownerships(keys).await?;
     let owners: Vec<_> =
         claims.into_iter().zip(&ended).map(|(claim, ended)| owner(claim, ended, time)).collect();
     let ids: Vec<_> = owners.iter().flatten().map(|(id, _)| *id).collect();
-    let read = backend.lookups.get(tenant, &ids, view).await?;
+    let read = reads.get(tenant, &ids, view).await?;
     let users: Users = ids.into_iter().zip(read).collect();
     let is_present = |found: &Found| match found.user.state() {
         State::Deleted { purge_time, .. } => !now.is_past(purge_time),

@@ -14,7 +14,7 @@ use crate::service::page_token;
 use crate::service::runs::Run;
 use crate::service::tenant_cache::KnownTenant;
 use crate::service::tenants::new_keys::NewKeys;
-use crate::stores::{Consistency, StoredRules, View};
+use crate::stores::{Consistency, OrderedReads, StoredRules, View};
 use polynym_identifier::{Identifier, IdentityKey};
 
 /// Users in one step of a [`Renormalization`].
@@ -274,13 +274,14 @@ impl Renormalization {
         identifier: &Identifier,
     ) -> Result<Option<(LocalityId, Identifier)>, Error> {
         let keys = self.keys(identifier);
-        let claims = self.directory.backend.reads.claims(&keys).await?;
+        let mut reads = self.directory.backend.reads.in_order().await?;
+        let claims = reads.claims(&keys).await?;
         let Some(owner) = claims.into_iter().flatten().find_map(|claim| claim.owner) else {
             return Ok(None);
         };
         let has_key =
             |own: &Identity| self.keys(&own.identifier).iter().any(|key| keys.contains(key));
-        let own = self.identities(owner).await?.into_iter().find(has_key);
+        let own = self.identities(&mut *reads, owner).await?.into_iter().find(has_key);
         Ok(own.map(|own| (owner, own.identifier)))
     }
 
@@ -292,7 +293,8 @@ impl Renormalization {
     ) -> Result<Option<(Identifier, Identifier)>, Error> {
         let rules = self.directory.rules;
         // The encoded form of users has no versions.
-        let found = self.identities(user).await?.into_iter().find_map(|own| {
+        let mut reads = self.directory.backend.reads.in_order().await?;
+        let found = self.identities(&mut *reads, user).await?.into_iter().find_map(|own| {
             let versions = (1..rules.version()).rev();
             let form = |version| {
                 renormalize::renormalized_form(&own.identifier, &own.display, version, rules)
@@ -304,9 +306,12 @@ impl Renormalization {
     }
 
     /// The identities of a user; none if it does not exist.
-    async fn identities(&self, user: LocalityId) -> Result<Vec<Identity>, Error> {
-        let lookups = &self.directory.backend.lookups;
-        let found = lookups.get(&self.tenant, &[user], View::Basic).await?;
+    async fn identities(
+        &self,
+        reads: &mut dyn OrderedReads,
+        user: LocalityId,
+    ) -> Result<Vec<Identity>, Error> {
+        let found = reads.get(&self.tenant, &[user], View::Basic).await?;
         let user = found.into_iter().next().transpose()?.flatten().map(|user| user.decode());
         let user = user.transpose().map_err(|error| Error::Internal(error.into()))?;
         Ok(user.map_or_else(Vec::new, |user| user.identities))

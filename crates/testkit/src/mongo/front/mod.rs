@@ -2,14 +2,16 @@
 //! migrations, the routing of each operation and two-phase commits are those of MongoDB: a shard of
 //! version 6.0 has the routing code of mongos under internal names, so outside transactions the
 //! front end renames commands and forwards them; inside one it does the work of mongos, see
-//! [`transaction`]. Not supported: retryable writes, findAndModify, aggregate and getMore in a
-//! transaction, explain, distinct and change streams. An unknown command gets CommandNotFound.
+//! [`transaction`], and so it does for finds without sorting over several shards, see [`finds`].
+//! Not supported: retryable writes, findAndModify, aggregate in a transaction, explain, distinct
+//! and change streams. An unknown command gets CommandNotFound.
 
 mod admin;
 mod chunks;
 mod clock;
 mod command;
 mod fault;
+mod finds;
 mod hash;
 mod links;
 mod statement;
@@ -21,6 +23,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use mongodb::bson::raw::cstr;
 use mongodb::bson::{DateTime, Document, RawDocumentBuf, doc};
 use tokio::io::{AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +31,7 @@ use tokio::net::{TcpListener, TcpStream};
 use clock::Clock;
 use command::Command;
 use fault::{Fault, is_ok};
+use finds::Finds;
 pub use hash::hash;
 pub use links::Server;
 use links::{Links, ROUTER};
@@ -94,6 +98,7 @@ struct Router {
     servers: Arc<[Server]>,
     clock: Arc<Clock>,
     tables: Tables,
+    finds: Arc<Finds>,
     transactions: Transactions,
     hello: Document,
 }
@@ -103,8 +108,9 @@ impl Router {
         let (servers, clock): (Arc<[Server]>, _) = (servers.into(), Arc::new(Clock::default()));
         let mut links = Links::new(servers.clone(), clock.clone());
         let hello = hello(links.ask(ROUTER, "admin", doc! { "hello": 1 }).await?);
-        let transactions = Transactions::new(clock.clone());
-        Ok(Self { servers, clock, tables: Tables::default(), transactions, hello })
+        let finds = Arc::new(Finds::new(clock.clone()));
+        let transactions = Transactions::new(clock.clone(), finds.clone());
+        Ok(Self { servers, clock, tables: Tables::default(), finds, transactions, hello })
     }
 
     /// Answers the commands of one client in order.
@@ -131,6 +137,11 @@ impl Router {
     async fn answer(&self, request: &Message, links: &mut Links) -> io::Result<Message> {
         let command = Command::read(request)?;
         self.clock.advance(command.body);
+        match self.find(&command, links).await {
+            Ok(None) => {}
+            Ok(Some(reply)) => return Ok(Message::reply(request.id(), &reply)),
+            Err(fault) => return Ok(Message::reply(request.id(), &fault.reply())),
+        }
         if let Some(name) = self.passed_as(&command) {
             let passed = match self.prepare(&command, links).await {
                 Ok(()) => pass(&command, &request.renamed(name)?, links).await,
@@ -141,6 +152,32 @@ impl Router {
 
         let reply = self.run(&command, links).await.unwrap_or_else(Fault::reply);
         Ok(Message::reply(request.id(), &reply))
+    }
+
+    /// Executes a find or a getMore outside transactions, if this front end can.
+    async fn find(
+        &self,
+        command: &Command<'_>,
+        links: &mut Links,
+    ) -> Result<Option<RawDocumentBuf>, Fault> {
+        match command.name {
+            _ if command.in_transaction() => Ok(None),
+            "find" => self.finds.find(&self.tables, command, links).await,
+            "getMore" if self.finds.has(command.body.get_i64("getMore")?) => {
+                let session = command.body.get("lsid")?;
+                let mark = |_, more: &mut RawDocumentBuf| {
+                    session.into_iter().for_each(|session| more.append(cstr!("lsid"), session));
+                };
+                self.finds.more(command, mark, links).await.map(Some)
+            }
+            "killCursors" => {
+                let ids = command.body.get_array("cursors")?.into_iter().flatten();
+                let ids: Vec<_> = ids.filter_map(|id| id.as_i64()).collect();
+                self.finds.kill(&ids);
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns the name under which a shard answers this command unchanged.
@@ -208,14 +245,14 @@ async fn pass(
         let reply = links.send(ROUTER, message).await?;
         let body = reply.body()?;
         if is_ok(body) || !Fault::status_details(Document::try_from(body)?).is_stale() {
-            return Ok(reply);
+            return Ok(reply.with_operation_time()?);
         }
         let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);
         let refresh = doc! { "_flushRoutingTableCacheUpdates": space, "syncFromConfig": true };
         links.ask(ROUTER, "admin", refresh).await?;
     }
 
-    links.send(ROUTER, message).await
+    Ok(links.send(ROUTER, message).await?.with_operation_time()?)
 }
 
 /// Builds the reply to a hello.

@@ -102,14 +102,17 @@ impl<'c, 'm> Statement<'c, 'm> {
         Ok(shards)
     }
 
-    /// Returns the limit of a find; `None` for no limit.
-    pub fn limit(&self) -> Option<usize> {
-        let limit = self
-            .command
-            .body
-            .get_i64("limit")
-            .or_else(|_| self.command.body.get_i32("limit").map(i64::from));
-        limit.ok().filter(|limit| *limit != 0).map(|limit| limit.unsigned_abs() as usize)
+    /// Returns true for a find.
+    pub fn is_find(&self) -> bool {
+        self.field.is_none()
+    }
+
+    pub fn command(&self) -> &'c Command<'m> {
+        self.command
+    }
+
+    pub fn body(&self) -> &'m RawDocument {
+        self.command.body
     }
 
     fn check_find(&self, shards: usize) -> Result<(), Fault> {
@@ -172,11 +175,8 @@ pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fa
     Err(Fault::status_details(document))
 }
 
-/// Merges the replies of all parts, limited to `limit` documents.
-pub fn merged(
-    mut replies: Vec<(Part, RawDocumentBuf)>,
-    limit: Option<usize>,
-) -> Result<RawDocumentBuf, Fault> {
+/// Merges the replies of all parts of a write.
+pub fn merged(mut replies: Vec<(Part, RawDocumentBuf)>) -> Result<RawDocumentBuf, Fault> {
     if replies.len() == 1 {
         return Ok(replies.remove(0).1);
     }
@@ -184,9 +184,6 @@ pub fn merged(
     let mut whole = doc! { "n": 0 };
     for (part, reply) in replies {
         let mut document = Document::try_from(&*reply)?;
-        if let Ok(cursor) = document.get_document_mut("cursor") {
-            add_batch(&mut whole, cursor)?;
-        }
         for field in ["n", "nModified"] {
             if let Ok(count) = document.get_i32(field) {
                 whole.insert(field, whole.get_i32(field).unwrap_or_default() + count);
@@ -199,32 +196,8 @@ pub fn merged(
         }
     }
 
-    let batch =
-        whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch"));
-    if let (Ok(batch), Some(limit)) = (batch, limit) {
-        batch.truncate(limit);
-    }
-
     whole.insert("ok", 1.0);
     Ok(RawDocumentBuf::try_from(&whole)?)
-}
-
-fn add_batch(whole: &mut Document, cursor: &mut Document) -> Result<(), Fault> {
-    if cursor.get_i64("id").is_ok_and(|id| id != 0) {
-        return Err(Fault::own(
-            2,
-            "BadValue",
-            "a batch of several shards that does not hold everything: raise batchSize",
-        ));
-    }
-
-    whole.remove("n");
-    match whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch")) {
-        Ok(batch) => batch.append(cursor.get_array_mut("firstBatch").unwrap_or(&mut Vec::new())),
-        Err(_) => drop(whole.insert("cursor", cursor.clone())),
-    }
-
-    Ok(())
 }
 
 /// Maps the indexes of a part to the indexes of the whole statement.

@@ -56,6 +56,20 @@ impl Tables {
             .cloned()
     }
 
+    /// Returns the chunks of a collection, if it is sharded.
+    pub async fn sharded(
+        &self,
+        space: &str,
+        links: &mut Links,
+    ) -> Result<Option<Arc<Chunks>>, Fault> {
+        let known = self.entry(space).get().cloned();
+        if known.is_none() && collection(space, links).await?.is_none() {
+            return Ok(None);
+        }
+        let chunks = self.chunks(space, links).await?;
+        Ok(Some(chunks).filter(|chunks| chunks.database.is_none()))
+    }
+
     async fn read_chunks(&self, space: &str, links: &mut Links) -> Result<Chunks, Fault> {
         let Some(collection) = collection(space, links).await? else {
             let database = space.split_once('.').map_or(space, |(database, _)| database);

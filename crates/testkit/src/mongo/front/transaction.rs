@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
 use mongodb::bson::raw::cstr;
-use mongodb::bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use mongodb::bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, rawdoc};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
@@ -16,12 +16,11 @@ use super::chunks::Chunks;
 use super::clock::{Clock, ClusterTime};
 use super::command::Command;
 use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
+use super::finds::{Finds, Replies, time_limit};
 use super::links::Links;
 use super::statement::{Part, Statement, accepted, is_read_only, merged};
 use super::tables::Tables;
 
-/// The time limit of a statement without one.
-const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time that an abort after a failed statement waits for all shards.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -29,6 +28,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
 pub struct Transactions {
     latest: StdMutex<HashMap<Vec<u8>, Arc<Mutex<Transaction>>>>,
     clock: Arc<Clock>,
+    finds: Arc<Finds>,
 }
 
 struct Transaction {
@@ -39,6 +39,8 @@ struct Transaction {
     moment: Option<ClusterTime>,
     /// The first participant coordinates the commit.
     participants: Vec<Participant>,
+    /// The first shard that has written: it knows the outcome of the commit.
+    recovery: Option<usize>,
     state: State,
 }
 
@@ -56,8 +58,8 @@ struct Participant {
 }
 
 impl Transactions {
-    pub fn new(clock: Arc<Clock>) -> Self {
-        Self { latest: StdMutex::default(), clock }
+    pub fn new(clock: Arc<Clock>, finds: Arc<Finds>) -> Self {
+        Self { latest: StdMutex::default(), clock, finds }
     }
 
     /// Returns the transaction of a command, and creates it if the command starts one.
@@ -80,12 +82,6 @@ impl Transactions {
     }
 }
 
-/// The time limit of a statement.
-fn time_limit(body: &RawDocument) -> Duration {
-    let millis = body.get_i64("maxTimeMS").or_else(|_| body.get_i32("maxTimeMS").map(i64::from));
-    millis.map_or(NO_LIMIT, |millis| Duration::from_millis(millis.unsigned_abs()))
-}
-
 /// The outcome of a commit is unknown: another router may have executed it.
 fn unknown(command: &str) -> Fault {
     if command == "commitTransaction" { absent() } else { absent().labelled(TRANSIENT) }
@@ -103,7 +99,12 @@ impl Transactions {
         command: &Command<'_>,
         links: &mut Links,
     ) -> Result<RawDocumentBuf, Fault> {
-        let mut transaction = self.of(command).await?;
+        let mut transaction = match self.of(command).await {
+            Err(_) if command.name == "commitTransaction" && names_shard(command.body) => {
+                return recover_commit(command.body, links).await;
+            }
+            known => known?,
+        };
         match command.name {
             "commitTransaction" if transaction.state != State::Aborted => {
                 let lost =
@@ -116,6 +117,10 @@ impl Transactions {
             }
             // The transaction was aborted here: a commit has no effect.
             _ if transaction.state != State::Open => Err(absent().labelled(TRANSIENT)),
+            "getMore" => {
+                let mark = |shard, more: &mut RawDocumentBuf| transaction.mark(shard, more);
+                self.finds.more(command, mark, links).await
+            }
             _ => self.statement(&mut transaction, tables, command, links).await,
         }
     }
@@ -140,7 +145,7 @@ impl Transactions {
 
         let limit = time_limit(command.body);
         let statement = Statement::new(command)?;
-        let rounds = timeout(limit, self.rounds(transaction, &statement, &chunks, links));
+        let rounds = timeout(limit, self.rounds(transaction, (&space, &statement), &chunks, links));
         let outcome = rounds.await.unwrap_or_else(|_| {
             Err(Fault::own(50, "MaxTimeMSExpired", "operation exceeded time limit"))
         });
@@ -158,13 +163,15 @@ impl Transactions {
             });
         }
 
-        outcome
+        let mut reply = outcome?;
+        reply.append(cstr!("recoveryToken"), transaction.recovery_token(links));
+        Ok(reply)
     }
 
     async fn rounds(
         &self,
         transaction: &mut Transaction,
-        statement: &Statement<'_, '_>,
+        (space, statement): (&str, &Statement<'_, '_>),
         chunks: &Chunks,
         links: &mut Links,
     ) -> Result<RawDocumentBuf, Fault> {
@@ -183,7 +190,20 @@ impl Transactions {
             }
         }
 
-        merged(replies, statement.limit())
+        if statement.is_find() {
+            let mut all = Replies::default();
+            for (part, reply) in &replies {
+                all.add(part.shard, reply)?;
+            }
+            return self.finds.first_batch(space, statement.command(), all);
+        }
+        let operation = replies.iter().filter_map(|(_, reply)| operation_time(reply)).max();
+        let is_one = replies.len() == 1;
+        let mut merged = merged(replies)?;
+        if !is_one {
+            self.finds.append_times(&mut merged, operation);
+        }
+        Ok(merged)
     }
 
     /// Adds the transaction to a statement for a shard, and the shard to the participants.
@@ -228,6 +248,7 @@ impl Transaction {
             concern,
             moment: None,
             participants: Vec::new(),
+            recovery: None,
             state: State::Open,
         }
     }
@@ -243,9 +264,16 @@ impl Transaction {
     }
 
     fn wrote(&mut self, shard: usize, wrote: bool) {
+        self.recovery = self.recovery.or(wrote.then_some(shard));
         let participant =
             self.participants.iter_mut().find(|participant| participant.shard == shard);
         participant.into_iter().for_each(|participant| participant.read_only &= !wrote);
+    }
+
+    /// The token by which another router can find out the outcome of the commit.
+    fn recovery_token(&self, links: &Links) -> RawDocumentBuf {
+        let shard = self.recovery.map(|shard| links.name(shard));
+        shard.map_or_else(RawDocumentBuf::new, |shard| rawdoc! { "recoveryShardId": shard })
     }
 
     /// Aborts on all shards. A shard that does not receive the abort aborts after its own timeout.
@@ -266,9 +294,13 @@ impl Transaction {
         let (readers, writers) =
             (self.shards(|one| one.read_only), self.shards(|one| !one.read_only));
         let concern = body.get("writeConcern")?;
-        self.state = State::Committing;
+        let is_first = std::mem::replace(&mut self.state, State::Committing) == State::Open;
         if writers.len() > 1 {
             return self.coordinate(concern, links).await;
+        }
+        if let ([shard], false, false) = (&writers[..], readers.is_empty(), is_first) {
+            let recover = [(*shard, recovery(&self.session, self.number, concern))];
+            return committed(links.send_all(&recover).await.remove(0)?);
         }
 
         let commit = rawdoc! { "commitTransaction": 1 };
@@ -322,4 +354,40 @@ impl Transaction {
 /// Returns the reply to a commit, or its error.
 fn committed(reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
     if is_ok(&reply) { Ok(reply) } else { Err(Fault::status_details((&*reply).try_into()?)) }
+}
+
+/// Whether a commit has the token of a transaction that has written.
+fn names_shard(commit: &RawDocument) -> bool {
+    let token = commit.get_document("recoveryToken");
+    token.is_ok_and(|token| token.get_str("recoveryShardId").is_ok())
+}
+
+/// Commits a transaction of another router: asks the first shard that has written for the outcome.
+/// If that shard does not coordinate the commit, it answers once it has committed itself.
+async fn recover_commit(commit: &RawDocument, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
+    let shard = links.find(commit.get_document("recoveryToken")?.get_str("recoveryShardId")?)?;
+    let (session, number) = (commit.get_document("lsid")?, commit.get_i64("txnNumber")?);
+    let recover = [(shard, recovery(session, number, commit.get("writeConcern")?))];
+    let lost = |fault: Fault| if fault.is_lost() { fault.labelled(RETRYABLE) } else { fault };
+    committed(links.send_all(&recover).await.remove(0).map_err(lost)?)
+}
+
+/// Returns the command that asks a shard for the outcome of a transaction.
+fn recovery(session: &RawDocument, number: i64, concern: Option<RawBsonRef<'_>>) -> RawDocumentBuf {
+    let mut command = rawdoc! {
+        "coordinateCommitTransaction": 1,
+        "participants": RawArrayBuf::new(),
+        "$db": "admin",
+        "lsid": session.to_owned(),
+        "txnNumber": number,
+        "autocommit": false,
+    };
+    if let Some(concern) = concern {
+        command.append(cstr!("writeConcern"), concern);
+    }
+    command
+}
+
+fn operation_time(reply: &RawDocument) -> Option<Timestamp> {
+    reply.get_timestamp("operationTime").ok()
 }

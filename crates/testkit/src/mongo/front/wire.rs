@@ -4,7 +4,7 @@
 use std::io;
 use std::ops::Range;
 
-use mongodb::bson::RawDocument;
+use mongodb::bson::{RawDocument, RawDocumentBuf};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The opcode of all current messages, and the opcode in which drivers send the hello to a server
@@ -131,6 +131,28 @@ impl Message {
         bytes[HEADER..HEADER + 4].copy_from_slice(&flags.to_le_bytes());
         bytes[body.start..body.start + 4].copy_from_slice(&body_length.to_le_bytes());
         Ok(Self(bytes))
+    }
+
+    /// Returns a reply of the router in a shard with the cluster time as its operation time: that
+    /// of the shard may be before what other shards have shown. A mongos that does not know the
+    /// time of an operation does so, too.
+    pub fn with_operation_time(self) -> io::Result<Self> {
+        let body = self.body()?;
+        let Ok(time) = body
+            .get_document("$clusterTime")
+            .and_then(|gossip| gossip.get_timestamp("clusterTime"))
+        else {
+            return Ok(self);
+        };
+        let mut reply = RawDocumentBuf::new();
+        for element in body.iter() {
+            let (key, value) = element.map_err(io::Error::other)?;
+            match key.as_str() {
+                "operationTime" => reply.append(key, time),
+                _ => reply.append(key, value),
+            }
+        }
+        Ok(Self::reply(self.response_to(), &reply))
     }
 
     /// Returns the end of the sections: a checksum may follow.

@@ -1,0 +1,98 @@
+//! The reads of one caller in order, each as an operation that continues if its caller leaves.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::client::error::Fault;
+use crate::database::collections::Collections;
+use crate::database::operations::Mongo;
+use crate::database::ordered::OrderedFinds;
+use crate::lookup::find::ReadMode;
+use crate::lookup::resolve::of_tenant;
+use polynym_directory::encoded::encoded_user::EncodedUser;
+use polynym_directory::error::Error;
+use polynym_directory::model::claim::Claim;
+use polynym_directory::model::ownership::EndedOwnerships;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::stores::{History, ItemResult, OrderedReads, PageLimit, View};
+use polynym_identifier::IdentityKey;
+
+/// Reads in order.
+pub struct ReadSequence<'s> {
+    store: &'s Mongo,
+    finds: Arc<Mutex<OrderedFinds>>,
+}
+
+impl<'s> ReadSequence<'s> {
+    /// Begins reads in order.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub async fn begin(store: &'s Mongo) -> Result<Self, Fault> {
+        let finds = Arc::new(Mutex::new(store.collections.in_order().await?));
+        Ok(Self { store, finds })
+    }
+
+    /// Runs the next read.
+    async fn next<T, F>(
+        &self,
+        read: impl FnOnce(Arc<Collections>, OwnedMutexGuard<OrderedFinds>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let finds = self.finds.clone().lock_owned().await;
+        self.store.read(|collections| read(collections, finds)).await
+    }
+}
+
+#[async_trait]
+impl OrderedReads for ReadSequence<'_> {
+    async fn claims(&mut self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        let keys = keys.to_vec();
+        self.next(|own, mut finds| async move { own.claims(&mut finds, &keys).await }).await
+    }
+
+    async fn ended_ownerships(
+        &mut self,
+        keys: &[IdentityKey],
+    ) -> Result<Vec<EndedOwnerships>, Error> {
+        let keys = keys.to_vec();
+        self.next(|own, mut finds| async move { own.ended_ownerships(&mut finds, &keys).await })
+            .await
+    }
+
+    async fn get(
+        &mut self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.next(|own, mut finds| async move {
+            let mut mode = ReadMode::Ordered { finds: &mut finds, time: own.timeout };
+            let ids = ids.iter().copied().map(Some);
+            let (users, _) = own.users(ids, &mut mode, view).await?;
+            Ok(of_tenant(&tenant, users))
+        })
+        .await
+    }
+
+    async fn history(
+        &mut self,
+        tenant: &Tenant,
+        user: LocalityId,
+        cursor: Option<u64>,
+        limit: PageLimit,
+    ) -> Result<Option<History>, Error> {
+        let tenant = tenant.clone();
+        self.next(|own, mut finds| async move {
+            own.history(&mut finds, &tenant, user, cursor, limit).await
+        })
+        .await
+    }
+}
