@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    Backend, Consistency, Error, IdempotencyKey, Mutation, NewUser, Outcome, State as Life,
-    Timestamp, Update, User, UserChange, View,
+    Backend, Consistency, Error, Hold, IdempotencyKey, Mutation, MutationKind, NewUser, Outcome,
+    PolicyUpdate, State as Life, Tenant, TenantChange, Timestamp, Update, User, UserChange, View,
 };
 use polynym_identifier::IdentityKey;
 use polynym_mongodb::Options;
@@ -142,6 +142,43 @@ async fn a_mutation_sees_acknowledged_writes_of_another_router() {
     let database = cluster.client().await.database(&name);
     State::read(&database).await;
     database.drop().await.unwrap();
+}
+
+/// An export through one router begins right after a change that the other has acknowledged: a user,
+/// a tenant, or a hold without an owner, on any shard.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_sees_acknowledged_writes_of_another_router() {
+    let (cluster, _turn) = cluster().await;
+    let name = fresh();
+    prepare_sharded(cluster, &name).await;
+    let [writer, reader] = Alternating::new(cluster, &name).await.stores;
+    let write = async |mutation| writer.mutations.mutate(mutation).await.map(drop).unwrap();
+    for n in 0..6 {
+        let user = users::id(n);
+        write(mutation(user, UserChange::Create(NewUser::default()))).await;
+        let snapshot = reader.search.snapshot().await.unwrap().unwrap();
+        let found = snapshot.scan(&Tenant::DEFAULT, None, 100).await.unwrap().unwrap();
+        assert!(
+            found.iter().any(|one| one.user.id().unwrap() == user),
+            "the export lacks user {n}"
+        );
+
+        let tenant = Tenant::parse(&format!("tenant{n}")).unwrap();
+        let create = users::tenant_mutation(TenantChange::Set(PolicyUpdate::default()));
+        write(Mutation { tenant: tenant.clone(), ..create }).await;
+        let snapshot = reader.search.snapshot().await.unwrap().unwrap();
+        let found = snapshot.tenant(&tenant).await.unwrap().unwrap();
+        assert!(found.is_some(), "the export lacks tenant {n}");
+
+        let until = Timestamp::now().plus(Duration::from_secs(3_600));
+        let hold = Hold { key: key(n), until, guard: false, rules_version: 1 };
+        let import = users::mutation_of(MutationKind::ImportHold(hold.clone()));
+        write(Mutation { time: Timestamp::now(), ..import }).await;
+        let snapshot = reader.search.snapshot().await.unwrap().unwrap();
+        let holds = snapshot.ownerless_holds(&Tenant::DEFAULT, None, 100).await.unwrap().unwrap();
+        assert!(holds.iter().any(|found| found.key == hold.key), "the export lacks hold {n}");
+    }
+    cluster.client().await.database(&name).drop().await.unwrap();
 }
 
 const PLAN: Plan = Plan {

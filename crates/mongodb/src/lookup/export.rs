@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::FindOptions;
-use mongodb::{ClientSession, Collection};
+use mongodb::{ClientSession, ClusterTime, Collection};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::client::error::Fault;
@@ -39,7 +39,12 @@ impl Snapshot {
     /// A snapshot of the store as it is now; `None` if MongoDB has no snapshots.
     pub async fn take(store: &Mongo) -> Result<Option<Self>, Error> {
         let started = store.collections.client.start_session().snapshot(true).await;
-        let session = Arc::new(Mutex::new(started.map_err(Fault::from)?));
+        let mut session = started.map_err(Fault::from)?;
+        if store.collections.is_routed {
+            let now = store.walk(|collections| async move { collections.cluster_time().await });
+            now.await?.iter().for_each(|now| session.advance_cluster_time(now));
+        }
+        let session = Arc::new(Mutex::new(session));
         let snapshot = Self { store: store.clone(), session };
         let first = |collections: Arc<Collections>, mut session: Session| async move {
             let no_tenant = doc! { ID: "" };
@@ -117,6 +122,20 @@ impl ExportSnapshot for Snapshot {
             read_holds(&all(&mut session, &collections.identities, filter, options).await?)
         })
         .await
+    }
+}
+
+impl Collections {
+    /// A cluster time after everything that was acknowledged so far. A router takes the time of a
+    /// snapshot from its own clock, which may be behind that of another router. A find without a
+    /// key goes to each shard of a collection, which replies with its time.
+    async fn cluster_time(&self) -> Result<Option<ClusterTime>, Fault> {
+        let mut session = self.client.start_session().causal_consistency(false).await?;
+        for collection in [&self.users, &self.identities, &self.tenants] {
+            let any = collection.find_one(doc! {}).projection(doc! { ID: 1 });
+            any.max_time(self.timeout).session(&mut session).await?;
+        }
+        Ok(session.cluster_time().cloned())
     }
 }
 
