@@ -123,8 +123,9 @@ pub async fn prepare_sharded(cluster: &Sharded, name: &str) {
     }
 }
 
-/// Makes a shard wait before it applies the next commit that a coordinator sends to it.
-pub async fn hold_next_commit(shard: &Process, time: Duration) {
+/// Makes a shard wait before it applies the next commit that a coordinator sends to it. Returns the
+/// number of commands that it has held up when it does.
+pub async fn hold_next_commit(shard: &Process, time: Duration) -> i64 {
     let data = doc! {
         "failCommands": ["commitTransaction"],
         "blockConnection": true,
@@ -132,7 +133,8 @@ pub async fn hold_next_commit(shard: &Process, time: Duration) {
         "failInternalCommands": true,
     };
     let point = doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data };
-    shard.admin(point).await.unwrap();
+    let count = shard.admin(point).await.unwrap().get("count").cloned().unwrap();
+    count.as_i64().or_else(|| count.as_i32().map(i64::from)).unwrap() + 1
 }
 
 /// The boundaries of a collection.

@@ -7,5 +7,6 @@ mod health;
 mod killed_server;
 mod missing_shard;
 mod partition;
+mod recovered_commits;
 mod routers;
 mod two_phase_commit;

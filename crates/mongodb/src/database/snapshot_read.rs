@@ -56,7 +56,7 @@ impl<'c> SnapshotRead<'c> {
             // A snapshot may be ahead of the majority: the commit waits for it.
             Ok((found, finds)) if is_fresh => {
                 self.finds += finds;
-                commit_reads(transaction, self.deadline).await.map(|()| Some((found, self.finds)))
+                commit_reads(transaction, self.deadline).await.map(|_| Some((found, self.finds)))
             }
             Ok((_, finds)) => {
                 self.finds += finds;

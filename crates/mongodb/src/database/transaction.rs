@@ -14,6 +14,7 @@ use mongodb::{ClientSession, Collection};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::error::Fault;
+use crate::client::pool::count_attempts;
 use crate::database::collections::Collections;
 use crate::database::freshness::{Freshness, Key};
 use crate::database::writes::WriteCommand;
@@ -208,9 +209,12 @@ impl<'c> Transaction<'c> {
         Ok(())
     }
 
-    /// Commits. A commit whose reply was lost can be sent again.
-    pub async fn commit(&mut self) -> Result<(), Fault> {
-        self.session.commit_transaction().await.map_err(|error| Fault::of_commit(&error))
+    /// Commits. A commit whose reply was lost can be sent again. Returns how often the driver has
+    /// sent it, too.
+    pub async fn commit(&mut self) -> (Result<(), Fault>, usize) {
+        let commit = async { self.session.commit_transaction().await };
+        let (outcome, sent) = count_attempts(commit).await;
+        (outcome.map_err(|error| Fault::of_commit(&error)), sent)
     }
 
     /// Aborts the transaction. If that fails or takes long, the server aborts it later: an abort

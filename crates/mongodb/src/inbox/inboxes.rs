@@ -115,7 +115,7 @@ impl Collections {
             .await?
             .with_versions(versions);
         match transaction.notify(user, notice, limits).await {
-            Ok(delivered) => commit(transaction, deadline).await.map(|()| delivered),
+            Ok(delivered) => commit(transaction, deadline).await.map(|_| delivered),
             Err(fault) => {
                 transaction.abort().await;
                 Err(fault)

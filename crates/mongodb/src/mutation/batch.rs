@@ -15,6 +15,7 @@ use crate::database::commit::commit;
 use crate::database::freshness::Freshness;
 use crate::database::operations::Mongo;
 use crate::database::transaction::Transaction;
+use crate::mutation::visibility::Written;
 use crate::schema::request::{StoredRequest, request_key};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::ClaimWrite;
@@ -88,10 +89,23 @@ impl Collections {
         match self.write_together(&mut transaction, mutations, versions.has_tokens()).await {
             Ok(write_sets) => {
                 let writes = write_sets.iter().flatten().flat_map(|write_set| &write_set.writes);
+                let mut written = self.written(writes.clone(), &mutations[0]);
                 let _pending = self.pending_write(writes);
-                commit(transaction, deadline).await?;
-                let outcome = |write_set: Option<Box<WriteSet>>| Some(write_set?.into_outcome());
-                Ok(write_sets.into_iter().map(outcome).collect())
+                let commit = commit(transaction, deadline).await?;
+                if !commit.was_resent {
+                    written = Written::default();
+                }
+                let mut outcomes = Vec::with_capacity(write_sets.len());
+                for (mutation, write_set) in mutations.iter().zip(write_sets) {
+                    let is_new = write_set.as_ref().is_none_or(|set| set.completes_request());
+                    let outcome = write_set.map(|write_set| write_set.into_outcome());
+                    if let Some(outcome) = outcome.as_ref().filter(|_| !is_new) {
+                        written.add_earlier(mutation, outcome);
+                    }
+                    outcomes.push(outcome);
+                }
+                self.wait_until_visible(&commit.times, &written).await?;
+                Ok(outcomes)
             }
             Err(fault) => {
                 transaction.abort().await;

@@ -8,3 +8,4 @@ pub mod mutate;
 pub mod recovery;
 pub mod statements;
 pub mod tenants;
+pub mod visibility;

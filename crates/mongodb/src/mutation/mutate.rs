@@ -9,6 +9,7 @@ use crate::database::freshness::{Freshness, Key};
 use crate::database::transaction::Transaction;
 use crate::mutation::commit_gate::CommitGate;
 use crate::mutation::recovery::Unconfirmed;
+use crate::mutation::visibility::Written;
 use crate::schema::versions::Versions;
 use polynym_directory::error::Error;
 use polynym_directory::mutation::read_set::{
@@ -133,10 +134,14 @@ impl Collections {
         match written {
             // A read-only transaction is committed too, so that its reads are majority-committed.
             Ok(decided) if decided.writes_nothing() => {
-                commit_reads(transaction, gate.deadline()).await?;
+                let commit = commit_reads(transaction, gate.deadline()).await?;
                 let outcome = decided.write_set.into_outcome();
                 if mutation.request.is_some() {
                     outcome.user.iter().for_each(|user| self.forget_user(user));
+                    // A shard may not have applied the earlier attempt yet.
+                    let mut written = Written::default();
+                    written.add_earlier(mutation, &outcome);
+                    self.wait_until_visible(&commit.times, &written).await?;
                 }
                 Ok(outcome)
             }
@@ -144,12 +149,44 @@ impl Collections {
                 commit_reads(transaction, gate.deadline()).await?;
                 Err(AttemptError::Rejected(error))
             }
-            Ok(decided) if gate.pass() => commit_writes(transaction, decided.write_set, gate).await,
+            Ok(decided) if gate.pass() => {
+                self.commit_writes(transaction, mutation, decided.write_set, gate).await
+            }
             failed => {
                 transaction.abort().await;
                 Err(failed.err().unwrap_or(AttemptError::NotWritten(Fault::TimedOut)))
             }
         }
+    }
+
+    async fn commit_writes(
+        &self,
+        transaction: Transaction<'_>,
+        mutation: &Mutation,
+        write_set: Box<WriteSet>,
+        gate: &CommitGate,
+    ) -> Result<Outcome, AttemptError> {
+        let subject = write_set.subject;
+        let pending = self.pending_write(write_set.writes.iter());
+        let written = self.written(write_set.writes.iter(), mutation);
+        let revision = subject.map(|id| transaction.written_revision(id));
+        let fault = match commit(transaction, gate.deadline()).await {
+            Ok(commit) if commit.was_resent => {
+                match self.wait_until_visible(&commit.times, &written).await {
+                    Ok(()) => return Ok(write_set.into_outcome()),
+                    Err(fault) => fault,
+                }
+            }
+            Ok(_) => return Ok(write_set.into_outcome()),
+            Err(fault) if fault.is_unknown_commit() => fault,
+            Err(fault) => {
+                gate.reopen();
+                return Err(fault.into());
+            }
+        };
+        let outcome = write_set.into_outcome();
+        let unconfirmed = Unconfirmed { subject, revision, outcome, fault, written, pending };
+        Err(AttemptError::Unknown(Box::new(unconfirmed)))
     }
 
     async fn write(
@@ -217,28 +254,6 @@ fn check_fresh(
         Err(_) => true,
     };
     if is_fresh { decided } else { Err(AttemptError::Stale) }
-}
-
-async fn commit_writes(
-    transaction: Transaction<'_>,
-    write_set: Box<WriteSet>,
-    gate: &CommitGate,
-) -> Result<Outcome, AttemptError> {
-    let subject = write_set.subject;
-    let pending = transaction.collections.pending_write(write_set.writes.iter());
-    let revision = subject.map(|id| transaction.written_revision(id));
-    match commit(transaction, gate.deadline()).await {
-        Ok(()) => Ok(write_set.into_outcome()),
-        Err(fault) if fault.is_unknown_commit() => {
-            let outcome = write_set.into_outcome();
-            let unconfirmed = Unconfirmed { subject, revision, outcome, fault, pending };
-            Err(AttemptError::Unknown(Box::new(unconfirmed)))
-        }
-        Err(fault) => {
-            gate.reopen();
-            Err(fault.into())
-        }
-    }
 }
 
 /// The mutation's request, if an earlier attempt completed it.

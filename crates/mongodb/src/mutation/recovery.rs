@@ -3,10 +3,11 @@
 use locality_uuid::LocalityId;
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocumentBuf, doc};
-use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
+use crate::database::ordered::OrderedFinds;
+use crate::mutation::visibility::Written;
 use crate::schema::bson::id_value;
 use crate::schema::fields::ID;
 use crate::schema::request::{StoredRequest, request_id};
@@ -27,8 +28,10 @@ pub struct Unconfirmed {
     pub revision: Option<i64>,
     /// The outcome if it has happened.
     pub outcome: Outcome,
-    /// The fault of the commit.
+    /// The fault of the commit, or of the reads that wait for its visibility.
     pub fault: Fault,
+    /// What the mutation writes.
+    pub written: Written,
     /// Removes the written users and keys from the cache when it is dropped: after the recovery.
     pub pending: Option<PendingWrite>,
 }
@@ -54,32 +57,49 @@ impl Collections {
         if unconfirmed.outcome.report.is_partial() {
             return Ok(repeated_step(mutation, unconfirmed.outcome));
         }
-        let found = match &mutation.request {
-            Some(request) => self.find_recorded(mutation, request, &unconfirmed).await,
-            None => self.find_written(mutation, &unconfirmed).await,
-        };
+        let found = self.find_outcome(mutation, &unconfirmed).await;
         let Unconfirmed { fault, pending, .. } = unconfirmed;
         // The commit may have been in flight until now.
         drop(pending);
         found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(fault.into()))
     }
 
+    /// The outcome if the mutation has happened, once all shards show it.
+    async fn find_outcome(
+        &self,
+        mutation: &Mutation,
+        unconfirmed: &Unconfirmed,
+    ) -> Result<Option<Outcome>, Fault> {
+        let mut finds = self.in_order().await?;
+        let found = match &mutation.request {
+            Some(request) => self.find_recorded(&mut finds, mutation, request, unconfirmed).await?,
+            None => self.find_written(&mut finds, mutation, unconfirmed).await?,
+        };
+        if found.is_some() {
+            self.read_written(&mut finds, &unconfirmed.written).await?;
+        }
+        Ok(found)
+    }
+
     /// The outcome if the store has what the mutation writes.
     async fn find_written(
         &self,
+        finds: &mut OrderedFinds,
         mutation: &Mutation,
         unconfirmed: &Unconfirmed,
     ) -> Result<Option<Outcome>, Fault> {
         let is_written = match &unconfirmed.outcome.report {
             MutationReport::Tenant(tenant) => {
-                self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)
+                let name = mutation.tenant.as_str().into();
+                let found = self.find_by_id(finds, &self.tenants, name).await?;
+                found.as_deref().map(read_tenant).transpose()?.as_ref() == Some(tenant)
             }
             report => match unconfirmed.subject {
                 None => false,
                 Some(id) if matches!(report, MutationReport::Purged(_)) => {
-                    self.revision(id).await?.is_none()
+                    self.revision(finds, id).await?.is_none()
                 }
-                Some(id) => self.revision(id).await? == unconfirmed.revision,
+                Some(id) => self.revision(finds, id).await? == unconfirmed.revision,
             },
         };
 
@@ -90,15 +110,16 @@ impl Collections {
     /// current state.
     async fn find_recorded(
         &self,
+        finds: &mut OrderedFinds,
         mutation: &Mutation,
         request: &IdempotencyKey,
         unconfirmed: &Unconfirmed,
     ) -> Result<Option<Outcome>, Fault> {
-        if !self.is_recorded(mutation, request, unconfirmed.subject).await? {
+        if !self.is_recorded(finds, mutation, request, unconfirmed.subject).await? {
             return Ok(None);
         }
         let outcome = unconfirmed.outcome.clone();
-        let Some(repeated) = self.repeat(mutation, unconfirmed.subject).await? else {
+        let Some(repeated) = self.repeat(finds, mutation, unconfirmed.subject).await? else {
             return Ok(Some(outcome));
         };
 
@@ -111,12 +132,13 @@ impl Collections {
 
     async fn is_recorded(
         &self,
+        finds: &mut OrderedFinds,
         mutation: &Mutation,
         request: &IdempotencyKey,
         subject: Option<LocalityId>,
     ) -> Result<bool, Fault> {
-        let filter = doc! { ID: request_id(request) };
-        let document = self.find_document(&self.requests, filter, doc! {}).await?;
+        let id = request_id(request).into();
+        let document = self.find_by_id(finds, &self.requests, id).await?;
         let record = document.as_deref().map(StoredRequest::read).transpose()?;
         let is_ours = |record: &StoredRequest| {
             record.prior.subject == subject
@@ -127,10 +149,10 @@ impl Collections {
         Ok(record.as_ref().is_some_and(is_ours))
     }
 
-    /// The answer to a mutation that was carried out before, unless its user is gone. Its commit
-    /// may become visible on one shard before another: linearizable reads wait for all.
+    /// The answer to a mutation that was carried out before, unless its user is gone.
     async fn repeat(
         &self,
+        finds: &mut OrderedFinds,
         mutation: &Mutation,
         subject: Option<LocalityId>,
     ) -> Result<Option<Outcome>, Fault> {
@@ -138,7 +160,7 @@ impl Collections {
         let prior = PriorRequest { time: mutation.time, subject, tenant_since: None };
         loop {
             for id in needs.users {
-                let user = self.latest(&self.users, id_value(id)).await?;
+                let user = self.find_by_id(finds, &self.users, id_value(id)).await?;
                 let record = match user {
                     Some(user) => Some(self.record(StoredUser::read(&user)?).await?),
                     None => None,
@@ -146,7 +168,8 @@ impl Collections {
                 read_set.add_user(id, record);
             }
             if needs.tenant {
-                let tenant = self.latest(&self.tenants, mutation.tenant.as_str().into()).await?;
+                let name = mutation.tenant.as_str().into();
+                let tenant = self.find_by_id(finds, &self.tenants, name).await?;
                 read_set.set_tenant(tenant.as_deref().map(read_tenant).transpose()?);
             }
             match mutation.decide_again(prior, &read_set) {
@@ -157,19 +180,21 @@ impl Collections {
         }
     }
 
-    async fn latest(
+    async fn find_by_id(
         &self,
+        finds: &mut OrderedFinds,
         from: &Collection<RawDocumentBuf>,
         id: Bson,
     ) -> Result<Option<RawDocumentBuf>, Fault> {
-        let find = from.find_one(doc! { ID: id }).read_concern(ReadConcern::linearizable());
-        let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-        Ok(find.selection_criteria(primary).max_time(self.timeout).await?)
+        finds.find_document(from, doc! { ID: id }, doc! {}, self.time_limit()).await
     }
 
-    async fn revision(&self, id: LocalityId) -> Result<Option<i64>, Fault> {
-        let by_id = doc! { ID: id_value(id) };
-        let user = self.find_document(&self.users, by_id, doc! {}).await?;
+    async fn revision(
+        &self,
+        finds: &mut OrderedFinds,
+        id: LocalityId,
+    ) -> Result<Option<i64>, Fault> {
+        let user = self.find_by_id(finds, &self.users, id_value(id)).await?;
         user.map(|document| Ok(StoredUser::read(&document)?.revision)).transpose()
     }
 }

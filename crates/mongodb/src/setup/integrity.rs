@@ -159,7 +159,7 @@ impl IntegritySession {
                 .await?
                 .with_versions(versions);
         match self.statements(&mut transaction, candidate).await {
-            Ok(true) => commit(transaction, deadline).await.map(|()| true),
+            Ok(true) => commit(transaction, deadline).await.map(|_| true),
             outcome => {
                 transaction.abort().await;
                 outcome
