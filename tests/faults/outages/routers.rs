@@ -144,8 +144,8 @@ async fn a_mutation_sees_acknowledged_writes_of_another_router() {
     database.drop().await.unwrap();
 }
 
-/// An export through one router begins right after a change that the other has acknowledged: a user,
-/// a tenant, or a hold without an owner, on any shard.
+/// An export through one router begins right after a change that the other has acknowledged: a
+/// user, a tenant, or a hold without an owner, on any shard.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_sees_acknowledged_writes_of_another_router() {
     let (cluster, _turn) = cluster().await;

@@ -4,6 +4,7 @@ mod cluster;
 mod faults;
 mod hashed;
 mod moving;
+mod routing;
 
 use tokio::sync::OnceCell;
 

@@ -4,7 +4,7 @@
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
 use super::chunks::is_hashed;
-use super::fault::Fault;
+use super::fault::{Fault, is_ok};
 use super::hash::hash;
 use super::links::{CONFIG, Links, majority};
 use super::tables::{Tables, collection, config};
@@ -35,15 +35,16 @@ impl Tables {
             "listShards" => {
                 Ok(doc! { "shards": config(links, "shards", doc! {}).await?, "ok": 1.0 })
             }
-            "killSessions" => on_all(&command, links).await,
+            "killSessions" => kill_sessions(&command, links).await,
             "listDatabases" => list_databases(&command, links).await,
             "balancerStart" | "balancerStop" | "balancerStatus" => {
                 let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
                 links.ask(CONFIG, "admin", doc! { internal: 1 }).await
             }
-            "createIndexes" | "dropIndexes" | "collMod" => {
+            "createIndexes" | "dropIndexes" => {
                 self.on_owners(&space, database, command, links).await
             }
+            "collMod" => self.change_collection(&argument, database, command, links).await,
             "collStats" => self.statistics(&space, database, command, links).await,
             "listIndexes" => {
                 let first = self.chunks(&space, links).await?.all()[0];
@@ -165,6 +166,22 @@ impl Tables {
         outcome.map(|_| ok())
     }
 
+    /// Changes a collection by its coordinator on the primary shard of the database, which blocks
+    /// migrations and changes it on all shards.
+    async fn change_collection(
+        &self,
+        name: &str,
+        database: &str,
+        command: Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
+        let home = self.home(database, links).await?;
+        let mut change = doc! { "_shardsvrCollMod": name };
+        change.extend(command.into_iter().filter(|(field, _)| field != "collMod"));
+        change.extend(doc! { "databaseVersion": home.version, "writeConcern": majority() });
+        links.ask(home.primary, database, change).await
+    }
+
     /// Runs a command on every shard that owns chunks of a collection.
     async fn on_owners(
         &self,
@@ -233,12 +250,24 @@ fn integer(value: &Bson) -> i64 {
         .unwrap_or_default()
 }
 
-/// Runs a command of the `admin` database on all shards.
-async fn on_all(command: &Document, links: &mut Links) -> Result<Document, Fault> {
-    for shard in links.shards() {
-        links.ask(shard, "admin", command.clone()).await?;
+/// Kills sessions on all shards. Fails, with the list of hosts, if one of them does not answer; the
+/// others have killed them then.
+async fn kill_sessions(command: &Document, links: &mut Links) -> Result<Document, Fault> {
+    let mut command = command.clone();
+    command.insert("$db", "admin");
+    let raw = RawDocumentBuf::try_from(&command)?;
+    let commands: Vec<_> = links.shards().map(|shard| (shard, raw.clone())).collect();
+    let replies = links.send_all(&commands).await;
+    let has_failed = |reply: &Result<RawDocumentBuf, Fault>| !reply.as_deref().is_ok_and(is_ok);
+    let failed = commands.iter().zip(&replies).filter(|(_, reply)| has_failed(reply));
+    let hosts: Vec<_> = failed.map(|((shard, _), _)| links.host(*shard)).collect();
+    if hosts.is_empty() {
+        return Ok(ok());
     }
-    Ok(ok())
+    Err(Fault::status_details(doc! {
+        "ok": 0.0, "code": 125, "codeName": "CommandFailed",
+        "errmsg": "not all hosts answered", "failedHosts": hosts,
+    }))
 }
 
 /// Lists the databases of all shards.

@@ -44,10 +44,19 @@ impl Fault {
         self.0.get_i32("code").is_ok_and(|is| is == LOST)
     }
 
+    /// Returns true if a server is unreachable or no primary: another may be, soon.
+    pub fn is_away(&self) -> bool {
+        self.is_lost() || self.0.get_i32("code").is_ok_and(|code| NO_PRIMARY.contains(&code))
+    }
+
     pub fn reply(self) -> RawDocumentBuf {
         RawDocumentBuf::try_from(&self.0).unwrap_or_default()
     }
 }
+
+/// ShutdownInProgress, PrimarySteppedDown, NotWritablePrimary, InterruptedDueToReplStateChange,
+/// NotPrimaryNoSecondaryOk and NotPrimaryOrSecondary.
+const NO_PRIMARY: [i32; 6] = [91, 189, 10107, 11602, 13435, 13436];
 
 /// HostUnreachable: the code of a router for an unreachable shard.
 const LOST: i32 = 6;

@@ -127,7 +127,7 @@ impl Finds {
             if fault.is_stale() && refreshes < REFRESHES {
                 refreshes += 1;
                 tables.forget_this(&space, &chunks);
-            } else if fault.is_lost() && Instant::now() < wait_end {
+            } else if fault.is_away() && Instant::now() < wait_end {
                 if timeout_at(deadline, sleep(PAUSE)).await.is_err() {
                     return Err(expired());
                 }

@@ -55,6 +55,11 @@ impl Links {
         &self.servers[server].name
     }
 
+    /// Returns the address of a server.
+    pub fn host(&self, server: usize) -> String {
+        self.servers[server].address.to_string()
+    }
+
     /// Sends a message unchanged and returns the reply unchanged.
     pub async fn send(&mut self, to: usize, message: &Message) -> Result<Message, Fault> {
         let (link, reply) =
