@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
+use mongodb::change_stream::event::ChangeStreamEvent;
 use mongodb::error::ErrorKind;
 use mongodb::options::WriteConcern;
 use mongodb::{Client, Collection};
@@ -50,10 +51,37 @@ async fn a_snapshot_has_the_time_that_its_router_knows() {
         others.find_one(doc! { "_id": key }).session(&mut session).await.unwrap()
     };
 
+    // A time has seconds and a number within them, in which shards may be ahead of each other.
+    sleep(Duration::from_millis(1_100)).await;
     things.insert_one(thing("s4", 0)).await.unwrap();
     assert_eq!(find("s4").await, None, "the other router cannot know of it");
     others.find_one(doc! {}).await.unwrap().unwrap();
     assert_eq!(find("s4").await, Some(thing("s4", 0)), "now it has the time of each shard");
+}
+
+#[tokio::test]
+async fn a_change_stream_has_the_changes_of_all_shards_in_order() {
+    let things = spread(cluster().await, "changes").await;
+    let mut stream = things.watch().await.unwrap();
+    for key in KEYS {
+        let insert = things.insert_one(thing(key, 0));
+        insert.write_concern(WriteConcern::majority()).await.unwrap();
+    }
+    let mut changes = Vec::new();
+    while changes.len() < KEYS.len() {
+        changes.push(stream.try_next().await.unwrap().unwrap());
+    }
+    let key = |change: &ChangeStreamEvent<Document>| {
+        change.document_key.as_ref().unwrap().get_str("_id").unwrap().to_owned()
+    };
+    assert_eq!(changes.iter().map(key).collect::<Vec<_>>(), KEYS);
+
+    let fourth = changes[3].id.clone();
+    let mut stream = things.watch().resume_after(fourth).await.unwrap();
+    for wanted in &KEYS[4..] {
+        assert_eq!(key(&stream.try_next().await.unwrap().unwrap()), *wanted);
+    }
+    assert!(stream.next_if_any().await.unwrap().is_none());
 }
 
 #[tokio::test]

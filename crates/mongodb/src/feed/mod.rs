@@ -83,7 +83,12 @@ impl EventFeed for Feed {
         loop {
             changed.mark_unchanged();
             let Some(page) = recent.after(&after, MAX_PAGE) else {
-                return self.catch_up(&after).await;
+                let page = self.catch_up(&after).await?;
+                if !page.events.is_empty() || Instant::now() >= deadline {
+                    return Ok(page);
+                }
+                after = stream_token(&page.resume_token)?;
+                continue;
             };
             if !page.events.is_empty() {
                 return Ok(page);

@@ -4,10 +4,9 @@
 //! its own part (SERVER-99782), and another shard may still show the documents from before. The
 //! same holds for a record that shows that a mutation has happened.
 
+use locality_uuid::LocalityId;
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-
-use locality_uuid::LocalityId;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;

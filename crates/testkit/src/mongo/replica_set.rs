@@ -66,6 +66,8 @@ impl ReplicaSet {
             "diagnosticDataCollectionEnabled=false",
             "orphanCleanupDelaySecs=1",
             "ttlMonitorSleepSecs=5",
+            // A change stream over several shards waits for those without writes.
+            "periodicNoopIntervalSecs=1",
         ];
 
         let settings = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);

@@ -2,9 +2,9 @@
 //! migrations, the routing of each operation and two-phase commits are those of MongoDB: a shard of
 //! version 6.0 has the routing code of mongos under internal names, so outside transactions the
 //! front end renames commands and forwards them; inside one it does the work of mongos, see
-//! [`transaction`], and so it does for finds without sorting over several shards, see [`finds`].
-//! Not supported: retryable writes, findAndModify, aggregate in a transaction, explain, distinct
-//! and change streams. An unknown command gets CommandNotFound.
+//! [`transaction`], and so it does for finds without sorting over several shards, see [`finds`],
+//! and for change streams, see [`streams`]. Not supported: retryable writes, findAndModify, aggregate
+//! in a transaction, explain and distinct. An unknown command gets CommandNotFound.
 
 mod admin;
 mod chunks;
@@ -15,6 +15,7 @@ mod finds;
 mod hash;
 mod links;
 mod statement;
+mod streams;
 mod tables;
 mod transaction;
 pub mod wire;
@@ -35,6 +36,7 @@ use finds::Finds;
 pub use hash::hash;
 pub use links::Server;
 use links::{Links, ROUTER};
+use streams::Streams;
 use tables::Tables;
 use transaction::Transactions;
 use wire::{MSG, Message, QUERY};
@@ -99,6 +101,7 @@ struct Router {
     clock: Arc<Clock>,
     tables: Tables,
     finds: Arc<Finds>,
+    streams: Streams,
     transactions: Transactions,
     hello: Document,
 }
@@ -109,8 +112,10 @@ impl Router {
         let mut links = Links::new(servers.clone(), clock.clone());
         let hello = hello(links.ask(ROUTER, "admin", doc! { "hello": 1 }).await?);
         let finds = Arc::new(Finds::new(clock.clone()));
+        let streams = Streams::new(clock.clone());
         let transactions = Transactions::new(clock.clone(), finds.clone());
-        Ok(Self { servers, clock, tables: Tables::default(), finds, transactions, hello })
+        let tables = Tables::default();
+        Ok(Self { servers, clock, tables, finds, streams, transactions, hello })
     }
 
     /// Answers the commands of one client in order.
@@ -137,7 +142,7 @@ impl Router {
     async fn answer(&self, request: &Message, links: &mut Links) -> io::Result<Message> {
         let command = Command::read(request)?;
         self.clock.advance(command.body);
-        match self.find(&command, links).await {
+        match self.route(&command, links).await {
             Ok(None) => {}
             Ok(Some(reply)) => return Ok(Message::reply(request.id(), &reply)),
             Err(fault) => return Ok(Message::reply(request.id(), &fault.reply())),
@@ -154,8 +159,8 @@ impl Router {
         Ok(Message::reply(request.id(), &reply))
     }
 
-    /// Executes a find or a getMore outside transactions, if this front end can.
-    async fn find(
+    /// Executes a read outside transactions, if this front end does so itself.
+    async fn route(
         &self,
         command: &Command<'_>,
         links: &mut Links,
@@ -163,6 +168,12 @@ impl Router {
         match command.name {
             _ if command.in_transaction() => Ok(None),
             "find" => self.finds.find(&self.tables, command, links).await,
+            "aggregate" if command.is_change_stream() => {
+                self.streams.watch(command, links).await.map(Some)
+            }
+            "getMore" if self.streams.has(command.body.get_i64("getMore")?) => {
+                self.streams.more(command, links).await.map(Some)
+            }
             "getMore" if self.finds.has(command.body.get_i64("getMore")?) => {
                 let session = command.body.get("lsid")?;
                 let mark = |_, more: &mut RawDocumentBuf| {
@@ -174,6 +185,7 @@ impl Router {
                 let ids = command.body.get_array("cursors")?.into_iter().flatten();
                 let ids: Vec<_> = ids.filter_map(|id| id.as_i64()).collect();
                 self.finds.kill(&ids);
+                self.streams.kill(&ids);
                 Ok(None)
             }
             _ => Ok(None),
@@ -198,10 +210,6 @@ impl Router {
                 "IllegalOperation",
                 "there are no retryable writes here: use retryWrites=false",
             ));
-        }
-
-        if command.is_change_stream() {
-            return Err(Fault::own(20, "IllegalOperation", "there are no change streams here"));
         }
 
         if matches!(command.name, "insert" | "update")
