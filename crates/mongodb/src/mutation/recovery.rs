@@ -137,7 +137,7 @@ impl Collections {
         request: &IdempotencyKey,
         subject: Option<LocalityId>,
     ) -> Result<bool, Fault> {
-        let id = request_id(request).into();
+        let id = request_id(request);
         let document = self.find_by_id(finds, &self.requests, id).await?;
         let record = document.as_deref().map(StoredRequest::read).transpose()?;
         let is_ours = |record: &StoredRequest| {
