@@ -3,8 +3,8 @@
 //! version 6.0 has the routing code of mongos under internal names, so outside transactions the
 //! front end renames commands and forwards them; inside one it does the work of mongos, see
 //! [`transaction`], and so it does for finds without sorting over several shards, see [`finds`],
-//! and for change streams, see [`streams`]. Not supported: retryable writes, findAndModify, aggregate
-//! in a transaction, explain and distinct. An unknown command gets CommandNotFound.
+//! and for change streams, see [`streams`]. Not supported: retryable writes, findAndModify,
+//! aggregate in a transaction, explain and distinct. An unknown command gets CommandNotFound.
 
 mod admin;
 mod chunks;
