@@ -17,6 +17,7 @@ use crate::client::error::Fault;
 use crate::client::pool::count_attempts;
 use crate::database::collections::Collections;
 use crate::database::freshness::{Freshness, Key};
+use crate::database::times::Times;
 use crate::database::writes::WriteCommand;
 use crate::schema::bson::{bson_id, raw};
 use crate::schema::fields::ID;
@@ -185,7 +186,7 @@ impl<'c> Transaction<'c> {
         filter: Document,
         limit: Option<i64>,
     ) -> Result<Vec<Bson>, Fault> {
-        let since = Freshness::since(self.session.operation_time());
+        let since = Times::since(self.session.operation_time());
         let mut session = since.session(&self.collections.client).await?;
         let mut options = FindOptions::builder().max_time(self.time_left()).build();
         (options.projection, options.limit) = (Some(doc! { ID: 1 }), limit);
