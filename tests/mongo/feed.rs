@@ -8,7 +8,7 @@ use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, RawDocumentBuf, doc, spec::BinarySubtype};
 use polynym_directory::stores::ResumeToken;
 use polynym_directory::{
-    Backend, Error, Event, Mutation, Mutations, NewUser, Update, UserChange, Value,
+    Backend, Error, Event, Mutation, Mutations, NewUser, Tenant, Update, UserChange, Value,
 };
 use polynym_identifier::Rules;
 use polynym_mongodb::{Mongo, Options, Supported, upgrade_to};
@@ -46,11 +46,11 @@ async fn store_of(factory: &InDatabase) -> (Backend, Database, ResumeToken) {
 }
 
 /// The events after a position until one of user `n`, and the position after them.
-async fn until(store: &Backend, position: &mut ResumeToken, n: usize) -> Vec<Event> {
+async fn until(store: &Backend, position: &mut ResumeToken, n: usize) -> Vec<Arc<Event>> {
     let (mut seen, since) = (Vec::new(), Instant::now());
     loop {
         assert!(since.elapsed() < ARRIVAL_TIMEOUT, "{seen:?}");
-        let page = store.feed.events(position, ARRIVAL_TIMEOUT).await.unwrap();
+        let page = store.feed.events(&Tenant::DEFAULT, position, ARRIVAL_TIMEOUT).await.unwrap();
         *position = page.resume_token;
         seen.extend(page.events.into_iter().map(|(event, _)| event));
         if seen.iter().any(|event| event.user == users::id(n)) {
@@ -128,7 +128,7 @@ async fn the_names_of_a_deleted_tenant_are_numbers() {
     let seen = until(&later, &mut start.clone(), 1).await;
     let named = format!("attributes.{NAME} 0");
     assert_eq!(
-        seen.iter().flat_map(paths).collect::<Vec<_>>(),
+        seen.iter().flat_map(|event| paths(event)).collect::<Vec<_>>(),
         ["attributes.#0", "attributes.#1", &named]
     );
 }
@@ -144,7 +144,7 @@ async fn a_dropped_collection_ends_watches() {
     let since = Instant::now();
     let ended = loop {
         assert!(since.elapsed() < ARRIVAL_TIMEOUT, "the feed does not end");
-        match store.feed.events(&position, Duration::from_secs(1)).await {
+        match store.feed.events(&Tenant::DEFAULT, &position, Duration::from_secs(1)).await {
             Ok(page) => position = page.resume_token,
             Err(error) => break error,
         }
@@ -217,7 +217,7 @@ async fn two_versions_send_events_until_the_upgrade() {
     upgrade_to(&uri, Rules::FIRST, &|line| println!("{line}")).await.unwrap();
     let rejected = old.mutations.mutate(by_first_rules(2)).await;
     assert!(matches!(rejected, Err(Error::Outdated(_))), "{rejected:?}");
-    let page = old.feed.events(&positions[0], Duration::ZERO).await;
+    let page = old.feed.events(&Tenant::DEFAULT, &positions[0], Duration::ZERO).await;
     assert!(matches!(page, Err(Error::Outdated(_))), "{page:?}");
     let disabled = users::by_first_rules(users::mutation(users::id(0), UserChange::Disable));
     new.mutations.mutate(disabled).await.unwrap();
@@ -228,8 +228,7 @@ async fn two_versions_send_events_until_the_upgrade() {
     assert_eq!(numbers, [(users::id(0), 2), (users::id(2), 1)]);
     for n in 0..3 {
         let limit = polynym_directory::stores::PageLimit::unlimited();
-        let history =
-            new.histories.history(&polynym_directory::Tenant::DEFAULT, users::id(n), None, limit);
+        let history = new.histories.history(&Tenant::DEFAULT, users::id(n), None, limit);
         let events = history.await.unwrap().unwrap().events;
         assert_eq!(paths(&events[events.len() - 1]).len(), 2, "{events:?}");
         assert!(paths(&events[events.len() - 1])[0].ends_with(" 0"), "{events:?}");

@@ -1,6 +1,7 @@
 //! The feed of events. A store may report that it cannot have one, such as a cluster behind foreign
 //! routers: then it has no cases.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use polynym_directory::stores::{PageLimit, ResumeToken};
@@ -8,7 +9,7 @@ use polynym_directory::{Error, Event, Mutation, NewUser, Tenant, Update, User, U
 
 use super::fixture::assertions::{ensure, equal};
 use super::fixture::factory::Failure;
-use super::fixture::{Fixture, draft, link, request, unlink};
+use super::fixture::{Fixture, draft, link, request, tenant, unlink};
 
 /// The maximum time until an event arrives.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -42,7 +43,7 @@ pub async fn a_feed_resumes_after_each_event(f: Fixture) -> Result<(), Failure> 
 
     let (mut position, mut seen, mut tokens) = (start.clone(), Vec::new(), vec![start]);
     while seen.len() < wanted.len() {
-        let page = feed.events(&position, ARRIVAL_TIMEOUT).await?;
+        let page = feed.events(&Tenant::DEFAULT, &position, ARRIVAL_TIMEOUT).await?;
         ensure(!page.events.is_empty(), NO_EVENT)?;
         position = page.resume_token;
         for (event, after) in page.events {
@@ -54,7 +55,7 @@ pub async fn a_feed_resumes_after_each_event(f: Fixture) -> Result<(), Failure> 
     }
     equal(&seen, &wanted.to_vec(), "the events in the order of their commits")?;
     for (n, token) in tokens.iter().enumerate().take(wanted.len()) {
-        let page = feed.events(token, ARRIVAL_TIMEOUT).await?;
+        let page = feed.events(&Tenant::DEFAULT, token, ARRIVAL_TIMEOUT).await?;
         let (event, _) = page.events.first().ok_or(NO_EVENT)?;
         equal(&facts(event), &wanted[n], "the next event")?;
     }
@@ -65,11 +66,43 @@ pub async fn a_feed_resumes_after_each_event(f: Fixture) -> Result<(), Failure> 
 pub async fn an_idle_feed_answers_in_time(f: Fixture) -> Result<(), Failure> {
     let feed = &f.store.feed;
     let Some(start) = end_of_feed(&f).await? else { return Ok(()) };
-    let idle = feed.events(&start, Duration::from_millis(50)).await?;
+    let idle = feed.events(&Tenant::DEFAULT, &start, Duration::from_millis(50)).await?;
     ensure(idle.events.is_empty(), "an unexpected event")?;
     let joe = f.create(&["handle:joe"]).await?;
-    let page = feed.events(&idle.resume_token, ARRIVAL_TIMEOUT).await?;
+    let page = feed.events(&Tenant::DEFAULT, &idle.resume_token, ARRIVAL_TIMEOUT).await?;
     equal(&facts(&page.events.first().ok_or(NO_EVENT)?.0), &(joe.id, 1), "the event")
+}
+
+/// A feed has the events of its tenant alone, also for those who read it after a restart. The events
+/// of others move its position on.
+pub async fn a_feed_has_the_events_of_its_tenant(f: Fixture) -> Result<(), Failure> {
+    let Some(start) = end_of_feed(&f).await? else { return Ok(()) };
+    let other = tenant("other")?;
+    f.store.feed.events(&other, &start, Duration::ZERO).await?;
+    let joe = f.create(&["handle:joe"]).await?;
+    let ann = f.mutate(Mutation { tenant: other.clone(), ..f.creation(&["handle:ann"])? }).await?;
+    changed(&f, &joe).await?;
+
+    let seen = events_after(&f, start.clone(), 3).await?;
+    equal(&all_facts(&seen), &[1, 2, 3].map(|n| (joe.id, n)).to_vec(), "the tenant's events")?;
+    let only_anns = async |f: &Fixture| -> Result<ResumeToken, Failure> {
+        let (mut position, mut seen) = (start.clone(), Vec::new());
+        while seen.is_empty() {
+            let page = f.store.feed.events(&other, &position, ARRIVAL_TIMEOUT).await?;
+            position = page.resume_token;
+            seen.extend(page.events.iter().map(|(event, _)| facts(event)));
+        }
+        equal(&seen, &vec![(ann.id, 1)], "the other tenant's events")?;
+        Ok(position)
+    };
+    only_anns(&f).await?;
+    let f = f.reopen().await?;
+    let position = only_anns(&f).await?;
+    let idle = f.store.feed.events(&other, &position, Duration::from_millis(50)).await?;
+    ensure(idle.events.is_empty(), "an event of another tenant")?;
+    f.change(&joe, link("handle:third")?).await?;
+    let idle = f.store.feed.events(&other, &idle.resume_token, Duration::from_millis(50)).await?;
+    ensure(idle.events.is_empty(), "an event of another tenant")
 }
 
 /// The next `count` events after a position, without repeated ones.
@@ -77,10 +110,10 @@ async fn events_after(
     f: &Fixture,
     mut position: ResumeToken,
     count: usize,
-) -> Result<Vec<Event>, Failure> {
-    let mut seen: Vec<Event> = Vec::new();
+) -> Result<Vec<Arc<Event>>, Failure> {
+    let mut seen: Vec<Arc<Event>> = Vec::new();
     while seen.len() < count {
-        let page = f.store.feed.events(&position, ARRIVAL_TIMEOUT).await?;
+        let page = f.store.feed.events(&Tenant::DEFAULT, &position, ARRIVAL_TIMEOUT).await?;
         ensure(!page.events.is_empty(), NO_EVENT)?;
         position = page.resume_token;
         for (event, _) in page.events {
@@ -92,15 +125,15 @@ async fn events_after(
     Ok(seen)
 }
 
-fn all_facts(events: &[Event]) -> Vec<(locality_uuid::LocalityId, u64)> {
-    events.iter().map(facts).collect()
+fn all_facts(events: &[Arc<Event>]) -> Vec<(locality_uuid::LocalityId, u64)> {
+    events.iter().map(|event| facts(event)).collect()
 }
 
 /// A user that is created again after its purge has all events of its new history, for those who
 /// have seen the former one, too.
 pub async fn a_user_created_again_has_all_events(f: Fixture) -> Result<(), Failure> {
     let Some(start) = end_of_feed(&f).await? else { return Ok(()) };
-    f.store.feed.events(&start, Duration::ZERO).await?;
+    f.store.feed.events(&Tenant::DEFAULT, &start, Duration::ZERO).await?;
     let joe = f.create(&["handle:joe"]).await?;
     changed(&f, &joe).await?;
     let seen = events_after(&f, start, 3).await?;
@@ -123,11 +156,11 @@ pub async fn a_write_without_an_event_sends_none(f: Fixture) -> Result<(), Failu
     let Some(start) = end_of_feed(&f).await? else { return Ok(()) };
     f.apply(f.mutation(joe.id, UserChange::Reindex)).await?;
     let ann = f.create(&["handle:ann"]).await?;
-    let page = f.store.feed.events(&start, ARRIVAL_TIMEOUT).await?;
+    let page = f.store.feed.events(&Tenant::DEFAULT, &start, ARRIVAL_TIMEOUT).await?;
     let (event, _) = page.events.first().ok_or(NO_EVENT)?;
     equal(&facts(event), &(ann.id, 1), "the first event")?;
     let f = f.reopen().await?;
-    let page = f.store.feed.events(&start, ARRIVAL_TIMEOUT).await?;
+    let page = f.store.feed.events(&Tenant::DEFAULT, &start, ARRIVAL_TIMEOUT).await?;
     let (event, _) = page.events.first().ok_or(NO_EVENT)?;
     equal(&facts(event), &(ann.id, 1), "the first event after a restart")
 }
@@ -166,7 +199,7 @@ pub async fn events_have_the_names_of_attributes(f: Fixture) -> Result<(), Failu
         let (limit, tenant) = (PageLimit::unlimited(), Tenant::DEFAULT);
         let history = f.store.histories.history(&tenant, event.user, None, limit).await?;
         let events = history.ok_or("the user is gone")?.events;
-        ensure(events.contains(event), "the event in the history of its user")?;
+        ensure(events.contains(&**event), "the event in the history of its user")?;
     }
     Ok(())
 }

@@ -40,6 +40,7 @@ pub fn cases() -> Vec<Case> {
             case(usage::a_removed_tenant_has_no_counters),
             case(feed::a_feed_resumes_after_each_event),
             case(feed::an_idle_feed_answers_in_time),
+            case(feed::a_feed_has_the_events_of_its_tenant),
             case(feed::a_user_created_again_has_all_events),
             case(feed::a_write_without_an_event_sends_none),
             case(feed::events_have_the_names_of_attributes),

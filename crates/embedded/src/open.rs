@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault, OpenError, chain};
 use crate::file::opener::Opener;
+use crate::history::recent::RecentEvents;
 use crate::job::QUEUE_BYTES;
 use crate::last_seen::{self, LastSeen};
 use crate::lookup::snapshot::{Caches, Published, Snapshot};
@@ -52,19 +53,19 @@ impl Embedded {
         let caches = Caches::new(options.hint_bytes);
         let hints = caches.hints.clone();
         let snapshot = Snapshot::new(&open.database, &caches).map_err(damaged)?;
+        let recent = Arc::new(RecentEvents::new(snapshot.next_event().map_err(damaged)?));
         let published = Arc::new(Published::from_pointee(snapshot));
         let stored_time = last_seen::read(&open.database).map_err(damaged)?;
         let last_seen = Arc::new(LastSeen::new(stored_time, Instant::now()));
         let token_key = token_key(&open.database)
             .map_err(|error| OpenError::io(folder, std::io::Error::other(error)))?;
         let degraded = Arc::new(DegradedState::empty());
-        let (committed, commits) = watch::channel(());
         let shared = Shared {
             published: published.clone(),
             degraded: degraded.clone(),
             last_seen: last_seen.clone(),
             caches,
-            committed,
+            recent: recent.clone(),
         };
         let writer = Writer::new(opener, open, shared, options.group_limit);
         let (jobs, receiver) = mpsc::channel();
@@ -86,7 +87,7 @@ impl Embedded {
             jobs: Some(jobs),
             queue: Arc::new(Semaphore::new(QUEUE_BYTES)),
             writer: Some(thread),
-            commits,
+            recent,
             alive,
             rules,
             hints,

@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault};
+use crate::history::recent::RecentEvents;
 use crate::job::Job;
 use crate::last_seen::LastSeen;
 use crate::lookup::export::SnapshotExport;
@@ -56,8 +57,8 @@ pub struct Embedded {
     /// The free bytes of the queue of mutations.
     pub(super) queue: Arc<Semaphore>,
     pub(super) writer: Option<JoinHandle<()>>,
-    /// Notified of each commit.
-    pub(super) commits: watch::Receiver<()>,
+    /// Wakes watchers.
+    pub(super) recent: Arc<RecentEvents>,
     /// Closed once the writer has ended.
     pub(super) alive: watch::Receiver<()>,
     /// The rules do not change while the store is open.

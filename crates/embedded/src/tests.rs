@@ -21,7 +21,9 @@ use polynym_directory::model::new_user::{NewIdentity, NewUser};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::mutation::{Mutation, UserChange};
-use polynym_directory::stores::{Consistency, LookUps, Mutations, Reads, View};
+use polynym_directory::stores::{
+    Consistency, EventFeed, LookUps, Mutations, Reads, ResumeToken, View,
+};
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
@@ -65,6 +67,17 @@ async fn wait_for_recovery(store: &Embedded) {
     }
 }
 
+/// The user of the first event after a position. Waits until the store can be read.
+async fn first_event(store: Arc<Embedded>, position: ResumeToken) -> LocalityId {
+    let day = Duration::from_secs(24 * 60 * 60);
+    loop {
+        match store.events(&Tenant::DEFAULT, &position, day).await {
+            Ok(page) => return page.events[0].0.user,
+            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    }
+}
+
 /// The outcome of creating a user on a failing disk.
 struct Run {
     outcome: Result<Outcome, Error>,
@@ -80,6 +93,8 @@ async fn run(good: u64, count: u64) -> Run {
     let create = |n| store.mutate(creation(n));
     futures_util::future::try_join_all((0..USERS).map(create)).await.unwrap();
     let file = FileId::of(&fs::metadata(folder.path().join(FILE)).unwrap());
+    let position = store.position().await.unwrap();
+    let watch = tokio::spawn(first_event(store.clone(), position));
     let failing = Failing::new(file, good..good + count);
     let outcome = store.mutate(creation(USERS)).await;
     let failed = failing.taken() > good;
@@ -97,6 +112,14 @@ async fn run(good: u64, count: u64) -> Run {
     drop(failing);
     wait_for_recovery(&store).await;
     assert_agrees(&store, &outcome, good).await;
+    if exists(&store, USERS).await.unwrap() {
+        let seen = tokio::time::timeout(Duration::from_secs(30), watch).await;
+        let seen = seen.expect("a watch is woken by a commit that was recovered");
+        assert_eq!(seen.unwrap(), id(USERS), "after {good} good steps");
+    } else {
+        watch.abort();
+        let _ = watch.await;
+    }
     store.mutate(creation(USERS + 1)).await.unwrap();
     drop(store);
     let store = Embedded::open(folder.path(), options).unwrap();

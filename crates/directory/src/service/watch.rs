@@ -54,7 +54,7 @@ pub struct Watch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchPage {
     /// Events, each with the token to resume after it.
-    pub events: Vec<(Event, String)>,
+    pub events: Vec<(Arc<Event>, String)>,
     /// The token to resume after all events.
     pub resume_token: String,
 }
@@ -108,7 +108,7 @@ impl Watch {
         let deadline = Instant::now() + HEARTBEAT;
         loop {
             let timeout = deadline.saturating_duration_since(Instant::now());
-            let page = self.feed.events(&self.position, timeout).await?;
+            let page = self.feed.events(&self.tenant, &self.position, timeout).await?;
             self.position = page.resume_token;
             let mut events = page.events;
             events.retain(|(event, _)| self.is_wanted(event));
@@ -124,8 +124,7 @@ impl Watch {
     }
 
     fn is_wanted(&self, event: &Event) -> bool {
-        event.tenant == self.tenant
-            && (self.users.is_empty() || self.users.contains(&event.user))
+        (self.users.is_empty() || self.users.contains(&event.user))
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
     }
 

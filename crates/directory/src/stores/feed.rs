@@ -1,11 +1,13 @@
 //! The event feed of a store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::error::{Error, Invalid};
 use crate::model::event::Event;
+use crate::model::tenant::Tenant;
 
 /// A position between two events of a store. Only the store that issued it can read it.
 pub type ResumeToken = Vec<u8>;
@@ -20,12 +22,12 @@ pub fn foreign_token() -> Error {
 #[derive(Clone, Debug)]
 pub struct FeedPage {
     /// The events, each with the position after it. Some may occur twice.
-    pub events: Vec<(Event, ResumeToken)>,
+    pub events: Vec<(Arc<Event>, ResumeToken)>,
     /// The position after all events.
     pub resume_token: ResumeToken,
 }
 
-/// The events of all tenants of a store.
+/// The events of a store. A watcher of one tenant is not woken by the events of others.
 #[async_trait]
 pub trait EventFeed: Send + Sync + 'static {
     /// The position after all committed events.
@@ -34,10 +36,16 @@ pub trait EventFeed: Send + Sync + 'static {
     /// [`Error::WatchUnsupported`]; [`Error::Unavailable`] if the store does not answer.
     async fn position(&self) -> Result<ResumeToken, Error>;
 
-    /// The events after a position. Waits up to `timeout` for the first one, and then returns none.
+    /// The events of a tenant after a position. Waits up to `timeout` for the first one, and then
+    /// returns none.
     ///
     /// # Errors
     /// [`Error::Invalid`] if another store issued the token; [`Error::ResumeExpired`] if the
     /// events after it are gone; [`Error::WatchUnsupported`]; [`Error::Unavailable`].
-    async fn events(&self, after: &ResumeToken, timeout: Duration) -> Result<FeedPage, Error>;
+    async fn events(
+        &self,
+        tenant: &Tenant,
+        after: &ResumeToken,
+        timeout: Duration,
+    ) -> Result<FeedPage, Error>;
 }

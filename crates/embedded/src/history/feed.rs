@@ -1,20 +1,25 @@
-//! The feed of events, read from snapshots by their numbers. A watcher holds only its cursor.
+//! The feed of events, read from snapshots by their numbers. A watcher holds only its cursor. The
+//! window of recent events wakes it; one with an older cursor reads all events until it has caught
+//! up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use prost::Message;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::Fault;
+use crate::history::recent::{NextEvents, PAGE_EVENTS};
 use crate::lookup::snapshot::Snapshot;
 use crate::schema::event::StoredEvent;
 use crate::store::Embedded;
 use polynym_directory::error::Error;
+use polynym_directory::model::event::Event;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
 
-/// The most events of one page.
-const PAGE_EVENTS: usize = 512;
 /// The bytes of events after which a page ends.
 const PAGE_BYTES: usize = 256 << 10;
 
@@ -33,31 +38,53 @@ struct Cursor {
 #[async_trait]
 impl EventFeed for Embedded {
     async fn position(&self) -> Result<ResumeToken, Error> {
-        let place = self.on_journal(|snapshot| {
-            let number = snapshot.next_event()?;
-            let row = snapshot.event_row(number.wrapping_sub(1))?;
-            let before = row.map_or(Ok(0), |row| fingerprint(&row))?;
-            Ok(Cursor { number, before })
-        });
-        Ok(place?.encode_to_vec())
+        let cursor = self.on_journal(|snapshot| snapshot.cursor(snapshot.next_event()?))?;
+        Ok(cursor.encode_to_vec())
     }
 
-    async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
-        let place = Cursor::decode(&**after).map_err(|_| foreign_token())?;
+    async fn events(
+        &self,
+        tenant: &Tenant,
+        after: &ResumeToken,
+        patience: Duration,
+    ) -> Result<FeedPage, Error> {
+        let mut cursor = Cursor::decode(&**after).map_err(|_| foreign_token())?;
+        if !self.on_journal(|snapshot| snapshot.has_issued(&cursor))? {
+            return Err(foreign_token());
+        }
         let deadline = Instant::now() + patience;
-        let mut commits = self.commits.clone();
+        let (mut changed, mut alive) = (self.recent.subscribe(tenant), self.alive.clone());
         loop {
-            commits.mark_unchanged();
-            let found = self.on_journal(|snapshot| snapshot.events_after(&place))?;
-            let page = found.ok_or_else(foreign_token)?;
-            if !page.events.is_empty() {
+            changed.mark_unchanged();
+            let is_late = Instant::now() >= deadline;
+            let page = match self.recent.next(tenant, cursor.number) {
+                NextEvents::None(end) if is_late => {
+                    let cursor = self.on_journal(|snapshot| snapshot.cursor(end))?;
+                    let resume_token = cursor.encode_to_vec();
+                    return Ok(FeedPage { events: Vec::new(), resume_token });
+                }
+                NextEvents::None(_) => {
+                    tokio::select! {
+                        _ = timeout_at(deadline, changed.changed()) => {}
+                        _ = alive.changed() => return Err(self.closed().into()),
+                    }
+                    continue;
+                }
+                NextEvents::Read(page) => page,
+                NextEvents::Unread(unread) => {
+                    let page = self.on_journal(|snapshot| snapshot.events(&unread.numbers))?;
+                    self.recent.share(tenant, &unread, &page);
+                    page
+                }
+                NextEvents::Unknown => {
+                    yield_now().await;
+                    self.on_journal(|snapshot| snapshot.scan_events(tenant, cursor.number))?
+                }
+            };
+            if is_late || !page.events.is_empty() {
                 return Ok(page);
             }
-            match timeout_at(deadline, commits.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err(self.closed().into()),
-                Err(_) => return Ok(page),
-            }
+            cursor = Cursor::decode(&*page.resume_token).map_err(|_| foreign_token())?;
         }
     }
 }
@@ -71,27 +98,86 @@ impl Embedded {
 }
 
 impl Snapshot {
-    /// The events after a cursor. None if the cursor belongs to another store.
-    fn events_after(&self, cursor: &Cursor) -> Result<Option<FeedPage>, Fault> {
-        let (mut number, mut before) = (cursor.number, cursor.before);
+    /// The position before the event with this number.
+    fn cursor(&self, number: u64) -> Result<Cursor, Fault> {
         let previous = self.event_row(number.wrapping_sub(1))?;
+        let before = previous.map_or(Ok(0), |row| fingerprint(&row))?;
+        Ok(Cursor { number, before })
+    }
+
+    /// Whether this store has issued a cursor.
+    fn has_issued(&self, cursor: &Cursor) -> Result<bool, Fault> {
+        let previous = self.event_row(cursor.number.wrapping_sub(1))?;
         let expected = previous.map(|row| fingerprint(&row)).transpose()?;
-        if number > self.next_event()? || expected.is_some_and(|expected| expected != before) {
-            return Ok(None);
-        }
-        let (mut events, mut bytes) = (Vec::new(), 0);
-        for row in self.event_rows(number)? {
-            let (found, row) = row?;
-            bytes += row.value().len();
-            let stored = StoredEvent::read(row.value())?;
-            let event = stored.decode()?;
-            (number, before) = (found + 1, stored.fingerprint(&event));
-            events.push((event, Cursor { number, before }.encode_to_vec()));
-            if events.len() == PAGE_EVENTS || bytes > PAGE_BYTES {
+        let is_known = expected.is_none_or(|expected| expected == cursor.before);
+        Ok(is_known && cursor.number <= self.next_event()?)
+    }
+
+    /// The events with these numbers, up to the size of a page. Those that were removed since are
+    /// absent.
+    fn events(&self, numbers: &[u64]) -> Result<FeedPage, Fault> {
+        let mut page = PageBuilder::default();
+        for number in numbers {
+            match self.event_row(*number)? {
+                Some(row) => page.add(*number, &row)?,
+                None => page.next = number + 1,
+            }
+            if page.is_full() {
                 break;
             }
         }
-        Ok(Some(FeedPage { events, resume_token: Cursor { number, before }.encode_to_vec() }))
+        self.page(page)
+    }
+
+    /// The events of a tenant among the next ones of all tenants.
+    fn scan_events(&self, tenant: &Tenant, from: u64) -> Result<FeedPage, Fault> {
+        let mut page = PageBuilder { next: from, ..PageBuilder::default() };
+        let mut is_end = true;
+        for (n, row) in self.event_rows(from)?.enumerate() {
+            if n == PAGE_EVENTS || page.is_full() {
+                is_end = false;
+                break;
+            }
+            let (number, row) = row?;
+            page.next = number + 1;
+            if StoredEvent::read(row.value())?.tenant() == tenant.as_str() {
+                page.add(number, row.value())?;
+            }
+        }
+        if is_end {
+            page.next = self.next_event()?;
+        }
+        self.page(page)
+    }
+
+    fn page(&self, page: PageBuilder) -> Result<FeedPage, Fault> {
+        let resume_token = self.cursor(page.next)?.encode_to_vec();
+        Ok(FeedPage { events: page.events, resume_token })
+    }
+}
+
+/// A page that is being read.
+#[derive(Default)]
+struct PageBuilder {
+    events: Vec<(Arc<Event>, ResumeToken)>,
+    bytes: usize,
+    /// The number after the last event that was read.
+    next: u64,
+}
+
+impl PageBuilder {
+    fn add(&mut self, number: u64, row: &[u8]) -> Result<(), Fault> {
+        let stored = StoredEvent::read(row)?;
+        let event = stored.decode()?;
+        self.next = number + 1;
+        let cursor = Cursor { number: self.next, before: stored.fingerprint(&event) };
+        self.events.push((Arc::new(event), cursor.encode_to_vec()));
+        self.bytes += row.len();
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.len() == PAGE_EVENTS || self.bytes > PAGE_BYTES
     }
 }
 

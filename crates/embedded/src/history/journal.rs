@@ -9,6 +9,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::error::{Fault, chain};
 use crate::history::read::{ended_of, next_number};
+use crate::history::recent::EventChanges;
 use crate::schema::event::{StoredEvent, encode_event_row};
 use crate::schema::tables::{
     ENDED, EVENT_TIMES, EVENTS, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
@@ -39,8 +40,7 @@ pub struct Journal<'t> {
     transaction: &'t WriteTransaction,
     /// The number of the next event.
     next: u64,
-    /// `next` as it was when the transaction began.
-    first: u64,
+    changes: EventChanges,
 }
 
 impl<'t> Journal<'t> {
@@ -54,7 +54,7 @@ impl<'t> Journal<'t> {
             ended: transaction.open_table(ENDED)?,
             transaction,
             next,
-            first: next,
+            changes: EventChanges::default(),
         })
     }
 
@@ -81,10 +81,12 @@ impl<'t> Journal<'t> {
         event: Event,
     ) -> Result<JournalHead, Fault> {
         let (number, sequence) = (self.next, head.count + 1);
-        let row = encode_event_row(head.last, &Event { sequence, ..event });
+        let event = Event { sequence, ..event };
+        let row = encode_event_row(head.last, &event);
         let expiry = mutation.time.plus(mutation.policies.history_retention);
         self.events.insert(number, row.as_slice())?;
         self.event_times.insert((expiry.as_millis(), number), ())?;
+        self.changes.added.push((event.tenant, number));
         self.next += 1;
         Ok(JournalHead { count: sequence, last: number })
     }
@@ -158,6 +160,7 @@ impl<'t> Journal<'t> {
         part: HistoryPart,
         events: &[Event],
     ) -> Result<(), Fault> {
+        self.changes.rewrites = true;
         let (mut number, mut left) = (part.cursor.unwrap_or(head.last), events.len());
         while left > 0 {
             let Some(row) = self.events.get(number)?.map(|row| row.value().to_vec()) else {
@@ -178,6 +181,7 @@ impl<'t> Journal<'t> {
     /// ownerships of the identifiers that it lost by them. The search for events without users
     /// removes those behind a damaged one.
     pub fn forget_events(&mut self, id: LocalityId, from: u64) -> Result<(), Fault> {
+        self.changes.rewrites = true;
         let mut number = from;
         loop {
             let Some(row) = self.events.get(number)?.map(|row| row.value().to_vec()) else {
@@ -282,12 +286,12 @@ impl<'t> Journal<'t> {
         Ok(())
     }
 
-    /// Writes the number of the next event.
-    pub fn finish(&mut self) -> Result<(), Fault> {
-        if self.next != self.first {
+    /// Writes the number of the next event. Returns the changes of events.
+    pub fn finish(mut self) -> Result<EventChanges, Fault> {
+        if !self.changes.added.is_empty() {
             self.next_event.insert((), self.next)?;
         }
-        Ok(())
+        Ok(self.changes)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{DegradedReason, Fault, chain};
 use crate::file::opener::Open;
+use crate::history::recent::EventChanges;
 use crate::lookup::snapshot::Snapshot;
 use crate::mutation::degraded::{Degraded, RETRY_DELAY};
 use crate::mutation::writer::Writer;
@@ -71,8 +72,8 @@ impl Writer {
         }
 
         let open = self.open.as_ref().ok_or(Fault::Closed)?;
-        self.commit(open, &[], &mut Vec::new())?;
-        self.publish();
+        let changes = self.commit(open, &[], &mut Vec::new())?;
+        self.publish(changes);
         Ok(())
     }
 
@@ -82,19 +83,22 @@ impl Writer {
         self.opened = Instant::now();
         let open = self.opener.reopen()?;
         let snapshot = Snapshot::new(&open.database, &self.shared.caches)?;
+        let next_event = snapshot.next_event()?;
         let before = self.shared.published.swap(Some(Arc::new(snapshot)));
+        // The file may have a commit whose outcome was unknown.
+        self.shared.recent.restart(next_event);
         self.damaged = None;
         retire(before, self.open.replace(open));
         Ok(())
     }
 
-    /// Publishes the last commit to reads.
-    pub(super) fn publish(&mut self) {
+    /// Publishes the last commit to reads, and wakes the watchers of its events.
+    pub(super) fn publish(&mut self, changes: EventChanges) {
         let Some(open) = &self.open else { return };
         match Snapshot::new(&open.database, &self.shared.caches) {
             Ok(snapshot) => {
                 self.shared.published.store(Some(Arc::new(snapshot)));
-                self.shared.committed.send_replace(());
+                self.shared.recent.commit(changes);
             }
             Err(fault) => self.enter_degraded(DegradedReason::Unreadable, &chain(&fault)),
         }

@@ -11,6 +11,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
 use crate::history::journal::Journal;
+use crate::history::recent::EventChanges;
 use crate::inbox::inboxes::Inboxes;
 use crate::lookup::snapshot::Caches;
 use crate::requests::Requests;
@@ -315,10 +316,11 @@ impl<'t> Tables<'t> {
     }
 
     /// Writes the number of the next event. Returns the names of attributes that may be cached once
-    /// the transaction is committed.
-    pub fn finish(mut self) -> Result<HashMap<String, Arc<KnownNames>>, Fault> {
-        self.journal.as_mut().map_or(Ok(()), Journal::finish)?;
-        Ok(self.attributes.map(|attributes| attributes.names.into_own()).unwrap_or_default())
+    /// the transaction is committed, and the changes of events.
+    pub fn finish(self) -> Result<(HashMap<String, Arc<KnownNames>>, EventChanges), Fault> {
+        let changes = self.journal.map(Journal::finish).transpose()?.unwrap_or_default();
+        let names = self.attributes.map(|attributes| attributes.names.into_own());
+        Ok((names.unwrap_or_default(), changes))
     }
 }
 

@@ -9,11 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 use redb::WriteTransaction;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use crate::error::{DegradedReason, DegradedState, Fault, chain};
 use crate::file::lock::FileId;
 use crate::file::opener::{Open, Opener};
+use crate::history::recent::{EventChanges, RecentEvents};
 use crate::job::{Answer, Job, SideWrite};
 use crate::last_seen::{self, LastSeen};
 use crate::lookup::snapshot::{Caches, Published};
@@ -36,7 +37,7 @@ pub struct Shared {
     pub last_seen: Arc<LastSeen>,
     pub caches: Caches,
     /// Notified of each commit once it can be read.
-    pub committed: watch::Sender<()>,
+    pub recent: Arc<RecentEvents>,
 }
 
 pub struct Writer {
@@ -169,7 +170,7 @@ impl Writer {
         });
         match outcome {
             Ok(()) => {
-                self.publish();
+                self.publish(EventChanges { rewrites: true, ..EventChanges::default() });
                 Ok(())
             }
             // One unreadable record does not degrade the store, and nothing was written.
@@ -207,9 +208,12 @@ impl Writer {
         let gate = open.gate.clone();
         let before = gate.primary_slot().ok();
         let mut outcomes = Vec::with_capacity(mutations.len());
-        let Err(fault) = self.commit(open, mutations, &mut outcomes) else {
-            self.publish();
-            return answer(callers, outcomes);
+        let fault = match self.commit(open, mutations, &mut outcomes) {
+            Ok(changes) => {
+                self.publish(changes);
+                return answer(callers, outcomes);
+            }
+            Err(fault) => fault,
         };
 
         let reason = fault.degraded_by_commit();
@@ -234,11 +238,11 @@ impl Writer {
         open: &Open,
         mutations: &[Mutation],
         outcomes: &mut Vec<Answer>,
-    ) -> Result<(), Fault> {
+    ) -> Result<EventChanges, Fault> {
         let attempt = AssertUnwindSafe(|| commit(open, &self.shared.caches, mutations, outcomes));
-        catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
+        let changes = catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
         if self.opener.is_in_place(open) {
-            Ok(())
+            Ok(changes)
         } else {
             Err(Fault::Degraded(DegradedReason::Gone))
         }
@@ -278,23 +282,25 @@ fn commit(
     caches: &Caches,
     mutations: &[Mutation],
     outcomes: &mut Vec<Answer>,
-) -> Result<(), Fault> {
+) -> Result<EventChanges, Fault> {
     let mut damaged = DamagedWrites::new();
-    while let Some((n, fault)) = attempt(open, caches, mutations, &damaged, outcomes)? {
-        damaged.insert(n, Arc::new(fault));
+    loop {
+        match attempt(open, caches, mutations, &damaged, outcomes)? {
+            Ok(changes) => return Ok(changes),
+            Err((n, fault)) => drop(damaged.insert(n, Arc::new(fault))),
+        }
     }
-    Ok(())
 }
 
 /// Commits the mutations that are not `damaged`. If the writes of another meet a damaged record,
-/// commits nothing, and returns its position and the fault.
+/// commits nothing, and returns its position and the fault as the inner error.
 fn attempt(
     open: &Open,
     caches: &Caches,
     mutations: &[Mutation],
     damaged: &DamagedWrites,
     outcomes: &mut Vec<Answer>,
-) -> Result<Option<(usize, Fault)>, Fault> {
+) -> Result<Result<EventChanges, (usize, Fault)>, Fault> {
     outcomes.clear();
     let mut transaction = open.database.begin_write()?;
     transaction.set_quick_repair(true);
@@ -303,7 +309,7 @@ fn attempt(
         let outcome = match damaged.get(&n) {
             Some(fault) => Err(Error::Internal(fault.clone().into())),
             None => match tables.mutate(mutation) {
-                Err(fault @ Fault::Damaged(_)) => return Ok(Some((n, fault))),
+                Err(fault @ Fault::Damaged(_)) => return Ok(Err((n, fault))),
                 outcome => outcome?,
             },
         };
@@ -316,10 +322,10 @@ fn attempt(
         }
         outcome => outcome?,
     }
-    let names = tables.finish()?;
+    let (names, changes) = tables.finish()?;
     open.commit(transaction)?;
     caches.names.learn_all(names);
-    Ok(None)
+    Ok(Ok(changes))
 }
 
 /// Answers the callers. Mutations whose callers have left are committed too.

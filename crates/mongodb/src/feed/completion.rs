@@ -3,6 +3,7 @@
 //! changes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
@@ -27,7 +28,7 @@ use prost::Message;
 /// The events that a change has added.
 pub struct AddedEvents {
     /// The events, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<Arc<Event>>,
     /// The size of their messages.
     pub bytes: usize,
     /// The token after the change.
@@ -125,7 +126,7 @@ fn read_tenant_of(user: &RawDocument) -> Result<Tenant, Fault> {
 impl AddedEvents {
     fn new(events: Vec<Event>, token: StreamToken) -> Self {
         let bytes = events.iter().map(|event| event_message(event).encoded_len()).sum();
-        Self { events, bytes, token }
+        Self { events: events.into_iter().map(Arc::new).collect(), bytes, token }
     }
 }
 

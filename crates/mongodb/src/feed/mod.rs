@@ -22,6 +22,7 @@ use crate::database::operations::Mongo;
 use crate::feed::changes::{Change, Changes, StreamToken, with_positions};
 use crate::feed::recent::Recent;
 use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{EventFeed, FeedPage, PageLimit, ResumeToken, foreign_token};
 
 /// The limits of the changes and stored bytes in a page.
@@ -72,43 +73,42 @@ impl EventFeed for Feed {
         Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
     }
 
-    async fn events(&self, after: &ResumeToken, patience: Duration) -> Result<FeedPage, Error> {
+    async fn events(
+        &self,
+        tenant: &Tenant,
+        after: &ResumeToken,
+        patience: Duration,
+    ) -> Result<FeedPage, Error> {
         let mut after = stream_token(after)?;
         // Events of a later schema may have another form.
         self.collections.version_guard.versions()?;
         let (collections, recent) = (&self.collections, &self.recent);
         self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
         let deadline = Instant::now() + patience;
-        let mut changed = recent.subscribe();
+        let mut changed = recent.subscribe(tenant);
         loop {
             changed.mark_unchanged();
-            let Some(page) = recent.after(&after, MAX_PAGE) else {
-                let page = self.catch_up(&after).await?;
-                if !page.events.is_empty() || Instant::now() >= deadline {
+            let is_late = Instant::now() >= deadline;
+            let Some(page) = recent.after(tenant, &after, MAX_PAGE) else {
+                let page = self.catch_up(tenant, &after).await?;
+                if is_late || !page.events.is_empty() {
                     return Ok(page);
                 }
                 after = stream_token(&page.resume_token)?;
                 continue;
             };
-            if !page.events.is_empty() {
+            if is_late || !page.events.is_empty() {
                 return Ok(page);
             }
-            // A page of changes without events: there may be more behind it.
-            let end = stream_token(&page.resume_token)?;
-            if end > after {
-                after = end;
-                continue;
-            }
-            if timeout_at(deadline, changed.changed()).await.is_err() {
-                return Ok(page);
-            }
+            // The window may have moved on meanwhile, whether or not its time is over.
+            let _ = timeout_at(deadline, changed.changed()).await;
         }
     }
 }
 
 impl Feed {
-    /// A page of the changes after a token, from a change stream of its own.
-    async fn catch_up(&self, after: &StreamToken) -> Result<FeedPage, Error> {
+    /// A page of the tenant's changes after a token, from a change stream of its own.
+    async fn catch_up(&self, tenant: &Tenant, after: &StreamToken) -> Result<FeedPage, Error> {
         let permit = self.catching_up.acquire().await;
         let mut stream = Changes::open(&self.collections, Some(after)).await?;
         let (mut changes, mut limit, mut idle) = (Vec::new(), MAX_PAGE, None);
@@ -135,6 +135,7 @@ impl Feed {
             events.extend(with_positions(added.events, &token, &added.token));
             token = added.token;
         }
+        events.retain(|(event, _)| event.tenant == *tenant);
         drop(permit);
         Ok(FeedPage { events, resume_token: idle.unwrap_or(token).into_bytes() })
     }

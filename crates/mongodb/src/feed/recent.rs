@@ -1,13 +1,14 @@
 //! The recent changes, for all watchers of the server.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
 use crate::feed::changes::{StreamToken, with_positions};
 use crate::feed::completion::AddedEvents;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{FeedPage, PageLimit};
+use polynym_store_common::tenant_window::{TenantWakeups, TenantWindow};
 
 /// The limit of changes.
 const MAX_CHANGES: usize = 20_000;
@@ -18,7 +19,7 @@ const MAX_BYTES: usize = 32 << 20;
 #[derive(Default)]
 pub struct Recent {
     window: Mutex<Window>,
-    changed: watch::Sender<()>,
+    wakeups: TenantWakeups,
 }
 
 /// All changes between two tokens.
@@ -27,31 +28,34 @@ struct Window {
     /// `None` while no stream is open.
     begin: Option<StreamToken>,
     end: StreamToken,
-    changes: VecDeque<AddedEvents>,
+    changes: TenantWindow<AddedEvents>,
     bytes: usize,
 }
 
 impl Recent {
-    /// A receiver that is notified of each change.
-    pub fn subscribe(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+    /// A receiver that is notified of each change of a tenant.
+    pub fn subscribe(&self, tenant: &Tenant) -> watch::Receiver<()> {
+        self.wakeups.subscribe(tenant)
     }
 
     /// Begins at a token, without changes.
     pub fn begin(&self, token: StreamToken) {
-        self.change(|window| {
-            *window = Window { begin: Some(token.clone()), end: token, ..Window::default() };
-        });
+        let window = Window { begin: Some(token.clone()), end: token, ..Window::default() };
+        self.replace(window);
     }
 
     /// Removes all changes.
     pub fn clear(&self) {
-        self.change(|window| *window = Window::default());
+        self.replace(Window::default());
     }
 
     /// Adds a change, and drops the oldest ones above the limits.
     pub fn push(&self, change: AddedEvents) {
-        self.change(|window| window.push(change));
+        let tenant = change.events.first().map(|event| event.tenant.clone());
+        self.lock().push(tenant.clone(), change);
+        if let Some(tenant) = tenant {
+            self.wakeups.wake(&tenant);
+        }
     }
 
     /// Records that there are no changes up to a token.
@@ -60,14 +64,18 @@ impl Recent {
         *end = token.max(std::mem::take(end));
     }
 
-    /// The events after a token: whole changes, as many as fit `limit`. `None` if the window begins
-    /// after the token.
-    pub fn after(&self, after: &StreamToken, mut limit: PageLimit) -> Option<FeedPage> {
+    /// The events of a tenant after a token: whole changes, as many as fit `limit`. `None` if the
+    /// window begins after the token.
+    pub fn after(
+        &self,
+        tenant: &Tenant,
+        after: &StreamToken,
+        mut limit: PageLimit,
+    ) -> Option<FeedPage> {
         let window = self.lock();
         window.begin.as_ref().filter(|begin| *begin <= after)?;
-        let first = window.changes.partition_point(|change| change.token <= *after);
         let (mut events, mut end) = (Vec::new(), after);
-        let mut later = window.changes.range(first..).peekable();
+        let mut later = window.changes.after(tenant, |change| change.token <= *after).peekable();
         while let Some(change) = later.next_if(|change| limit.take(change.bytes)) {
             events.extend(with_positions(change.events.clone(), end, &change.token));
             end = &change.token;
@@ -78,23 +86,25 @@ impl Recent {
         Some(FeedPage { events, resume_token: end.clone().into_bytes() })
     }
 
-    fn change(&self, change: impl FnOnce(&mut Window)) {
-        change(&mut self.lock());
-        self.changed.send_replace(());
+    fn replace(&self, window: Window) {
+        *self.lock() = window;
+        self.wakeups.wake_all();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Window> {
-        self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Window {
-    fn push(&mut self, change: AddedEvents) {
-        self.bytes += change.bytes;
+    /// Adds a change. One without a tenant has no events.
+    fn push(&mut self, tenant: Option<Tenant>, change: AddedEvents) {
         self.end.clone_from(&change.token);
-        self.changes.push_back(change);
+        let Some(tenant) = tenant else { return };
+        self.bytes += change.bytes;
+        self.changes.push(tenant, change);
         while (self.changes.len() > MAX_CHANGES || self.bytes > MAX_BYTES)
-            && let Some(oldest) = self.changes.pop_front()
+            && let Some(oldest) = self.changes.pop()
         {
             self.bytes -= oldest.bytes;
             self.begin = Some(oldest.token);
@@ -119,7 +129,7 @@ mod tests {
             kind: EventKind::UserUpdated,
             changes: ChangeSet::default(),
         };
-        AddedEvents { events: vec![event], bytes, token: format!("{number:08X}") }
+        AddedEvents { events: vec![event.into()], bytes, token: format!("{number:08X}") }
     }
 
     fn numbers(page: &FeedPage) -> Vec<u64> {
@@ -131,7 +141,8 @@ mod tests {
         let recent = Recent::default();
         recent.begin("0".to_owned());
         (1..=5).for_each(|number| recent.push(change(number, 100)));
-        let page = |after: &str, limit| recent.after(&after.to_owned(), limit).unwrap();
+        let page =
+            |after: &str, limit| recent.after(&Tenant::DEFAULT, &after.to_owned(), limit).unwrap();
         let first = page("0", PageLimit::new(10, 250));
         assert_eq!(numbers(&first), [1, 2]);
         assert_eq!(first.resume_token, b"00000002");
@@ -148,9 +159,22 @@ mod tests {
         let recent = Recent::default();
         recent.begin("0".to_owned());
         (1..=10).for_each(|number| recent.push(change(number, MAX_BYTES / 4)));
-        let all = PageLimit::unlimited();
-        assert!(recent.after(&"00000005".to_owned(), all).is_none());
-        let page = recent.after(&"00000006".to_owned(), all).unwrap();
+        let after =
+            |token: &str| recent.after(&Tenant::DEFAULT, &token.to_owned(), PageLimit::unlimited());
+        assert!(after("00000005").is_none());
+        let page = after("00000006").unwrap();
         assert_eq!(numbers(&page), [7, 8, 9, 10]);
+    }
+
+    #[test]
+    fn changes_of_other_tenants_move_watchers_on_without_waking_them() {
+        let recent = Recent::default();
+        recent.begin("0".to_owned());
+        let other = Tenant::parse("other").unwrap();
+        let [own, others] = [&Tenant::DEFAULT, &other].map(|tenant| recent.subscribe(tenant));
+        (1..=3).for_each(|number| recent.push(change(number, 100)));
+        assert!(own.has_changed().unwrap() && !others.has_changed().unwrap());
+        let page = recent.after(&other, &"0".to_owned(), PageLimit::unlimited()).unwrap();
+        assert_eq!((numbers(&page), page.resume_token), (vec![], b"00000003".to_vec()));
     }
 }
