@@ -58,11 +58,13 @@ pub struct Method {
     /// The maximum number of open streams, of which a caller has half; none if its calls are not
     /// streams.
     max_streams: Option<usize>,
+    /// Whether a call may compute for long, so that it takes turns with others.
+    is_scan: bool,
 }
 
 const fn method(path: &'static str, service: Service, role: Role, permit: PermitKind) -> Method {
     let (requirement, permit) = (Requirement::Role(role), Some(permit));
-    Method { path, service, requirement, permit, max_streams: None }
+    Method { path, service, requirement, permit, max_streams: None, is_scan: false }
 }
 
 const fn look_up(path: &'static str) -> Method {
@@ -83,16 +85,21 @@ const fn inbox(path: &'static str, permit: PermitKind) -> Method {
 
 const fn health(path: &'static str) -> Method {
     let (service, requirement) = (Service::Health, Requirement::None);
-    Method { path, service, requirement, permit: None, max_streams: None }
+    Method { path, service, requirement, permit: None, max_streams: None, is_scan: false }
 }
 
 const fn reflection(path: &'static str, service: Service) -> Method {
     let (requirement, max_streams) = (Requirement::Credential, Some(MAX_REFLECTIONS));
-    Method { path, service, requirement, permit: None, max_streams }
+    Method { path, service, requirement, permit: None, max_streams, is_scan: false }
 }
 
 const fn stream(max_streams: usize, method: Method) -> Method {
     Method { max_streams: Some(max_streams), permit: None, ..method }
+}
+
+/// Reads many users or events.
+const fn scan(method: Method) -> Method {
+    Method { is_scan: true, ..method }
 }
 
 const fn with_role(role: Role, method: Method) -> Method {
@@ -107,8 +114,8 @@ static METHODS: &[Method] = &[
     look_up("/polynym.v1.DirectoryService/NormalizeIdentity"),
     look_up("/polynym.v1.DirectoryService/CheckIdentity"),
     // Exposes all users.
-    with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
-    with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory")),
+    scan(with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers"))),
+    scan(with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory"))),
     stream(MAX_WATCHES, with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
@@ -135,13 +142,13 @@ static METHODS: &[Method] = &[
     admin("/polynym.v1.AdminService/GetTenant"),
     admin("/polynym.v1.AdminService/UpdateTenant"),
     admin("/polynym.v1.AdminService/DeleteTenant"),
-    admin("/polynym.v1.AdminService/ListTenants"),
-    admin("/polynym.v1.AdminService/ListTenantHistory"),
-    admin("/polynym.v1.AdminService/GetUsage"),
-    admin("/polynym.v1.AdminService/ListAttributeNames"),
+    scan(admin("/polynym.v1.AdminService/ListTenants")),
+    scan(admin("/polynym.v1.AdminService/ListTenantHistory")),
+    scan(admin("/polynym.v1.AdminService/GetUsage")),
+    scan(admin("/polynym.v1.AdminService/ListAttributeNames")),
     stream(MAX_IMPORTS, admin("/polynym.v1.AdminService/ImportUsers")),
-    stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers")),
-    stream(MAX_DUPLICATE_SEARCHES, admin("/polynym.v1.AdminService/FindDuplicates")),
+    scan(stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers"))),
+    scan(stream(MAX_DUPLICATE_SEARCHES, admin("/polynym.v1.AdminService/FindDuplicates"))),
     stream(MAX_BACKUPS, admin("/polynym.v1.AdminService/BackupStore")),
     health("/grpc.health.v1.Health/Check"),
     health("/grpc.health.v1.Health/List"),
@@ -161,6 +168,7 @@ const UNKNOWN: Method = Method {
     requirement: Requirement::Credential,
     permit: None,
     max_streams: None,
+    is_scan: false,
 };
 
 /// The target of a call: a method of the table, the last of which is unknown.
@@ -197,6 +205,10 @@ impl routes::Target for Target {
 
     fn max_streams(self) -> Option<usize> {
         self.method().max_streams
+    }
+
+    fn is_scan(self) -> bool {
+        self.method().is_scan
     }
 
     fn max_message_bytes(self) -> usize {

@@ -48,9 +48,14 @@ impl Caller {
         (self.role, &self.tenants, self.limits) == (other.role, &other.tenants, other.limits)
     }
 
+    /// Whether it is the caller of every call to a server without credentials.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == Self::ANONYMOUS
+    }
+
     /// The caller's share of what a server has: connections, permits, streams and bytes.
     pub fn share(&self, total: usize) -> usize {
-        if self.name == Self::ANONYMOUS { usize::MAX } else { share_of(total) }
+        if self.is_anonymous() { usize::MAX } else { share_of(total) }
     }
 
     /// Spends one call of the caller's rate.
@@ -66,7 +71,7 @@ impl Caller {
     /// # Errors
     /// The bytes of earlier notices exceed its rate; the time until they do not.
     pub fn check_notice_limit(&self) -> Result<(), Duration> {
-        if self.name == Self::ANONYMOUS {
+        if self.is_anonymous() {
             return Ok(());
         }
         self.state.notice_bytes.check(NOTICE_BYTES)

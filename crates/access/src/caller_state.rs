@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicIsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use metrics::Counter;
+use tokio::sync::Semaphore;
 
 use super::permit::{ActiveCount, MAX_METHODS, MethodCounts};
 use super::rate_limiter::RateLimiter;
@@ -25,6 +26,8 @@ pub struct CallerState {
     pub streams: MethodCounts,
     /// Bytes of messages and unread answers, beyond those that each connection is guaranteed.
     pub shared_bytes: AtomicIsize,
+    /// The turn of its long computations.
+    pub turn: Turn,
     /// Limits the rate of calls.
     pub calls: RateLimiter,
     /// Limits the rate of look-ups that find no user.
@@ -35,6 +38,16 @@ pub struct CallerState {
     pub counters: CallCounters,
     /// The calls and look-ups by tenant, since they were last taken.
     pub tally: Tally,
+}
+
+/// The turn of long computations: one of a holder runs at a time.
+#[derive(Clone, Debug)]
+pub struct Turn(pub Arc<Semaphore>);
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
 }
 
 /// Counters by method and code, registered on first use.

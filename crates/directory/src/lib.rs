@@ -8,6 +8,7 @@ pub mod encoded;
 pub mod error;
 pub mod model;
 pub mod mutation;
+pub mod pace;
 pub mod purge_progress;
 pub mod replay;
 pub mod search;

@@ -28,7 +28,8 @@ mod usage;
 mod version;
 
 pub use error::OpenError;
-pub use measure::{SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
+pub use lookup::export::DROPPED_SNAPSHOTS;
+pub use measure::{FILE_BYTES, SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
 pub use options::Options;
 pub use setup::integrity::IntegritySession;
 pub use setup::restore::restore;

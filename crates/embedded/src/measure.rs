@@ -1,4 +1,4 @@
-//! The metrics of the writer.
+//! The metrics of the writer and its file.
 
 use std::time::Instant;
 
@@ -10,6 +10,9 @@ pub const WRITE_QUEUE: (&str, &str) =
 /// The histogram of syncs.
 pub const SYNC_SECONDS: (&str, &str) =
     ("polynym_sync_seconds", "Time in which the embedded store writes and syncs a commit");
+/// The gauge of the size of the file.
+pub const FILE_BYTES: (&str, &str) =
+    ("polynym_store_file_bytes", "The size of the embedded store's file");
 /// The histogram of mutations that share a sync.
 pub const SYNC_MUTATIONS: (&str, &str) =
     ("polynym_sync_mutations", "Mutations that share a sync of the embedded store");
@@ -41,4 +44,9 @@ pub fn sync<T>(commit: impl FnOnce() -> T) -> T {
     let outcome = commit();
     histogram!(SYNC_SECONDS.0).record(begun.elapsed().as_secs_f64());
     outcome
+}
+
+/// Sets the gauge of the size of the file.
+pub fn set_file_bytes(bytes: u64) {
+    gauge!(FILE_BYTES.0).set(bytes as f64);
 }

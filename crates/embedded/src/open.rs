@@ -13,6 +13,7 @@ use crate::file::opener::Opener;
 use crate::history::recent::RecentEvents;
 use crate::job::QUEUE_BYTES;
 use crate::last_seen::{self, LastSeen};
+use crate::lookup::export::ExportSnapshots;
 use crate::lookup::snapshot::{Caches, Published, Snapshot};
 use crate::mutation::writer::{Shared, Writer};
 use crate::options::Options;
@@ -59,6 +60,7 @@ impl Embedded {
         let last_seen = Arc::new(LastSeen::new(stored_time, Instant::now()));
         let token_key = token_key(&open.database)
             .map_err(|error| OpenError::io(folder, std::io::Error::other(error)))?;
+        let exports = Arc::new(ExportSnapshots::new(options.max_snapshot_growth));
         let degraded = Arc::new(DegradedState::empty());
         let shared = Shared {
             published: published.clone(),
@@ -66,6 +68,7 @@ impl Embedded {
             last_seen: last_seen.clone(),
             caches,
             recent: recent.clone(),
+            exports: exports.clone(),
         };
         let writer = Writer::new(opener, open, shared, options.group_limit);
         let (jobs, receiver) = mpsc::channel();
@@ -80,6 +83,7 @@ impl Embedded {
         Ok(Self {
             folder: folder.to_owned(),
             disk: DiskSpace::new(folder, options.reserved_disk_bytes),
+            exports,
             deliveries: Turns::default(),
             published,
             degraded,

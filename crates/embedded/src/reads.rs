@@ -6,10 +6,15 @@ use std::sync::Arc;
 
 use crate::error::{DegradedReason, Fault, chain};
 use crate::job::Job;
-use crate::lookup::snapshot::{Snapshot, YIELD_EVERY, item_result};
+use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::store::Embedded;
 use polynym_directory::error::Error;
+use polynym_directory::pace::Pace;
 use polynym_directory::stores::{ANSWER_BYTES, ItemResult};
+
+/// The look-ups of a batch beyond which it is large: it takes a permit, since it would delay single
+/// look-ups.
+const MAX_SMALL_BATCH: usize = 64;
 
 impl Embedded {
     /// Looks up each of `wanted`, until the results exceed the size of an answer.
@@ -19,22 +24,19 @@ impl Embedded {
         look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
         size: impl Fn(&T) -> usize,
     ) -> Result<Vec<ItemResult<T>>, Error> {
-        let is_large = wanted.len() > YIELD_EVERY;
+        let is_large = wanted.len() > MAX_SMALL_BATCH;
         let _permit = if is_large { self.batch_permits.acquire().await.ok() } else { None };
         let published = self.published.load();
         let snapshot = published.as_ref().ok_or_else(|| self.closed())?;
-        let (mut found, mut bytes) = (Vec::with_capacity(wanted.len()), 0);
-        for chunk in wanted.chunks(YIELD_EVERY) {
-            if !found.is_empty() {
-                tokio::task::yield_now().await;
-            }
-            for key in chunk {
-                let item = self.guarded(snapshot, || item_result(look_up(snapshot, key)))?;
-                bytes += item.as_ref().ok().and_then(Option::as_ref).map_or(0, &size);
-                found.push(item);
-                if bytes > ANSWER_BYTES {
-                    return Ok(found);
-                }
+        let (mut found, mut bytes, mut pace) =
+            (Vec::with_capacity(wanted.len()), 0, Pace::default());
+        for key in wanted {
+            pace.rest().await;
+            let item = self.guarded(snapshot, || item_result(look_up(snapshot, key)))?;
+            bytes += item.as_ref().ok().and_then(Option::as_ref).map_or(0, &size);
+            found.push(item);
+            if bytes > ANSWER_BYTES {
+                return Ok(found);
             }
         }
         Ok(found)

@@ -1,5 +1,6 @@
 //! The store, and its calls as a [`Backend`].
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -12,11 +13,12 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault};
+use crate::file::opener::FILE;
 use crate::history::recent::RecentEvents;
 use crate::job::Job;
 use crate::last_seen::LastSeen;
-use crate::lookup::export::SnapshotExport;
-use crate::lookup::snapshot::{Published, Snapshot, YIELD_EVERY};
+use crate::lookup::export::ExportSnapshots;
+use crate::lookup::snapshot::{Published, Snapshot};
 use crate::turns::Turns;
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::error::Error;
@@ -29,6 +31,7 @@ use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
+use polynym_directory::pace::Pace;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History,
@@ -48,6 +51,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Embedded {
     pub(super) folder: PathBuf,
     pub(super) disk: DiskSpace,
+    /// The snapshots of exports.
+    pub(super) exports: Arc<ExportSnapshots>,
     /// The turns of the senders of notices.
     pub(super) deliveries: Turns,
     pub(super) published: Arc<Published>,
@@ -252,7 +257,19 @@ impl Tenants for Embedded {
         after: Option<&IdentityKey>,
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
-        self.on_snapshot(|snapshot| snapshot.ownerless_holds(tenant, after, limit))
+        let (mut holds, mut after, mut pace) = (Vec::new(), after.cloned(), Pace::default());
+        loop {
+            let scan = |snapshot: &Snapshot| {
+                snapshot.ownerless_holds(tenant, after.as_ref(), limit - holds.len(), &pace)
+            };
+            let scanned = self.on_snapshot(scan)?;
+            holds.extend(scanned.holds);
+            after = scanned.last;
+            if after.is_none() || holds.len() >= limit {
+                return Ok(holds);
+            }
+            pace.rest().await;
+        }
     }
 
     async fn attribute_names(
@@ -294,24 +311,25 @@ impl Search for Embedded {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
-        let (mut users, mut after) = (Vec::new(), after);
+        let (mut users, mut after, mut pace) = (Vec::new(), after, Pace::default());
         loop {
-            let scanned = self.on_snapshot(|snapshot| {
-                snapshot.scan(tenant, after, YIELD_EVERY, Snapshot::decode)
-            })?;
+            let rest = limit - users.len();
+            let scan =
+                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, &pace, Snapshot::decode);
+            let scanned = self.on_snapshot(scan)?;
             users.extend(scanned.users);
             after = scanned.last;
             if after.is_none() || users.len() >= limit {
-                users.truncate(limit);
                 return Ok(users);
             }
-            tokio::task::yield_now().await;
+            pace.rest().await;
         }
     }
 
     async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
         let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
-        Ok(Some(Box::new(SnapshotExport(snapshot))))
+        let file_bytes = fs::metadata(self.folder.join(FILE)).map_or(0, |file| file.len());
+        Ok(Some(Box::new(self.exports.hold(snapshot, file_bytes))))
     }
 }
 

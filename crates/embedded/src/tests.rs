@@ -1,6 +1,7 @@
 //! A disk that fails at each step of a commit in turn: every acknowledged mutation took effect, and
 //! reads continue.
 
+mod exporting;
 mod hanging;
 mod power;
 mod searching;

@@ -5,3 +5,4 @@ pub mod handler;
 pub mod permits;
 pub mod response_body;
 pub mod trace;
+pub mod turns;

@@ -37,6 +37,13 @@ const MAX_STREAMS: u32 = 200;
 /// The largest header list that is read. One between the limit in `request_check` and this one gets
 /// an answer that says so.
 const MAX_HEADER_BYTES: u32 = 32 << 10;
+/// The window of a stream: the bytes that a client may send ahead of what its call has read.
+const STREAM_WINDOW_BYTES: u32 = 128 << 10;
+/// The window of a connection. Half of it is the budget for unread DATA frames below 256 bytes, by
+/// what they lack to that; HTTP/2 ends a connection that exceeds it. gRPC's C core sends each message
+/// in a frame of its own: two imports fill their windows with messages of 15 bytes or more. Calls of
+/// one message are read as they arrive, and streams are few, so little of the window can wait.
+const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 /// The size of the buffer for responses.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
 /// The maximum number of streams that were reset before they were accepted (CVE-2023-44487).
@@ -227,6 +234,8 @@ fn http2_builder(executor: CallExecutor) -> http2::Builder<CallExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(MAX_HEADER_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .keep_alive_interval(KEEPALIVE_INTERVAL)

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use polynym_access::{ActiveCount, Caller, CallerState, MethodCounts};
+use polynym_access::{ActiveCount, Caller, CallerState, MethodCounts, Turn};
 
 /// The bytes that every connection may reserve, whatever others do.
 const GUARANTEED_BYTES: usize = 64 << 10;
@@ -45,6 +45,8 @@ pub struct ConnectionBudget {
     /// The open streams, in all and by method.
     pub streams: Arc<ActiveCount>,
     pub method_streams: MethodCounts,
+    /// The turn of its long computations, without credentials.
+    pub turn: Turn,
     /// Whether a call or a stream began since the last check.
     was_used: AtomicBool,
 }
@@ -58,8 +60,8 @@ struct Owner {
 impl ConnectionBudget {
     pub fn new(total: Arc<GlobalBudget>) -> Self {
         let (owner, bytes, calls, era, was_used) = Default::default();
-        let (streams, method_streams) = Default::default();
-        Self { total, owner, bytes, calls, era, streams, method_streams, was_used }
+        let (streams, method_streams, turn) = Default::default();
+        Self { total, owner, bytes, calls, era, streams, method_streams, turn, was_used }
     }
 
     /// Counts the bytes of the connection against the share of a caller. The first one stays.

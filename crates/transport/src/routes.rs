@@ -61,6 +61,9 @@ pub trait Target: Copy + Send + Sync {
     /// The maximum number of open streams of the method, if its calls are long-lived streams.
     fn max_streams(self) -> Option<usize>;
 
+    /// Whether a call may compute for long, so that it takes turns with others.
+    fn is_scan(self) -> bool;
+
     /// The size of the largest request message, in bytes.
     fn max_message_bytes(self) -> usize;
 

@@ -13,10 +13,11 @@ use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
 /// Counters without labels.
-pub const COUNTERS: [Metric; 3] = [DISPLACED, transport::PANICS, mongo::UNREADABLE];
+pub const COUNTERS: [Metric; 4] =
+    [DISPLACED, transport::PANICS, mongo::UNREADABLE, embedded::DROPPED_SNAPSHOTS];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 28] = [
+pub const OTHERS: [Metric; 29] = [
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,
@@ -42,6 +43,7 @@ pub const OTHERS: [Metric; 28] = [
     embedded::WRITE_QUEUE,
     embedded::SYNC_SECONDS,
     embedded::SYNC_MUTATIONS,
+    embedded::FILE_BYTES,
     mongo::POOL_CONNECTIONS,
     mongo::PARTLY_UNREACHABLE,
     mongo::BECAME_SHARD,

@@ -3,6 +3,7 @@
 mod protocol;
 pub mod raw;
 mod slow;
+mod small_frames;
 mod stopping;
 pub mod store;
 mod unread;

@@ -12,7 +12,7 @@ pub const HEADERS: u8 = 1;
 pub const DATA: u8 = 0;
 pub const RESET: u8 = 3;
 pub const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
+pub const WINDOW_UPDATE: u8 = 8;
 /// The END_STREAM flag.
 pub const END: u8 = 1;
 /// The established state in `/proc/net/tcp`.
@@ -86,7 +86,8 @@ impl Raw {
         self.send(DATA, END, stream, &[prefix, message].concat());
     }
 
-    fn call(&mut self, stream: u32, path: &str, more: &[(&str, &str)], end: bool) {
+    /// Opens a call with additional headers.
+    pub fn call(&mut self, stream: u32, path: &str, more: &[(&str, &str)], end: bool) {
         let mut block = Vec::new();
         let names = [
             (":method", "POST"),

@@ -19,6 +19,9 @@ use polynym_access::Token;
 
 /// The flow-control window: an export of many megabytes must not wait for window updates.
 const WINDOW_BYTES: u32 = 1 << 20;
+/// That of the connection. Half of it is the budget for small messages that wait, by which HTTP/2
+/// would end the connection: a window of results in messages of 52 bytes or more fits.
+const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 
 /// A connection whose calls carry the caller's credential.
 pub type Connection = InterceptedService<Channel, Credential>;
@@ -33,7 +36,7 @@ pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
     let credential = Credential::read(settings.token_file.as_deref())?;
     let channel = endpoint
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .connect_timeout(settings.timeout)
         .connect()
         .await

@@ -21,6 +21,7 @@ use crate::duplicates::profile::{Contact, Key, Profile, ProfileReader, is_presen
 use crate::error::{Error, Invalid};
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
+use crate::pace::Pace;
 use crate::stores::{Consistency, View};
 
 /// Users in one read.
@@ -170,7 +171,9 @@ impl DuplicateSearch {
 
     async fn read_users(&mut self, after: Option<LocalityId>) -> Result<(), Error> {
         let users = self.directory.backend.search.scan(&self.tenant, after, READ_BATCH).await?;
+        let mut pace = Pace::default();
         for record in users.iter().filter(|record| is_present(record.user.state)) {
+            pace.rest().await;
             self.index_user(record);
         }
         match users.last() {
@@ -222,11 +225,12 @@ impl DuplicateSearch {
         }
         let ids: BTreeSet<_> = groups.iter().flatten().copied().collect();
         let profiles = self.profiles(&ids.into_iter().collect::<Vec<_>>()).await?;
+        let mut pace = Pace::default();
         for group in groups {
-            // Comparing many users with many handles takes long.
-            tokio::task::yield_now().await;
             let members: Vec<_> = group.iter().filter_map(|id| profiles.get(id)).collect();
             for (n, a) in members.iter().enumerate() {
+                // Comparing users with many handles takes long.
+                pace.rest().await;
                 for b in &members[n + 1..] {
                     self.compare(a, b);
                 }
@@ -262,11 +266,13 @@ impl DuplicateSearch {
     /// The profiles of the users that are still present.
     async fn profiles(&self, ids: &[LocalityId]) -> Result<HashMap<LocalityId, Profile>, Error> {
         let (mut profiles, mut rest) = (HashMap::with_capacity(ids.len()), ids);
+        let mut pace = Pace::default();
         while !rest.is_empty() {
             let users = self.directory.backend.lookups.get(&self.tenant, rest, View::Full).await?;
             // The store returns at least one user.
             rest = &rest[users.len().clamp(1, rest.len())..];
             for encoded in users {
+                pace.rest().await;
                 let Some(encoded) = encoded? else { continue };
                 let user = encoded.decode().map_err(|error| Error::Internal(error.into()))?;
                 if is_present(user.state) {

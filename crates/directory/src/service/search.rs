@@ -7,6 +7,7 @@ use crate::error::{Error, Invalid};
 use crate::model::policies::Policies;
 use crate::model::user::{State, User};
 use crate::mutation::size::size;
+use crate::pace::Pace;
 use crate::search::{
     AccessPath, Field, Filter, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
@@ -155,6 +156,7 @@ impl Directory {
         page: &mut PageBuilder,
     ) -> Result<bool, Error> {
         let (tenant, search) = (&context.tenant, &self.backend.search);
+        let mut pace = Pace::default();
         let mut read_size = ReadSize::new(page.limit.items().min(FIRST_READ - 1) + 1, MAX_READ);
         loop {
             let limit = read_size.users().min(page.read_limit - page.read).max(1);
@@ -163,6 +165,7 @@ impl Directory {
             let is_last = batch.len() < limit;
             read_size.adapt(batch.len(), batch.iter().map(|found| size(&found.user)).sum());
             for found in batch {
+                pace.rest().await;
                 let is_match = !is_purge_due(context, &found.user) && filter.matches(&found.user);
                 if page.is_full() || (is_match && !page.push(&found)) {
                     return Ok(true);

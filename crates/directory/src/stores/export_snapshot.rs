@@ -14,9 +14,6 @@ use polynym_identifier::IdentityKey;
 /// on, all methods return none.
 #[async_trait]
 pub trait ExportSnapshot: Send + Sync {
-    /// Whether the store keeps the snapshot until the end.
-    fn is_lasting(&self) -> bool;
-
     /// See [`Tenants::tenant`](super::tenants::Tenants::tenant).
     ///
     /// # Errors

@@ -1,40 +1,109 @@
-//! A snapshot for exports. While it is in use, the database reuses no page that was freed since.
+//! Snapshots for exports. While one is in use, the database reuses no page that was freed since, so
+//! that its file grows with every change. The store drops a snapshot that is too old or has made
+//! the file grow too far, and its export goes on with the current users.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use tokio::task::{spawn_blocking, yield_now};
+use metrics::counter;
 
 use crate::error::Fault;
-use crate::lookup::snapshot::{Snapshot, YIELD_EVERY};
+use crate::lookup::snapshot::Snapshot;
 use polynym_directory::encoded::exported_user::ExportedUser;
 use polynym_directory::error::Error;
 use polynym_directory::model::record::Hold;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::pace::Pace;
 use polynym_directory::stores::ExportSnapshot;
 use polynym_identifier::IdentityKey;
 
-/// All users at one commit.
-pub struct SnapshotExport(pub Arc<Snapshot>);
+/// The counter of snapshots that were dropped during an export.
+pub const DROPPED_SNAPSHOTS: (&str, &str) = (
+    "polynym_export_snapshots_dropped_total",
+    "Exports of the embedded store that went on without their snapshot: they took too long",
+);
+
+/// The age at which a snapshot is dropped. MongoDB keeps snapshots as long by default.
+const MAX_AGE: Duration = Duration::from_secs(5 * 60);
+/// The growth of the file at which it is dropped: a quarter of the file, within these bounds.
+const MIN_GROWTH: u64 = 256 << 20;
+const MAX_GROWTH: u64 = 4 << 30;
+
+/// The snapshots that exports use.
+#[derive(Default)]
+pub struct ExportSnapshots {
+    held: Mutex<Vec<Weak<HeldSnapshot>>>,
+    /// The most growth of the file; none for a part of its size.
+    max_growth: Option<u64>,
+}
+
+/// A snapshot, until it is dropped.
+struct HeldSnapshot {
+    snapshot: ArcSwapOption<Snapshot>,
+    since: Instant,
+    /// The size of the file above which it is dropped.
+    max_file_bytes: u64,
+}
+
+impl ExportSnapshots {
+    /// No snapshots. With `max_growth`, they are dropped once the file has grown by that.
+    pub fn new(max_growth: Option<u64>) -> Self {
+        Self { held: Mutex::default(), max_growth }
+    }
+
+    /// Holds a snapshot of a file of this size for an export.
+    pub fn hold(&self, snapshot: Arc<Snapshot>, file_bytes: u64) -> SnapshotExport {
+        let growth = self.max_growth.unwrap_or((file_bytes / 4).clamp(MIN_GROWTH, MAX_GROWTH));
+        let held = Arc::new(HeldSnapshot {
+            snapshot: ArcSwapOption::new(Some(snapshot)),
+            since: Instant::now(),
+            max_file_bytes: file_bytes + growth,
+        });
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&held));
+        SnapshotExport(held)
+    }
+
+    /// Drops the snapshots that are too old, or too costly for a file of this size.
+    pub fn drop_costly(&self, now: Instant, file_bytes: u64) {
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|held| {
+            let Some(held) = held.upgrade() else { return false };
+            let seconds = now.saturating_duration_since(held.since).as_secs();
+            let is_costly = file_bytes > held.max_file_bytes || seconds >= MAX_AGE.as_secs();
+            if is_costly && held.snapshot.swap(None).is_some() {
+                counter!(DROPPED_SNAPSHOTS.0).increment(1);
+                tracing::info!(seconds, file_bytes, "an export goes on without its snapshot");
+            }
+            !is_costly
+        });
+    }
+}
+
+/// All users at one commit, until the store drops the snapshot.
+pub struct SnapshotExport(Arc<HeldSnapshot>);
 
 impl SnapshotExport {
-    /// Reads from the snapshot. The database panics on an invalid page that it trusts.
-    fn read<T>(&self, read: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
-        catch_unwind(AssertUnwindSafe(|| read(&self.0))).unwrap_or(Err(Fault::Panicked))
+    /// Reads from the snapshot; none once it is dropped. The database panics on an invalid page that
+    /// it trusts.
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&Snapshot) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        let Some(snapshot) = self.0.snapshot.load_full() else { return Ok(None) };
+        let read = catch_unwind(AssertUnwindSafe(|| read(&snapshot)));
+        read.unwrap_or(Err(Fault::Panicked)).map(Some)
     }
 }
 
 #[async_trait]
 impl ExportSnapshot for SnapshotExport {
-    fn is_lasting(&self) -> bool {
-        true
-    }
-
     async fn tenant(&self, name: &Tenant) -> Result<Option<Option<TenantRecord>>, Error> {
-        Ok(Some(self.read(|snapshot| snapshot.tenant(name))?))
+        Ok(self.read(|snapshot| snapshot.tenant(name))?)
     }
 
     async fn scan(
@@ -43,19 +112,21 @@ impl ExportSnapshot for SnapshotExport {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Option<Vec<ExportedUser>>, Error> {
-        // A caller that reads all pages must not delay others.
-        yield_now().await;
-        let (mut users, mut after) = (Vec::new(), after);
+        let (mut users, mut after, mut pace) = (Vec::new(), after, Pace::default());
         loop {
-            let count = limit.max(YIELD_EVERY);
-            let scan = |snapshot: &Snapshot| snapshot.scan(tenant, after, count, Snapshot::export);
-            let scanned = self.read(scan)?;
+            let rest = limit - users.len();
+            let scan =
+                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, &pace, Snapshot::export);
+            let Some(scanned) = self.read(scan)? else {
+                // The users so far are of the snapshot. The next page finds that it is gone.
+                return Ok(Some(users).filter(|users| !users.is_empty()));
+            };
             users.extend(scanned.users);
             after = scanned.last;
             if after.is_none() || users.len() >= limit {
-                users.truncate(limit);
                 return Ok(Some(users));
             }
+            pace.rest().await;
         }
     }
 
@@ -65,13 +136,20 @@ impl ExportSnapshot for SnapshotExport {
         after: Option<&IdentityKey>,
         limit: usize,
     ) -> Result<Option<Vec<Hold>>, Error> {
-        let (export, tenant, after) = (Self(self.0.clone()), tenant.clone(), after.cloned());
-        // Reads all claims.
-        let read_holds = move || {
-            export.read(|snapshot| snapshot.ownerless_holds(&tenant, after.as_ref(), limit))
-        };
-        let holds =
-            spawn_blocking(read_holds).await.map_err(|error| Error::Internal(error.into()))?;
-        Ok(Some(holds?))
+        let (mut holds, mut after, mut pace) = (Vec::new(), after.cloned(), Pace::default());
+        loop {
+            let rest = limit - holds.len();
+            let scan =
+                |snapshot: &Snapshot| snapshot.ownerless_holds(tenant, after.as_ref(), rest, &pace);
+            let Some(scanned) = self.read(scan)? else {
+                return Ok(Some(holds).filter(|holds| !holds.is_empty()));
+            };
+            holds.extend(scanned.holds);
+            after = scanned.last;
+            if after.is_none() || holds.len() >= limit {
+                return Ok(Some(holds));
+            }
+            pace.rest().await;
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::schema::user::StoredUser;
 use polynym_directory::model::record::Hold;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::pace::Pace;
 use polynym_directory::stores::ExpiredUser;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -21,6 +22,15 @@ pub struct Scanned<T> {
     pub users: Vec<T>,
     /// The last user that was read, after which the next page starts. None at the end.
     pub last: Option<LocalityId>,
+}
+
+/// A page of a scan for holds without an owner.
+#[derive(Default)]
+pub struct ScannedHolds {
+    /// The holds in it.
+    pub holds: Vec<Hold>,
+    /// The last key that was read, after which the next page starts. None at the end.
+    pub last: Option<IdentityKey>,
 }
 
 impl Snapshot {
@@ -55,45 +65,53 @@ impl Snapshot {
         Ok(keys)
     }
 
-    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. Reads all
-    /// claims of the tenant.
+    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. Reads the
+    /// tenant's claims: at least one, and no more once the pace is over.
     pub fn ownerless_holds(
         &self,
         tenant: &Tenant,
         after: Option<&IdentityKey>,
         limit: usize,
-    ) -> Result<Vec<Hold>, Fault> {
+        pace: &Pace,
+    ) -> Result<ScannedHolds, Fault> {
         let [first, end] = IdentityKey::range(tenant.as_str());
         let start = match after {
             Some(after) => Bound::Excluded(after.as_str().as_bytes()),
             None => Bound::Included(first.as_bytes()),
         };
-        let mut holds = Vec::new();
+        let mut scanned = ScannedHolds::default();
         for entry in self.identities.range::<&[u8]>((start, Bound::Excluded(end.as_bytes())))? {
             let (key, stored) = entry?;
             let claim = decode_claim(stored.value())?;
-            if claim.owner.is_none() {
+            let key = || -> Result<_, Fault> {
                 let text = String::from_utf8(key.value().to_vec()).map_err(Fault::damaged)?;
-                let key = IdentityKey::from_stored(text);
-                holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
+                Ok(IdentityKey::from_stored(text))
+            };
+            if claim.owner.is_none() {
+                scanned.holds.extend(key()?.and_then(|key| Hold::of(&key, &claim)));
             }
-            if holds.len() >= limit {
+            let is_full = scanned.holds.len() >= limit || pace.is_over();
+            // A key that cannot be read is no position.
+            if is_full && let Some(last) = key()? {
+                scanned.last = Some(last);
                 break;
             }
         }
-        Ok(holds)
+        Ok(scanned)
     }
 
-    /// The next `count` users of `tenant` after `after`, each converted by `read`.
+    /// The next users of `tenant` after `after`, each converted by `read`: at least one, at most
+    /// `limit`, and no more once the pace is over.
     pub fn scan<T>(
         &self,
         tenant: &Tenant,
         after: Option<LocalityId>,
-        count: usize,
+        limit: usize,
+        pace: &Pace,
         read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
     ) -> Result<Scanned<T>, Fault> {
         let Some(listed) = &self.tenant_users else {
-            return self.scan_all(tenant, after, count, read);
+            return self.scan_all(tenant, after, limit, pace, read);
         };
         let (name, last) = (tenant.as_str(), [0xff; 16]);
         let position = after.map(|id| *id.as_bytes());
@@ -102,9 +120,7 @@ impl Snapshot {
             .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
         let mut scanned = Scanned { users: Vec::new(), last: None };
 
-        for (n, entry) in
-            listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate()
-        {
+        for entry in listed.range((start, Bound::Included((name, &last))))? {
             let key = entry?.0;
             let id = key.value().1;
             let record = self
@@ -112,31 +128,38 @@ impl Snapshot {
                 .get(id)?
                 .ok_or_else(|| Fault::damaged("a tenant lists a user who does not exist"))?;
             scanned.users.push(read(self, &StoredUser::read(record.value())?)?);
-            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
+            if scanned.users.len() >= limit || pace.is_over() {
+                scanned.last = Some(LocalityId::from(*id));
+                break;
+            }
         }
 
         Ok(scanned)
     }
 
-    /// A scan in stores of older schemas, which do not list a tenant's users: reads `count` users
-    /// of all tenants.
+    /// A scan in stores of older schemas, which do not list a tenant's users: reads users of all
+    /// tenants.
     fn scan_all<T>(
         &self,
         tenant: &Tenant,
         after: Option<LocalityId>,
-        count: usize,
+        limit: usize,
+        pace: &Pace,
         read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
     ) -> Result<Scanned<T>, Fault> {
         let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
         let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
         let mut scanned = Scanned { users: Vec::new(), last: None };
-        for (n, entry) in self.users.range::<&[u8; 16]>(range)?.take(count).enumerate() {
+        for entry in self.users.range::<&[u8; 16]>(range)? {
             let (id, record) = entry?;
             let stored = StoredUser::read(record.value())?;
             if stored.tenant()? == tenant.as_str() {
                 scanned.users.push(read(self, &stored)?);
             }
-            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id.value()));
+            if scanned.users.len() >= limit || pace.is_over() {
+                scanned.last = Some(LocalityId::from(*id.value()));
+                break;
+            }
         }
         Ok(scanned)
     }

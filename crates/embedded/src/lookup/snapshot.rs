@@ -28,9 +28,6 @@ use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use polynym_store_common::owner_hints::OwnerHints;
 
-/// The look-ups of a batch between yields to other calls.
-pub const YIELD_EVERY: usize = 64;
-
 /// Owner hints and attribute names, for as long as the store is open.
 #[derive(Clone)]
 pub struct Caches {

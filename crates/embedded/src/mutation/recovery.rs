@@ -1,6 +1,7 @@
 //! The recovery of a degraded store: it keeps reads going if it can, opens the file again, and
 //! accepts mutations once a commit succeeds.
 
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use crate::error::{DegradedReason, Fault, chain};
 use crate::file::opener::Open;
 use crate::history::recent::EventChanges;
 use crate::lookup::snapshot::Snapshot;
+use crate::measure::set_file_bytes;
 use crate::mutation::degraded::{Degraded, RETRY_DELAY};
 use crate::mutation::writer::Writer;
 
@@ -99,9 +101,17 @@ impl Writer {
             Ok(snapshot) => {
                 self.shared.published.store(Some(Arc::new(snapshot)));
                 self.shared.recent.commit(changes);
+                self.watch_file();
             }
             Err(fault) => self.enter_degraded(DegradedReason::Unreadable, &chain(&fault)),
         }
+    }
+
+    /// Reports the size of the file, and drops the snapshots of exports that make it grow.
+    pub(super) fn watch_file(&self) {
+        let file_bytes = fs::metadata(self.opener.file()).map_or(0, |file| file.len());
+        set_file_bytes(file_bytes);
+        self.shared.exports.drop_costly(Instant::now(), file_bytes);
     }
 }
 

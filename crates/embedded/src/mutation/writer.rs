@@ -17,6 +17,7 @@ use crate::file::opener::{Open, Opener};
 use crate::history::recent::{EventChanges, RecentEvents};
 use crate::job::{Answer, Job, SideWrite};
 use crate::last_seen::{self, LastSeen};
+use crate::lookup::export::ExportSnapshots;
 use crate::lookup::snapshot::{Caches, Published};
 use crate::measure::group_size;
 use crate::mutation::degraded::Degraded;
@@ -38,6 +39,7 @@ pub struct Shared {
     pub caches: Caches,
     /// Notified of each commit once it can be read.
     pub recent: Arc<RecentEvents>,
+    pub exports: Arc<ExportSnapshots>,
 }
 
 pub struct Writer {
@@ -69,6 +71,7 @@ impl Writer {
 
     /// Processes jobs until every sender of `jobs` is dropped.
     pub fn run(mut self, jobs: &Receiver<Job>) {
+        self.watch_file();
         loop {
             let job = match &self.degraded {
                 None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),

@@ -1,9 +1,10 @@
 //! Searches and their probes: walks in steps, between which other calls get the thread.
 
-use crate::lookup::snapshot::YIELD_EVERY;
+use crate::lookup::snapshot::Snapshot;
 use crate::store::Embedded;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
+use polynym_directory::pace::Pace;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{Search, View};
 
@@ -33,14 +34,16 @@ impl Embedded {
         let mut users = Vec::new();
         let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, path, after))?;
         let Some(mut walk) = walk else { return Ok(users) };
+        let mut pace = Pace::default();
         loop {
-            let step = self.on_snapshot(|snapshot| snapshot.step(tenant, path, &mut walk, view))?;
+            let step = |snapshot: &Snapshot| snapshot.step(tenant, path, &mut walk, view, &pace);
+            let step = self.on_snapshot(step)?;
             users.extend(step.users);
-            if step.entries < YIELD_EVERY || users.len() >= limit {
+            if step.is_last || users.len() >= limit {
                 users.truncate(limit);
                 return Ok(users);
             }
-            tokio::task::yield_now().await;
+            pace.rest().await;
         }
     }
 

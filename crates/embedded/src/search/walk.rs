@@ -5,12 +5,13 @@ use std::ops::Bound;
 use locality_uuid::LocalityId;
 
 use crate::error::Fault;
-use crate::lookup::snapshot::{Snapshot, YIELD_EVERY};
+use crate::lookup::snapshot::Snapshot;
 use crate::schema::claim::resolves_to;
 use crate::schema::index_key;
 use crate::schema::user::StoredUser;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::user::User;
+use polynym_directory::pace::Pace;
 use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, SearchedUser};
 use polynym_directory::stores::View;
 use polynym_identifier::{Identifier, IdentityKey, Kind};
@@ -19,6 +20,8 @@ use polynym_store_common::searched::fixed_attribute_id;
 /// Greater than or equal to all ids, and greater than all values of a field.
 const LAST_ID: [u8; 16] = [0xff; 16];
 const LAST_VALUE: u8 = 0xff;
+/// The most entries of a step.
+const STEP_ENTRIES: usize = 64;
 
 /// The range of keys that a search reads.
 pub struct Walk {
@@ -40,8 +43,8 @@ type Entry = (Vec<u8>, Option<LocalityId>);
 pub struct Step {
     /// The matching users.
     pub users: Vec<SearchedUser>,
-    /// The entries that were read: fewer than [`YIELD_EVERY`] only at the end.
-    pub entries: usize,
+    /// Whether there are no more entries.
+    pub is_last: bool,
 }
 
 impl Snapshot {
@@ -84,18 +87,23 @@ impl Snapshot {
         Ok(id.map(|id| index_key::prefix(tenant.as_str(), id)))
     }
 
-    /// Reads [`YIELD_EVERY`] entries of a walk. A user with several entries is found at its least
-    /// one only.
+    /// Reads the next entries of a walk: at least one, and no more once the pace is over. A user
+    /// with several entries is found at its least one only.
     pub fn step(
         &self,
         tenant: &Tenant,
         path: &AccessPath,
         walk: &mut Walk,
         view: View,
+        pace: &Pace,
     ) -> Result<Step, Fault> {
-        let mut step = Step::default();
-        for (key, owner) in self.entries(walk, YIELD_EVERY)? {
-            step.entries += 1;
+        let entries = self.entries(walk, STEP_ENTRIES)?;
+        let mut step = Step { users: Vec::new(), is_last: entries.len() < STEP_ENTRIES };
+        for (n, (key, owner)) in entries.into_iter().enumerate() {
+            if n > 0 && pace.is_over() {
+                step.is_last = false;
+                break;
+            }
             walk.start = Bound::Excluded(key.clone());
             let user = owner.map(|owner| self.full_user(owner)).transpose()?.flatten();
             let Some(user) = user else { continue };

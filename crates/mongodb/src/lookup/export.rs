@@ -74,10 +74,6 @@ impl Snapshot {
 
 #[async_trait]
 impl ExportSnapshot for Snapshot {
-    fn is_lasting(&self) -> bool {
-        false
-    }
-
     async fn tenant(&self, name: &Tenant) -> Result<Option<Option<TenantRecord>>, Error> {
         let filter = doc! { ID: name.as_str() };
         self.read(|collections, mut session| async move {

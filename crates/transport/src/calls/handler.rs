@@ -15,6 +15,7 @@ use tracing::Instrument;
 use super::count::CallCount;
 use super::permits::CallPermits;
 use super::response_body::ResponseBody;
+use super::turns::{Steps, Turns, in_steps};
 use crate::eviction::EvictionQueue;
 use crate::memory_budget::{ConnectionBudget, GlobalBudget, Reservation};
 use crate::options::{LogCalls, Options};
@@ -24,7 +25,7 @@ use crate::request_body::RequestBody;
 use crate::routes::{PermitKind, Refusal, Routes, Target};
 use crate::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
 use crate::{protocol, request_body, request_check, rich_status};
-use polynym_access::{ActiveCount, Call};
+use polynym_access::{ActiveCount, Call, Caller};
 
 /// The counter of panics.
 pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicked");
@@ -37,6 +38,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub struct CallHandler<R> {
     routes: R,
     permits: CallPermits,
+    turns: Turns,
     max_connections: usize,
     timeout: Duration,
     log_calls: LogCalls,
@@ -59,6 +61,7 @@ impl<R: Routes> CallHandler<R> {
         Self {
             routes,
             permits: CallPermits::new(max_calls),
+            turns: Turns::default(),
             max_connections,
             timeout: options.call_timeout,
             log_calls: options.log_calls,
@@ -109,6 +112,7 @@ impl<R: Routes> CallHandler<R> {
             Ok(call) => call,
             Err(refusal) => return refused(budget, peer, refusal, request, count).await,
         };
+        let steps = call.as_deref().and_then(|call| self.steps(target, budget, call));
         if let Some(limit) = target.max_streams() {
             let method = StreamMethod { index: target.index(), limit };
             let opened = match &call {
@@ -116,7 +120,7 @@ impl<R: Routes> CallHandler<R> {
                 None => OpenStream::of_stranger(budget, &self.strangers),
             };
             return match opened {
-                Ok(stream) => self.open_stream(stream, peer, timeout, request, count).await,
+                Ok(stream) => self.open_stream(stream, steps, peer, timeout, request, count).await,
                 Err(refusal) => refused(budget, peer, refusal, request, count).await,
             };
         }
@@ -132,13 +136,25 @@ impl<R: Routes> CallHandler<R> {
                 Some((kind, call)) => Some(self.permits.take(kind, call)?),
                 None => None,
             };
-            Ok(self.routes.call(target, request).await)
+            Ok(in_steps(steps, self.routes.call(target, request)).await)
         };
         let span = count.log_span();
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
 
         ResponseBody::call(response, reservation)
+    }
+
+    /// The steps of a call that may compute for long, in turns by caller, without credentials by
+    /// connection.
+    fn steps(
+        &self,
+        target: R::Target,
+        budget: &ConnectionBudget,
+        caller: &Caller,
+    ) -> Option<Steps> {
+        let turn = if caller.is_anonymous() { &budget.turn } else { &caller.state.turn };
+        target.is_scan().then(|| self.turns.steps(turn))
     }
 
     /// Checks a call by its headers: its credential and role, then its caller's limits.
@@ -170,6 +186,7 @@ impl<R: Routes> CallHandler<R> {
     async fn open_stream(
         self: &Arc<Self>,
         stream: OpenStream,
+        steps: Option<Steps>,
         peer: &Arc<Peer>,
         timeout: Duration,
         mut request: Request<Incoming>,
@@ -195,7 +212,7 @@ impl<R: Routes> CallHandler<R> {
         let span = count.log_span();
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
-        ResponseBody::stream(response, stream, end)
+        ResponseBody::stream(response, stream, steps, end)
     }
 
     /// Waits until the caller of a stream loses access. Returns the status of the refusal.

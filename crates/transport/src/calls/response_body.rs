@@ -10,6 +10,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Bytes;
 
+use crate::calls::turns::Steps;
 use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::streams::OpenStream;
@@ -17,6 +18,8 @@ use crate::streams::OpenStream;
 /// The body of a response, and the budget that it is charged to.
 pub struct ResponseBody {
     body: Body,
+    /// The steps of a stream that computes for long.
+    steps: Option<Steps>,
     charge: Charge,
 }
 
@@ -33,18 +36,19 @@ pub type Revoked = Pin<Box<dyn Future<Output = Status> + Send>>;
 impl ResponseBody {
     /// The answer to a call.
     pub fn call(response: Response<Body>, reservation: Reservation) -> Response<Self> {
-        response.map(|body| Self { body, charge: Charge::Call(Some(reservation)) })
+        response.map(|body| Self { body, steps: None, charge: Charge::Call(Some(reservation)) })
     }
 
     /// The answer to a call that opened a stream.
     pub fn stream(
         response: Response<Body>,
         stream: OpenStream,
+        steps: Option<Steps>,
         revoked: Revoked,
     ) -> Response<Self> {
         response.map(|body| {
             let client_wait = Some(stream.wait_for_client());
-            Self { body, charge: Charge::Stream(stream, client_wait, revoked) }
+            Self { body, steps, charge: Charge::Stream(stream, client_wait, revoked) }
         })
     }
 
@@ -91,7 +95,13 @@ impl HttpBody for ResponseBody {
                 return Poll::Ready(Some(Ok(self.end(&status))));
             }
         }
-        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else {
+        let Self { body, steps, .. } = &mut *self;
+        let mut poll_body = |cx: &mut Context<'_>| Pin::new(&mut *body).poll_frame(cx);
+        let polled = match steps {
+            Some(steps) => steps.poll(cx, poll_body),
+            None => poll_body(cx),
+        };
+        let Some(frame) = ready!(polled?) else {
             return Poll::Ready(None);
         };
 

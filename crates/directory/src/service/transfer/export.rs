@@ -94,11 +94,6 @@ impl Export {
         self.snapshot.is_some()
     }
 
-    /// Whether the rest will come from the snapshot too.
-    pub fn stays_exact(&self) -> bool {
-        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.is_lasting())
-    }
-
     /// The next users, in the order of their ids; none at the end.
     ///
     /// # Errors

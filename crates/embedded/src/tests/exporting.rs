@@ -1,0 +1,74 @@
+//! Exports that are read slowly while users change.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{creation, id};
+use crate::file::opener::FILE;
+use crate::options::Options;
+use crate::store::Embedded;
+use polynym_directory::model::tenant::Tenant;
+use polynym_directory::mutation::{Mutation, UserChange};
+use polynym_directory::stores::{ExportSnapshot, Mutations, Search};
+use polynym_directory::timestamp::Timestamp;
+
+const USERS: u32 = 200;
+const MAX_GROWTH: u64 = 2 << 20;
+
+/// A store with users, and a snapshot of it.
+async fn exported(folder: &Path) -> (Arc<Embedded>, Box<dyn ExportSnapshot>) {
+    let options = Options { max_snapshot_growth: Some(MAX_GROWTH), ..Options::default() };
+    let store = Arc::new(Embedded::open(folder, options).unwrap());
+    let created = store.mutate_all((0..USERS).map(creation).collect()).await;
+    created.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    let snapshot = store.snapshot().await.unwrap().unwrap();
+    (store, snapshot)
+}
+
+/// Writes all users again, which changes neither them nor their histories.
+async fn rewrite(store: &Embedded) {
+    let time = Timestamp::from_millis(1_767_225_600_000);
+    let again = |n| Mutation::of_user(Tenant::DEFAULT, id(n), time, UserChange::Reindex);
+    let written = store.mutate_all((0..USERS).map(again).collect()).await;
+    written.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+}
+
+async fn first(snapshot: &dyn ExportSnapshot) -> Option<usize> {
+    snapshot.scan(&Tenant::DEFAULT, None, 10).await.unwrap().map(|users| users.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_ends_before_it_makes_the_file_grow_too_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, snapshot) = exported(folder.path()).await;
+    let size = || fs::metadata(folder.path().join(FILE)).unwrap().len();
+    let before = size();
+    let mut rounds = 0;
+    while first(&*snapshot).await == Some(10) {
+        rewrite(&store).await;
+        rounds += 1;
+        assert!(rounds < 1_000, "the snapshot stays, and the file has {} bytes", size());
+    }
+    assert_eq!(first(&*snapshot).await, None);
+    let after = size();
+    assert!(after < before + 3 * MAX_GROWTH, "{before} to {after}");
+
+    // The pages that the snapshot has kept are used again.
+    for _ in 0..rounds {
+        rewrite(&store).await;
+    }
+    assert_eq!(size(), after, "after {rounds} rounds, and as many more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_ends_by_its_age() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, snapshot) = exported(folder.path()).await;
+    store.exports.drop_costly(Instant::now() + Duration::from_secs(299), 0);
+    assert_eq!(first(&*snapshot).await, Some(10));
+    store.exports.drop_costly(Instant::now() + Duration::from_secs(301), 0);
+    assert_eq!(first(&*snapshot).await, None);
+    assert_eq!(snapshot.ownerless_holds(&Tenant::DEFAULT, None, 10).await.unwrap(), None);
+}

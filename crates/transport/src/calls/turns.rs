@@ -1,0 +1,133 @@
+//! Turns of calls that compute for long, such as searches. Such a call runs in short steps, from one
+//! yield to the next. At most half of the processors run such steps at a time, and of each caller
+//! one at a time: callers take turns, however many calls each of them makes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use polynym_access::Turn;
+
+/// The turns of all callers.
+pub struct Turns(Arc<Semaphore>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Semaphore::new(processors.div_ceil(2))))
+    }
+}
+
+impl Turns {
+    /// The steps of a call whose caller has this turn.
+    pub fn steps(&self, turn: &Turn) -> Steps {
+        Steps { own: turn.0.clone(), all: self.0.clone(), waiting: None }
+    }
+}
+
+/// Both permits; none of a semaphore that is closed, which none is.
+type Permits = [Option<OwnedSemaphorePermit>; 2];
+
+/// The steps of a call.
+pub struct Steps {
+    own: Arc<Semaphore>,
+    all: Arc<Semaphore>,
+    waiting: Option<Pin<Box<dyn Future<Output = Permits> + Send>>>,
+}
+
+impl Steps {
+    /// Takes a step once it is the call's turn.
+    pub fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        step: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let _permits = ready!(self.poll_turn(cx));
+        step(cx)
+    }
+
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Permits> {
+        let (own, all) = (&self.own, &self.all);
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(turn(own.clone(), all.clone())));
+        let permits = ready!(waiting.as_mut().poll(cx));
+        self.waiting = None;
+        Poll::Ready(permits)
+    }
+}
+
+/// Waits for a turn, and then for other tasks that can run: steps do not follow one another at once.
+async fn turn(own: Arc<Semaphore>, all: Arc<Semaphore>) -> Permits {
+    // In this order, a caller waits for the processors with one call at a time.
+    let permits = [own.acquire_owned().await.ok(), all.acquire_owned().await.ok()];
+    tokio::task::yield_now().await;
+    permits
+}
+
+/// Runs a computation in steps, if it has them.
+pub async fn in_steps<T>(steps: Option<Steps>, computation: impl Future<Output = T>) -> T {
+    let Some(mut steps) = steps else { return computation.await };
+    let mut computation = std::pin::pin!(computation);
+    std::future::poll_fn(|cx| steps.poll(cx, |cx| computation.as_mut().poll(cx))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::future::join_all;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn callers_take_turns_whatever_the_number_of_their_calls() {
+        let turns = Turns(Arc::new(Semaphore::new(1)));
+        let log = Arc::new(Mutex::new(String::new()));
+        let busy = turns.0.clone().acquire_owned().await.unwrap();
+        let call = |turn: &Turn, name| {
+            let (steps, log) = (turns.steps(turn), log.clone());
+            tokio::spawn(in_steps(Some(steps), async move {
+                for _ in 0..8 {
+                    log.lock().unwrap().push(name);
+                    yield_now().await;
+                }
+            }))
+        };
+        let (greedy, modest) = (Turn::default(), Turn::default());
+        let mut calls: Vec<_> = (0..16).map(|_| call(&greedy, 'g')).collect();
+        calls.push(call(&modest, 'm'));
+        for _ in 0..20 {
+            yield_now().await;
+        }
+        drop(busy);
+        join_all(calls).await;
+        let log = log.lock().unwrap();
+        assert!(log.rfind('m').unwrap() < 20, "the modest caller has every second turn: {log}");
+        assert_eq!(log.len(), 17 * 8);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_waits_for_a_store_leaves_its_turn_to_its_other_calls() {
+        let turns = Turns(Arc::new(Semaphore::new(1)));
+        let turn = Turn::default();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let waiting = in_steps(Some(turns.steps(&turn)), receiver);
+        let sending = in_steps(Some(turns.steps(&turn)), async { sender.send(7).unwrap() });
+        let (received, ()) = tokio::join!(waiting, sending);
+        assert_eq!(received, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn calls_that_leave_pass_their_turn_on() {
+        let turns = Turns(Arc::new(Semaphore::new(1)));
+        let turn = Turn::default();
+        let held = turn.0.clone().acquire_owned().await.unwrap();
+        let mut left = Box::pin(in_steps(Some(turns.steps(&turn)), async {}));
+        assert!(futures_util::poll!(&mut left).is_pending());
+        drop(left);
+        drop(held);
+        in_steps(Some(turns.steps(&turn)), async {}).await;
+    }
+}
