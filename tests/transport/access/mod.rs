@@ -1,5 +1,6 @@
 //! Access to a server: tokens, roles, tenants, the reload of the credentials file, and TLS.
 
+mod attacks;
 mod certificates;
 mod commands;
 mod limits;

@@ -18,21 +18,21 @@ use crate::status::status_details;
 
 /// Longer than anything here takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
-const HEALTH_WATCH: &str = "/grpc.health.v1.Health/Watch";
+pub const HEALTH_WATCH: &str = "/grpc.health.v1.Health/Watch";
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchGetUsers";
 
 /// A client on a new connection, with the token of a caller.
-struct Connection {
-    client: Client,
-    token: Option<String>,
+pub struct Connection {
+    pub client: Client,
+    pub token: Option<String>,
 }
 
 impl Connection {
-    async fn new(server: &Server, token: Option<&str>) -> Self {
+    pub async fn new(server: &Server, token: Option<&str>) -> Self {
         Self { client: Client::over(connect(server).await), token: token.map(str::to_owned) }
     }
 
-    fn request<M>(&self, message: M) -> Request<M> {
+    pub fn request<M>(&self, message: M) -> Request<M> {
         let mut request = Request::new(message);
         if let Some(token) = &self.token {
             let header: MetadataValue<_> = format!("Bearer {token}").parse().unwrap();
@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// Opens an import whose caller sends no line.
-    async fn import(&self) -> Result<Streaming<v1::ImportUsersResponse>, Status> {
+    pub async fn import(&self) -> Result<Streaming<v1::ImportUsersResponse>, Status> {
         let options = v1::import_users_request::Options {
             tenant: "default".to_owned(),
             ..Default::default()
@@ -53,7 +53,7 @@ impl Connection {
         Ok(self.client.admin.clone().import_users(request).await?.into_inner())
     }
 
-    async fn duplicates(&self) -> Result<Streaming<v1::FindDuplicatesResponse>, Status> {
+    pub async fn duplicates(&self) -> Result<Streaming<v1::FindDuplicatesResponse>, Status> {
         let request = self.request(v1::FindDuplicatesRequest {
             tenant: "default".to_owned(),
             ..Default::default()
@@ -61,12 +61,12 @@ impl Connection {
         Ok(self.client.admin.clone().find_duplicates(request).await?.into_inner())
     }
 
-    async fn backup(&self) -> Result<Streaming<v1::BackupStoreResponse>, Status> {
+    pub async fn backup(&self) -> Result<Streaming<v1::BackupStoreResponse>, Status> {
         let request = self.request(v1::BackupStoreRequest::default());
         Ok(self.client.admin.clone().backup_store(request).await?.into_inner())
     }
 
-    async fn export(&self) -> Result<Streaming<v1::ExportUsersResponse>, Status> {
+    pub async fn export(&self) -> Result<Streaming<v1::ExportUsersResponse>, Status> {
         let request = v1::ExportUsersRequest { tenant: "default".to_owned(), ..Default::default() };
         let request = self.request(request);
         Ok(self.client.admin.clone().export_users(request).await?.into_inner())
