@@ -73,8 +73,8 @@ pub async fn an_idle_feed_answers_in_time(f: Fixture) -> Result<(), Failure> {
     equal(&facts(&page.events.first().ok_or(NO_EVENT)?.0), &(joe.id, 1), "the event")
 }
 
-/// A feed has the events of its tenant alone, also for those who read it after a restart. The events
-/// of others move its position on.
+/// A feed has the events of its tenant alone, also for those who read it after a restart. The
+/// events of others move its position on.
 pub async fn a_feed_has_the_events_of_its_tenant(f: Fixture) -> Result<(), Failure> {
     let Some(start) = end_of_feed(&f).await? else { return Ok(()) };
     let other = tenant("other")?;

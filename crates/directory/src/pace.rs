@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// The time of work between two yields.
-const SLICE: Duration = Duration::from_micros(500);
+const SLICE: Duration = Duration::from_micros(200);
 
 /// The pace of a computation.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ mod open;
 mod options;
 mod queue;
 mod reads;
+mod recent_events;
 mod requests;
 mod schema;
 mod search;

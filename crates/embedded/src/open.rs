@@ -1,8 +1,10 @@
 //! Opening the store: its snapshot, its clock, and the thread of its writer.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use tokio::sync::{Semaphore, watch};
@@ -10,13 +12,13 @@ use tokio::sync::{Semaphore, watch};
 use crate::disk_space::DiskSpace;
 use crate::error::{DegradedState, Fault, OpenError, chain};
 use crate::file::opener::Opener;
-use crate::history::recent::RecentEvents;
-use crate::job::QUEUE_BYTES;
+use crate::job::{Job, QUEUE_BYTES};
 use crate::last_seen::{self, LastSeen};
 use crate::lookup::export::ExportSnapshots;
 use crate::lookup::snapshot::{Caches, Published, Snapshot};
 use crate::mutation::writer::{Shared, Writer};
 use crate::options::Options;
+use crate::recent_events::RecentEvents;
 use crate::schema::token_key::token_key;
 use crate::schema::versions::versions;
 use crate::store::Embedded;
@@ -59,7 +61,7 @@ impl Embedded {
         let stored_time = last_seen::read(&open.database).map_err(damaged)?;
         let last_seen = Arc::new(LastSeen::new(stored_time, Instant::now()));
         let token_key = token_key(&open.database)
-            .map_err(|error| OpenError::io(folder, std::io::Error::other(error)))?;
+            .map_err(|error| OpenError::io(folder, io::Error::other(error)))?;
         let exports = Arc::new(ExportSnapshots::new(options.max_snapshot_growth));
         let degraded = Arc::new(DegradedState::empty());
         let shared = Shared {
@@ -71,15 +73,7 @@ impl Embedded {
             exports: exports.clone(),
         };
         let writer = Writer::new(opener, open, shared, options.group_limit);
-        let (jobs, receiver) = mpsc::channel();
-        let (is_alive, alive) = watch::channel(());
-        let run = move || {
-            // Dropped in reverse order: nobody can send to a writer that is known to have ended.
-            let (_is_alive, receiver) = (is_alive, receiver);
-            writer.run(&receiver);
-        };
-        let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
-        let thread = thread.spawn(run).map_err(|error| OpenError::io(folder, error))?;
+        let (jobs, alive, thread) = start(writer).map_err(|error| OpenError::io(folder, error))?;
         Ok(Self {
             folder: folder.to_owned(),
             disk: DiskSpace::new(folder, options.reserved_disk_bytes),
@@ -99,6 +93,20 @@ impl Embedded {
             batch_permits: Semaphore::new(cores()),
         })
     }
+}
+
+/// Starts the thread of a writer. Returns the sender of its jobs, and a receiver that is closed once
+/// it has ended.
+fn start(writer: Writer) -> io::Result<(Sender<Job>, watch::Receiver<()>, JoinHandle<()>)> {
+    let (jobs, receiver) = mpsc::channel();
+    let (is_alive, alive) = watch::channel(());
+    let run = move || {
+        // Dropped in reverse order: nobody can send to a writer that is known to have ended.
+        let (_is_alive, receiver) = (is_alive, receiver);
+        writer.run(&receiver);
+    };
+    let thread = std::thread::Builder::new().name("polynym-writer".to_owned()).spawn(run)?;
+    Ok((jobs, alive, thread))
 }
 
 /// The processors of this machine.

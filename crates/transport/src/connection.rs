@@ -40,9 +40,9 @@ const MAX_HEADER_BYTES: u32 = 32 << 10;
 /// The window of a stream: the bytes that a client may send ahead of what its call has read.
 const STREAM_WINDOW_BYTES: u32 = 128 << 10;
 /// The window of a connection. Half of it is the budget for unread DATA frames below 256 bytes, by
-/// what they lack to that; HTTP/2 ends a connection that exceeds it. gRPC's C core sends each message
-/// in a frame of its own: two imports fill their windows with messages of 15 bytes or more. Calls of
-/// one message are read as they arrive, and streams are few, so little of the window can wait.
+/// what they lack to that; HTTP/2 ends a connection that exceeds it. gRPC's C core sends each
+/// message in a frame of its own: two imports fill their windows with messages of 15 bytes or more.
+/// Calls of one message are read as they arrive, and streams are few: little of the window waits.
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 /// The size of the buffer for responses.
 const SEND_BUFFER_BYTES: usize = 256 << 10;

@@ -1,5 +1,5 @@
-//! Long imports of small lines, each in a DATA frame of its own, as gRPC's C core and its clients in
-//! Python, Ruby and PHP send them.
+//! Long imports of small lines, each in a DATA frame of its own, as gRPC's C core and its clients
+//! in Python, Ruby and PHP send them.
 
 use std::io::Write;
 

@@ -11,8 +11,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::Fault;
-use crate::history::recent::{NextEvents, PAGE_EVENTS};
 use crate::lookup::snapshot::Snapshot;
+use crate::recent_events::{NextEvents, PAGE_EVENTS};
 use crate::schema::event::StoredEvent;
 use crate::store::Embedded;
 use polynym_directory::error::Error;

@@ -9,7 +9,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::error::{Fault, chain};
 use crate::history::read::{ended_of, next_number};
-use crate::history::recent::EventChanges;
+use crate::recent_events::EventChanges;
 use crate::schema::event::{StoredEvent, encode_event_row};
 use crate::schema::tables::{
     ENDED, EVENT_TIMES, EVENTS, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,

@@ -3,6 +3,5 @@
 pub mod feed;
 pub mod journal;
 pub mod read;
-pub mod recent;
 pub mod shorten;
 pub mod strays;

@@ -88,8 +88,8 @@ impl ExportSnapshots {
 pub struct SnapshotExport(Arc<HeldSnapshot>);
 
 impl SnapshotExport {
-    /// Reads from the snapshot; none once it is dropped. The database panics on an invalid page that
-    /// it trusts.
+    /// Reads from the snapshot; none once it is dropped. The database panics on an invalid page
+    /// that it trusts.
     fn read<T>(
         &self,
         read: impl FnOnce(&Snapshot) -> Result<T, Fault>,

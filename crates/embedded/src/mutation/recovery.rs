@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::error::{DegradedReason, Fault, chain};
 use crate::file::opener::Open;
-use crate::history::recent::EventChanges;
 use crate::lookup::snapshot::Snapshot;
 use crate::measure::set_file_bytes;
 use crate::mutation::degraded::{Degraded, RETRY_DELAY};
 use crate::mutation::writer::Writer;
+use crate::recent_events::EventChanges;
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -11,9 +11,9 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
 use crate::history::journal::Journal;
-use crate::history::recent::EventChanges;
 use crate::inbox::inboxes::Inboxes;
 use crate::lookup::snapshot::Caches;
+use crate::recent_events::EventChanges;
 use crate::requests::Requests;
 use crate::schema::claim::{decode_claim, encode_claim, encode_claim_over};
 #[cfg(feature = "test-entity")]

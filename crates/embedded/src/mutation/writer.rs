@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use crate::error::{DegradedReason, DegradedState, Fault, chain};
 use crate::file::lock::FileId;
 use crate::file::opener::{Open, Opener};
-use crate::history::recent::{EventChanges, RecentEvents};
 use crate::job::{Answer, Job, SideWrite};
 use crate::last_seen::{self, LastSeen};
 use crate::lookup::export::ExportSnapshots;
@@ -22,6 +21,7 @@ use crate::lookup::snapshot::{Caches, Published};
 use crate::measure::group_size;
 use crate::mutation::degraded::Degraded;
 use crate::mutation::transaction::Tables;
+use crate::recent_events::{EventChanges, RecentEvents};
 use polynym_directory::error::Error;
 use polynym_directory::mutation::Mutation;
 

@@ -1,5 +1,5 @@
-//! Turns of calls that compute for long, such as searches. Such a call runs in short steps, from one
-//! yield to the next. At most half of the processors run such steps at a time, and of each caller
+//! Turns of calls that compute for long, such as searches. Such a call runs in short steps, from
+//! one yield to the next. At most half of the processors run such steps at a time, and of each caller
 //! one at a time: callers take turns, however many calls each of them makes.
 
 use std::pin::Pin;
@@ -57,7 +57,7 @@ impl Steps {
     }
 }
 
-/// Waits for a turn, and then for other tasks that can run: steps do not follow one another at once.
+/// Waits for a turn, and then for other tasks that can run: no step follows another at once.
 async fn turn(own: Arc<Semaphore>, all: Arc<Semaphore>) -> Permits {
     // In this order, a caller waits for the processors with one call at a time.
     let permits = [own.acquire_owned().await.ok(), all.acquire_owned().await.ok()];
