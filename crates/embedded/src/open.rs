@@ -95,8 +95,8 @@ impl Embedded {
     }
 }
 
-/// Starts the thread of a writer. Returns the sender of its jobs, and a receiver that is closed once
-/// it has ended.
+/// Starts the thread of a writer. Returns the sender of its jobs, and a receiver that is closed
+/// once it has ended.
 fn start(writer: Writer) -> io::Result<(Sender<Job>, watch::Receiver<()>, JoinHandle<()>)> {
     let (jobs, receiver) = mpsc::channel();
     let (is_alive, alive) = watch::channel(());

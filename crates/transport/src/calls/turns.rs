@@ -1,6 +1,6 @@
 //! Turns of calls that compute for long, such as searches. Such a call runs in short steps, from
-//! one yield to the next. At most half of the processors run such steps at a time, and of each caller
-//! one at a time: callers take turns, however many calls each of them makes.
+//! one yield to the next. At most half of the processors run such steps at a time, and of each
+//! caller one at a time: callers take turns, however many calls each of them makes.
 
 use std::pin::Pin;
 use std::sync::Arc;
