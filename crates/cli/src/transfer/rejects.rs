@@ -193,7 +193,14 @@ fn row(form: &Form, rejected: &Rejected<'_>) -> Result<Vec<u8>, Failure> {
     let line = rejected.line.to_string();
     let state = if rejected.skipped { PARTLY } else { REJECTED };
     let name = column.map_or("", |column| form.columns.name(column));
-    form.row([&line, state, rejected.reason, name, rejected.owner, rejected.message], cells)
+    // The column stands for the place in the message.
+    let message = match rejected.message.split_once(": ") {
+        Some((place, advice)) if place.starts_with("user.identities[") && column.is_some() => {
+            advice
+        }
+        _ => rejected.message,
+    };
+    form.row([&line, state, rejected.reason, name, rejected.owner, message], cells)
 }
 
 /// Removes a regular file, but no device or link.
