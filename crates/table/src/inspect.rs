@@ -14,6 +14,7 @@ use crate::guess::{self, Guess};
 use crate::locale::{Locale, NEUTRAL};
 use crate::map_file::{FieldColumns, MapFile};
 use crate::mapping::{MappedUser, Mapping, Options};
+use crate::regions::region;
 use crate::rows::{Row, Table};
 use crate::separator;
 
@@ -269,9 +270,14 @@ impl Proposal {
             proposal.file.map.get("phone").is_some_and(|columns| columns.has(name))
         });
         let numbers: Vec<_> = phones.flat_map(|(n, _)| cells(rows, n)).collect();
+        let own = proposal.file.map.get("region").and_then(|own| {
+            let column = names().position(|name| own.has(name))?;
+            most_frequent(cells(rows, column).into_iter().filter_map(region))
+        });
         proposal.file.region = match &*given.options.region {
-            "" => region_of(&numbers, locale.language),
-            region => Some(region.to_owned()),
+            "" if numbers.is_empty() => None,
+            "" => own.map(str::to_owned).or_else(|| region_of(&numbers, locale.language)),
+            given => Some(given.to_owned()),
         };
         proposal
     }
@@ -304,6 +310,14 @@ fn separator_of(cells: &[&str]) -> String {
         Some(sign) => format!("[{sign}]"),
         None => String::new(),
     }
+}
+
+fn most_frequent<'c>(regions: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    let mut counts = BTreeMap::new();
+    for region in regions {
+        *counts.entry(region).or_insert(0) += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(region, _)| region)
 }
 
 /// The regions whose telephone numbers people of a language have.
