@@ -108,17 +108,15 @@ impl Session {
         outcome.map(Response::into_inner).map_err(|status| self.failure(status, None))
     }
 
-    /// The tenant of the settings. The default one exists without a record.
-    ///
-    /// # Errors
-    /// It does not exist, or the call failed.
-    pub async fn existing_tenant(&self) -> Result<Tenant, Failure> {
+    /// The tenant of the settings; none if it does not exist. The default one exists without a
+    /// record.
+    pub async fn find_tenant(&self) -> Result<Option<Tenant>, Failure> {
         let request = self.request(GetTenantRequest { tenant: self.tenant() });
         match self.admin().get_tenant(request).await {
-            Err(status) if status.code() == Code::NotFound && self.tenant() == DEFAULT_TENANT => {
-                Ok(Tenant::default())
+            Err(status) if status.code() == Code::NotFound => {
+                Ok((self.tenant() == DEFAULT_TENANT).then(Tenant::default))
             }
-            answer => Ok(self.answer(answer)?.tenant.unwrap_or_default()),
+            answer => Ok(Some(self.answer(answer)?.tenant.unwrap_or_default())),
         }
     }
 

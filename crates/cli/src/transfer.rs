@@ -13,6 +13,7 @@ mod rejects;
 mod report;
 pub mod sample;
 mod table;
+mod target;
 mod unique_json;
 mod user_json;
 mod window;

@@ -142,6 +142,11 @@ impl Field {
         matches!(self, Self::Email | Self::Handle | Self::Phone | Self::Url | Self::Social(_))
     }
 
+    /// Whether a cell may have several values.
+    pub const fn has_list(&self) -> bool {
+        self.is_identity() || matches!(self, Self::Attribute(_, Some(ValueType::List)))
+    }
+
     /// Whether the values of several columns are joined to one text.
     pub const fn is_text(&self) -> bool {
         matches!(self, Self::DisplayName | Self::Attribute(_, None | Some(ValueType::String)))

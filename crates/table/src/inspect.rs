@@ -120,7 +120,7 @@ pub fn inspect(mut reader: impl Read, given: Given) -> Result<Inspection, String
     let mut table = Table::open(whole, encoding, given.separator)?;
     let (mut first, mut bytes) = (VecDeque::new(), 0);
     while first.len() < GUESSED_ROWS && bytes < GUESSED_BYTES {
-        let Some(row) = table.rows.next()? else { break };
+        let Some(row) = table.rows.next_row()? else { break };
         bytes += row.bytes;
         first.push_back(row);
     }
@@ -147,7 +147,7 @@ pub fn inspect(mut reader: impl Read, given: Given) -> Result<Inspection, String
     loop {
         let row = match first.pop_front() {
             Some(row) => row,
-            None => match table.rows.next()? {
+            None => match table.rows.next_row()? {
                 Some(row) => row,
                 None => return Ok(inspection),
             },
@@ -215,6 +215,10 @@ fn cells(rows: &VecDeque<Row>, column: usize) -> Vec<&str> {
     cells.filter(|cell| !cell.is_empty()).collect()
 }
 
+const DISPLAY_NAME: &str = "display_name";
+const PHONE: &str = "phone";
+const REGION: &str = "region";
+
 /// A proposed map file.
 struct Proposal {
     file: MapFile,
@@ -233,53 +237,60 @@ impl Proposal {
             if name.is_empty() || columns.find(name).is_err() {
                 continue;
             }
-            let cells: Vec<_> =
-                cells(rows, n).into_iter().filter(|cell| !given.options.absent.has(cell)).collect();
-            if cells.is_empty() {
-                continue;
-            }
-            if let Some(field) = Field::named(name) {
-                proposal.set(field.name(), name);
-                continue;
-            }
-            match guess::by_name(name).map(|(guess, _)| guess).or_else(|| guess::by_cells(&cells)) {
-                Some(Guess::GivenName) => parts.insert(0, name),
-                Some(Guess::FamilyName | Guess::FullName) => parts.push(name),
-                Some(guess) => {
-                    let field = guess.field().map_or(String::new(), |field| field.name());
-                    proposal.set(field + &separator_of(&cells), name);
-                }
-                None => {
-                    let value_type = guess::value_type(&cells, &locale);
-                    let value_type = Some(value_type).filter(|known| *known != ValueType::String);
-                    let attribute = guess::attribute_name(name, n);
-                    proposal.set(Field::Attribute(attribute, value_type).name(), name);
-                }
+            let mut cells = cells(rows, n);
+            cells.retain(|cell| !given.options.absent.has(cell));
+            if !cells.is_empty() {
+                proposal.column(n, name, &cells, &mut parts);
             }
         }
-        if let [first, rest @ ..] = &*parts
-            && !proposal.file.map.contains_key("display_name")
-        {
-            let columns = match rest {
-                [] => FieldColumns::One((*first).to_owned()),
-                _ => FieldColumns::Several(parts.iter().map(ToString::to_string).collect()),
-            };
-            proposal.file.map.insert("display_name".to_owned(), columns);
+        if !parts.is_empty() && !proposal.file.map.contains_key(DISPLAY_NAME) {
+            for part in parts {
+                proposal.set(DISPLAY_NAME.to_owned(), part);
+            }
         }
-        let phones = columns.names().iter().enumerate().filter(|(_, name)| {
-            proposal.file.map.get("phone").is_some_and(|columns| columns.has(name))
-        });
-        let numbers: Vec<_> = phones.flat_map(|(n, _)| cells(rows, n)).collect();
-        let own = proposal.file.map.get("region").and_then(|own| {
-            let column = names().position(|name| own.has(name))?;
-            most_frequent(cells(rows, column).into_iter().filter_map(region))
-        });
         proposal.file.region = match &*given.options.region {
-            "" if numbers.is_empty() => None,
-            "" => own.map(str::to_owned).or_else(|| region_of(&numbers, locale.language)),
+            "" => proposal.region(columns, rows),
             given => Some(given.to_owned()),
         };
         proposal
+    }
+
+    /// Maps a column with these cells to its field. Parts of names are left to the caller.
+    fn column<'n>(&mut self, n: usize, name: &'n str, cells: &[&str], parts: &mut Vec<&'n str>) {
+        if let Some(field) = Field::named(name) {
+            return self.set(field.name(), name);
+        }
+        match guess::by_name(name).map(|(guess, _)| guess).or_else(|| guess::by_cells(cells)) {
+            Some(Guess::GivenName) => parts.insert(0, name),
+            Some(Guess::FamilyName | Guess::FullName) => parts.push(name),
+            Some(guess) => {
+                let field = guess.field().map_or(String::new(), |field| field.name());
+                self.set(field + &separator_of(cells), name);
+            }
+            None => {
+                let value_type = guess::value_type(cells, &self.locale);
+                let value_type = Some(value_type).filter(|known| *known != ValueType::String);
+                let attribute = guess::attribute_name(name, n);
+                self.set(Field::Attribute(attribute, value_type).name(), name);
+            }
+        }
+    }
+
+    /// The region of telephone numbers whose rows have none.
+    fn region(&self, columns: &crate::Columns, rows: &VecDeque<Row>) -> Option<String> {
+        let has =
+            |field: &str, name: &str| self.file.map.get(field).is_some_and(|own| own.has(name));
+        let cells_of = |field: &str| -> Vec<&str> {
+            let names = columns.names().iter().enumerate();
+            let own = names.filter(|(_, name)| has(field, name));
+            own.flat_map(|(n, _)| cells(rows, n)).collect()
+        };
+        let numbers = cells_of(PHONE);
+        if numbers.is_empty() {
+            return None;
+        }
+        let own = most_frequent(cells_of(REGION).into_iter().filter_map(region));
+        own.map(str::to_owned).or_else(|| region_of(&numbers, self.locale.language))
     }
 
     /// Maps one more column to a field.
@@ -338,11 +349,11 @@ fn region_of(numbers: &[&str], language: &str) -> Option<String> {
     let national: Vec<_> = numbers.iter().filter(|number| !number.starts_with('+')).collect();
     let regions = REGIONS.iter().find(|(known, _)| *known == language)?.1;
     let valid = |region: &str| {
-        let is_valid = |number: &&&str| {
+        let is_valid = |number: &str| {
             dialling(number, region) == Some(Dialling::National)
                 && Identifier::parse(RawIdentifier::Phone { number, region }).is_ok()
         };
-        national.iter().copied().filter(|number| is_valid(&number)).count()
+        national.iter().filter(|number| is_valid(number)).count()
     };
     let best = regions.iter().rev().max_by_key(|region| valid(region))?;
     let is_clear = !national.is_empty() && valid(best) * 10 >= national.len() * 9;

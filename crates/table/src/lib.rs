@@ -7,6 +7,7 @@
 mod absent;
 mod columns;
 pub mod encoding;
+mod export;
 mod field;
 mod guess;
 mod inspect;
@@ -24,6 +25,7 @@ mod value;
 
 pub use absent::Absent;
 pub use columns::Columns;
+pub use export::ExportColumns;
 pub use field::{Field, ValueType};
 pub use inspect::{Given, InspectedColumn, Inspection, Tally, inspect};
 pub use locale::Locale;

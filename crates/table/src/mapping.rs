@@ -187,9 +187,7 @@ impl Entry {
             }
             whole => vec![whole?],
         };
-        let has_list =
-            field.is_identity() || matches!(field, Field::Attribute(_, Some(ValueType::List)));
-        if separator.is_some() && !has_list {
+        if separator.is_some() && !field.has_list() {
             return Err("has one value: a separator is for identities and lists".to_owned());
         }
         Ok(Self { field, separator, columns })
@@ -197,12 +195,16 @@ impl Entry {
 
     /// The columns that have names of fields.
     fn by_name(columns: &Columns) -> Result<Vec<Self>, String> {
-        let names = columns.names().iter();
-        let fields = names.filter_map(|name| Some((name, Field::named(name)?)));
-        let entry = |(name, field): (&String, Field)| {
-            Ok(Self { field, separator: None, columns: vec![columns.find(name)?] })
-        };
-        fields.map(entry).collect()
+        let mut entries = Vec::new();
+        for name in columns.names() {
+            // Exports have names such as email[;].
+            let Ok((field, separator)) = listed(name) else { continue };
+            if let Some(field) = Field::named(field) {
+                let separator = separator.filter(|_| field.has_list());
+                entries.push(Self { field, separator, columns: vec![columns.find(name)?] });
+            }
+        }
+        Ok(entries)
     }
 }
 

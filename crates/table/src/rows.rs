@@ -159,7 +159,7 @@ impl<R: Read> Rows<R> {
     ///
     /// # Errors
     /// The error of the file in words.
-    pub fn next(&mut self) -> Result<Option<Row>, String> {
+    pub fn next_row(&mut self) -> Result<Option<Row>, String> {
         let start = self.reader.position().byte();
         let mut record = ByteRecord::new();
         self.progress.row_bytes.set(0);
@@ -210,10 +210,13 @@ fn not_utf8(place: &str, position: usize) -> String {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> (Vec<String>, Vec<(i64, Result<Vec<String>, String>)>) {
+    /// The line of a row, and its cells or its error.
+    type ReadRow = (i64, Result<Vec<String>, String>);
+
+    fn read(bytes: &[u8]) -> (Vec<String>, Vec<ReadRow>) {
         let mut table = Table::open(bytes, None, None).unwrap();
         let mut rows = Vec::new();
-        while let Some(row) = table.rows.next().unwrap() {
+        while let Some(row) = table.rows.next_row().unwrap() {
             let cells = row.cells.iter().map(str::to_owned).collect();
             rows.push((row.line, row.error.map_or(Ok(cells), Err)));
         }

@@ -37,7 +37,7 @@ fn iso_date(text: &str, locale: &Locale) -> Result<Option<String>, String> {
     let parts: Vec<_> = text.split(['.', '/', '-']).collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let &[first, second, third] = &*parts else { return Ok(None) };
-    if !parts.iter().all(|part| is_number(&part)) {
+    if !parts.iter().all(is_number) {
         return Ok(None);
     }
     let order = if first.len() == 4 { Some(DateOrder::YearFirst) } else { locale.date_order };

@@ -229,6 +229,42 @@ fn other_files_are_named() {
     let path = folder.path().join("file.csv");
     fs::write(&path, "email\na@example.com\n").unwrap();
     let output = server.run(&["import", path.to_str().unwrap(), "--tenant", "nobody"]);
-    assert!(stderr(&output).contains("no such tenant"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("there is no tenant nobody"), "{}", stderr(&output));
     assert!(!folder.path().join("file.rejects.csv").exists(), "one error before the first row");
+}
+
+#[test]
+fn a_table_and_another_tenant_get_the_same_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    for (name, team) in [("ada", "core"), ("bob", "core"), ("cleo", "web")] {
+        let identities = [format!("email:{name}@example.com"), format!("handle:{name}")];
+        let [email, handle] = identities.each_ref().map(String::as_str);
+        let attribute = format!("team={team}");
+        let create = ["user", "create", "--identity", email, "--identity", handle];
+        let create = [&create[..], &["--name", name, "--attribute", &attribute]].concat();
+        let output = server.run(&create);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let path = folder.path().join("core.csv").to_str().unwrap().to_owned();
+    let columns = ["--columns", "display_name,email,handle,attributes.team"];
+    let filter = ["--filter", "attributes.team = \"core\""];
+    let export = [&["export", "--output", &path][..], &columns, &filter].concat();
+    let output = server.run(&export);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 3);
+
+    for tenant in ["one", "two"] {
+        assert!(server.run(&["tenant", "set", "--tenant", tenant, "--create"]).status.success());
+    }
+    let output = server.run(&["import", &path, "--tenant", "one"]);
+    assert!(stdout(&output).starts_with("2 imported"), "{}", stderr(&output));
+    let whole = folder.path().join("all.jsonl").to_str().unwrap().to_owned();
+    assert!(server.run(&["export", "--output", &whole]).status.success());
+    let output = server.run(&["import", &whole, "--tenant", "two", "--any-tenant", "--new-ids"]);
+    assert!(stdout(&output).starts_with("3 imported"), "{}", stderr(&output));
+    for (tenant, identity) in [("one", "handle:ada"), ("two", "email:cleo@example.com")] {
+        let found = server.run(&["resolve", identity, "--tenant", tenant, "--json"]);
+        assert!(found.status.success(), "{tenant}: {}", stderr(&found));
+    }
 }

@@ -26,6 +26,8 @@ pub const EXPORT_EXAMPLES: &str = "\
 Examples:
   polynym export --output users.jsonl
   polynym export --tenant acme | gzip > acme.jsonl.gz
+  polynym export --output berlin.csv --columns display_name,email --filter 'state = ACTIVE'
+  polynym export --tenant acme | polynym import - --tenant test --any-tenant --new-ids
   polynym export --all-tenants | polynym import - --all-tenants --server http://new:7171";
 
 /// `polynym import`.
@@ -52,6 +54,12 @@ pub struct Import {
     /// Import each line into its own tenant, from an export with --all-tenants.
     #[arg(long)]
     pub all_tenants: bool,
+    /// Import all lines into --tenant, whatever tenant they name.
+    #[arg(long, conflicts_with = "all_tenants")]
+    pub any_tenant: bool,
+    /// Give users new ids, as for a copy in the same store. Merged users are left out.
+    #[arg(long)]
+    pub new_ids: bool,
     /// The file for rejected lines, instead of FILE.rejects or FILE.rejects.csv.
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
@@ -142,6 +150,17 @@ pub struct Export {
     /// The file to write, instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The form: JSON Lines with all that a user has, or CSV for spreadsheets. By default, the name
+    /// of the file decides.
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// The columns of CSV: fields as for import, separated by commas. By default user_id,
+    /// display_name, state, email, handle, phone, url, create_time and update_time.
+    #[arg(long, value_name = "FIELDS")]
+    pub columns: Option<String>,
+    /// Export the users that a filter matches, as `user search` does.
+    #[arg(long, value_name = "FILTER", conflicts_with = "all_tenants")]
+    pub filter: Option<String>,
     /// Export all tenants of the caller.
     #[arg(long)]
     pub all_tenants: bool,

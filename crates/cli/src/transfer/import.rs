@@ -18,6 +18,7 @@ use super::reader::{self, FileReader};
 use super::rejects::{Rejected, Rejects};
 use super::report::{Bar, Summary};
 use super::table;
+use super::target::Target;
 use super::window::Window;
 use crate::client::Session;
 use crate::failure::Failure;
@@ -39,10 +40,15 @@ pub async fn run(command: Import) -> Result<(), Failure> {
     if command.table.inspect {
         return inspect::run(&command);
     }
+    import(command).await
+}
+
+async fn import(command: Import) -> Result<(), Failure> {
     let mut given = table::given(&command.table)?;
     let session = Session::open(&command.settings).await?;
     if reader::is_table(&command) {
-        given.options.types = table::types(&session.existing_tenant().await?);
+        let tenant = session.find_tenant().await?.ok_or_else(|| no_tenant(&session.tenant()))?;
+        given.options.types = table::types(&tenant);
     }
     let window = Arc::new(Window::default());
     // Lines that the reader rejected, without sending them.
@@ -57,6 +63,7 @@ pub async fn run(command: Import) -> Result<(), Failure> {
         rejects: rejects.clone(),
         requests: sender,
         rejected: rejected_count.clone(),
+        target: Target::new(&command, session.tenant()),
     };
     let reader_thread = spawn(reader, command, given)?;
 
@@ -79,10 +86,10 @@ pub async fn run(command: Import) -> Result<(), Failure> {
     }
 
     let (lines, rejected_here) = (progress.lines, rejected_count.load(Ordering::Relaxed));
-    let json = session.json();
     match outcome {
         Ok(tally) => {
             let rejects = &rejects;
+            let json = session.json();
             Summary { progress, rejected_here, rejects, tally, dry_run, json }.print()
         }
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
@@ -91,6 +98,11 @@ pub async fn run(command: Import) -> Result<(), Failure> {
             Err(failure)
         }
     }
+}
+
+fn no_tenant(name: &str) -> Failure {
+    let advice = format!("make it with `polynym tenant set --tenant {name} --create`");
+    Failure::Usage(format!("there is no tenant {name}: {advice}"))
 }
 
 /// The end of the exchange with the server.

@@ -1,5 +1,6 @@
 //! The thread that reads the file: parses lines, sends requests, and adds the lines to the window.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -13,6 +14,7 @@ use super::arguments::{Format, Import};
 use super::jsonl::{self, Parsed};
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::rejects::{Form, Rejected, Rejects};
+use super::target::Target;
 use super::window::{Original, OriginalRow, Window};
 use crate::failure::Failure;
 use crate::files;
@@ -31,6 +33,7 @@ pub struct FileReader {
     pub requests: Sender<ImportUsersRequest>,
     /// Lines that were rejected before they were sent.
     pub rejected: Arc<AtomicI64>,
+    pub target: Target,
 }
 
 impl FileReader {
@@ -76,9 +79,10 @@ impl FileReader {
             };
             let continues = match parsed {
                 Ok((_, Parsed::Skipped)) => continue,
-                Ok((original, Parsed::Request(request))) => {
-                    self.send(number, Some(original), *request, bytes)?
-                }
+                Ok((original, Parsed::Request(request))) => match self.target.apply(*request) {
+                    Some(request) => self.send(number, Some(original), request, bytes)?,
+                    None => continue,
+                },
                 Err((original, message)) => {
                     self.reject(Rejected { line: number, message: &message, original, ..LINE })?
                 }
@@ -100,7 +104,7 @@ impl FileReader {
         let (header, columns, separator) = (table.header, table.columns, table.separator);
         let form = self.rejects.set_form(Form { header, columns, separator });
         let (mut count, mut tally) = (0, Tally::default());
-        while let Some(row) = table.rows.next().map_err(ReadError::File)? {
+        while let Some(row) = table.rows.next_row().map_err(ReadError::File)? {
             if row.is_blank() || form.is_imported(&row.cells) {
                 continue;
             }
@@ -197,11 +201,14 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
 
 /// Whether the file is a table.
 pub fn is_table(command: &Import) -> bool {
-    let format = command.format.unwrap_or_else(|| {
-        let has = |extension: &std::ffi::OsStr| {
-            ["csv", "tsv", "txt"].iter().any(|known| extension.eq_ignore_ascii_case(known))
-        };
-        if command.file.extension().is_some_and(has) { Format::Csv } else { Format::Jsonl }
-    });
-    format == Format::Csv
+    let is_named = || is_table_name(&command.file);
+    command.format.map_or_else(is_named, |format| format == Format::Csv)
+}
+
+/// Whether a file has the name of a table.
+pub fn is_table_name(path: &Path) -> bool {
+    let has = |extension: &OsStr| {
+        ["csv", "tsv", "txt"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    path.extension().is_some_and(has)
 }
