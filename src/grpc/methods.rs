@@ -107,9 +107,9 @@ static METHODS: &[Method] = &[
     look_up("/polynym.v1.DirectoryService/NormalizeIdentity"),
     look_up("/polynym.v1.DirectoryService/CheckIdentity"),
     // Exposes all users.
-    with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
-    with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory")),
-    stream(MAX_WATCHES, with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
+    with_role(Role::Viewer, look_up("/polynym.v1.DirectoryService/SearchUsers")),
+    with_role(Role::Viewer, look_up("/polynym.v1.DirectoryService/ListHistory")),
+    stream(MAX_WATCHES, with_role(Role::Viewer, look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -124,21 +124,21 @@ static METHODS: &[Method] = &[
     mutation("/polynym.v1.RegistryService/MergeUsers"),
     mutation("/polynym.v1.RegistryService/UnmergeUsers"),
     inbox("/polynym.v1.InboxService/SendNotice", PermitKind::Mutation),
-    inbox("/polynym.v1.InboxService/ListNotices", PermitKind::Read),
+    with_role(Role::Viewer, inbox("/polynym.v1.InboxService/ListNotices", PermitKind::Read)),
     inbox("/polynym.v1.InboxService/MarkRead", PermitKind::Mutation),
     inbox("/polynym.v1.InboxService/DeleteNotice", PermitKind::Mutation),
-    inbox("/polynym.v1.InboxService/CountUnread", PermitKind::Read),
+    with_role(Role::Viewer, inbox("/polynym.v1.InboxService/CountUnread", PermitKind::Read)),
     admin("/polynym.v1.AdminService/PurgeUser"),
     admin("/polynym.v1.AdminService/ReleaseHold"),
     // Moves a tenant to new rules and reports progress.
     stream(MAX_RENORMALIZATIONS, admin("/polynym.v1.AdminService/Renormalize")),
-    admin("/polynym.v1.AdminService/GetTenant"),
+    with_role(Role::Viewer, admin("/polynym.v1.AdminService/GetTenant")),
     admin("/polynym.v1.AdminService/UpdateTenant"),
     admin("/polynym.v1.AdminService/DeleteTenant"),
-    admin("/polynym.v1.AdminService/ListTenants"),
-    admin("/polynym.v1.AdminService/ListTenantHistory"),
+    with_role(Role::Viewer, admin("/polynym.v1.AdminService/ListTenants")),
+    with_role(Role::Viewer, admin("/polynym.v1.AdminService/ListTenantHistory")),
     admin("/polynym.v1.AdminService/GetUsage"),
-    admin("/polynym.v1.AdminService/ListAttributeNames"),
+    with_role(Role::Viewer, admin("/polynym.v1.AdminService/ListAttributeNames")),
     stream(MAX_IMPORTS, admin("/polynym.v1.AdminService/ImportUsers")),
     stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers")),
     stream(MAX_DUPLICATE_SEARCHES, admin("/polynym.v1.AdminService/FindDuplicates")),
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn every_method_of_the_api_is_listed_with_the_role_of_its_service() {
         let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
-        let mut counts = [0; 3];
+        let mut counts = [0; Role::ALL.len()];
         for service in pool.services() {
             let expected = match service.name() {
                 "DirectoryService" => Role::Resolver,
@@ -235,7 +235,10 @@ mod tests {
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
                 let expected = match method.name() {
-                    "SearchUsers" | "ListHistory" | "Watch" => Role::Registrar,
+                    "SearchUsers" | "ListHistory" | "Watch" => Role::Viewer,
+                    "ListNotices" | "CountUnread" => Role::Viewer,
+                    "GetTenant" | "ListTenants" | "ListTenantHistory" => Role::Viewer,
+                    "ListAttributeNames" => Role::Viewer,
                     _ => expected,
                 };
                 let target = Target::from_path(&path);

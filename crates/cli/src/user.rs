@@ -65,7 +65,7 @@ pub enum User {
     /// Find users who are probably the same person. Needs the role admin.
     #[command(after_help = duplicates::DUPLICATES)]
     Duplicates(duplicates::Duplicates),
-    /// Show the history of a user, newest first. Needs the role registrar.
+    /// Show the history of a user, newest first. Needs the role viewer.
     #[command(after_help = history::HISTORY)]
     History(history::History),
     /// Disable a user: it keeps its identifiers, but they do not resolve.
