@@ -254,6 +254,7 @@ fn a_table_and_another_tenant_get_the_same_users() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 3);
 
+    assert_eq!(stdout(&server.run(&["user", "count", "attributes.team = \"core\""])), "2\n");
     for tenant in ["one", "two"] {
         assert!(server.run(&["tenant", "set", "--tenant", tenant, "--create"]).status.success());
     }
@@ -267,4 +268,17 @@ fn a_table_and_another_tenant_get_the_same_users() {
         let found = server.run(&["resolve", identity, "--tenant", tenant, "--json"]);
         assert!(found.status.success(), "{tenant}: {}", stderr(&found));
     }
+}
+
+#[test]
+fn people_of_one_name_are_imported_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path = folder.path().join("names.csv").to_str().unwrap().to_owned();
+    let rows = ["display_name", "Jo Smith", "Jo Smith", "Eva Lee", "Jo Smith"].join("\n");
+    fs::write(&path, rows).unwrap();
+    assert!(stdout(&server.run(&["import", &path])).starts_with("4 imported"));
+    let again = stdout(&server.run(&["import", &path]));
+    assert!(again.starts_with("0 imported, 4 there already"), "{again}");
+    assert_eq!(stdout(&server.run(&["user", "count"])), "4\n");
 }

@@ -44,12 +44,9 @@ pub async fn run(command: Import) -> Result<(), Failure> {
 }
 
 async fn import(command: Import) -> Result<(), Failure> {
-    let mut given = table::given(&command.table)?;
+    let given = table::given(&command.table)?;
     let session = Session::open(&command.settings).await?;
-    if reader::is_table(&command) {
-        let tenant = session.find_tenant().await?.ok_or_else(|| no_tenant(&session.tenant()))?;
-        given.options.types = table::types(&tenant);
-    }
+    let given = with_types(given, &command, &session).await?;
     let window = Arc::new(Window::default());
     // Lines that the reader rejected, without sending them.
     let rejected_count = Arc::new(AtomicI64::new(0));
@@ -100,9 +97,23 @@ async fn import(command: Import) -> Result<(), Failure> {
     }
 }
 
-fn no_tenant(name: &str) -> Failure {
-    let advice = format!("make it with `polynym tenant set --tenant {name} --create`");
-    Failure::Usage(format!("there is no tenant {name}: {advice}"))
+/// Adds the types of the tenant's attributes for a table. Fails before the first row if there is no
+/// tenant.
+async fn with_types(
+    mut given: Given,
+    command: &Import,
+    session: &Session,
+) -> Result<Given, Failure> {
+    if !reader::is_table(command) {
+        return Ok(given);
+    }
+    let tenant = session.find_tenant().await?.ok_or_else(|| {
+        let name = session.tenant();
+        let advice = format!("make it with `polynym tenant set --tenant {name} --create`");
+        Failure::Usage(format!("there is no tenant {name}: {advice}"))
+    })?;
+    given.options.types = table::types(&tenant);
+    Ok(given)
 }
 
 /// The end of the exchange with the server.
