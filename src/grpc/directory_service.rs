@@ -216,8 +216,8 @@ impl DirectoryService for Api {
 
 /// The time at which a look-up reads. Resolvers may read the present only.
 fn as_of(call: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
-    if time.is_some() && call.role < Role::Registrar {
-        return Err(role_too_low("as_of", Role::Registrar));
+    if time.is_some() && call.role < Role::Viewer {
+        return Err(role_too_low("as_of", Role::Viewer));
     }
     convert::optional_timestamp("as_of", time).map_err(status)
 }

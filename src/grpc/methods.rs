@@ -102,8 +102,9 @@ const fn scan(method: Method) -> Method {
     Method { is_scan: true, ..method }
 }
 
-const fn with_role(role: Role, method: Method) -> Method {
-    Method { requirement: Requirement::Role(role), ..method }
+/// Shows what a resolver may not see, and changes nothing.
+const fn view(method: Method) -> Method {
+    Method { requirement: Requirement::Role(Role::Viewer), ..method }
 }
 
 static METHODS: &[Method] = &[
@@ -113,10 +114,9 @@ static METHODS: &[Method] = &[
     look_up("/polynym.v1.DirectoryService/BatchGetUsers"),
     look_up("/polynym.v1.DirectoryService/NormalizeIdentity"),
     look_up("/polynym.v1.DirectoryService/CheckIdentity"),
-    // Exposes all users.
-    scan(with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers"))),
-    scan(with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory"))),
-    stream(MAX_WATCHES, with_role(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
+    scan(view(look_up("/polynym.v1.DirectoryService/SearchUsers"))),
+    scan(view(look_up("/polynym.v1.DirectoryService/ListHistory"))),
+    stream(MAX_WATCHES, view(look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -131,21 +131,21 @@ static METHODS: &[Method] = &[
     mutation("/polynym.v1.RegistryService/MergeUsers"),
     mutation("/polynym.v1.RegistryService/UnmergeUsers"),
     inbox("/polynym.v1.InboxService/SendNotice", PermitKind::Mutation),
-    inbox("/polynym.v1.InboxService/ListNotices", PermitKind::Read),
+    view(inbox("/polynym.v1.InboxService/ListNotices", PermitKind::Read)),
     inbox("/polynym.v1.InboxService/MarkRead", PermitKind::Mutation),
     inbox("/polynym.v1.InboxService/DeleteNotice", PermitKind::Mutation),
-    inbox("/polynym.v1.InboxService/CountUnread", PermitKind::Read),
+    view(inbox("/polynym.v1.InboxService/CountUnread", PermitKind::Read)),
     admin("/polynym.v1.AdminService/PurgeUser"),
     admin("/polynym.v1.AdminService/ReleaseHold"),
     // Moves a tenant to new rules and reports progress.
     stream(MAX_RENORMALIZATIONS, admin("/polynym.v1.AdminService/Renormalize")),
-    admin("/polynym.v1.AdminService/GetTenant"),
+    view(admin("/polynym.v1.AdminService/GetTenant")),
     admin("/polynym.v1.AdminService/UpdateTenant"),
     admin("/polynym.v1.AdminService/DeleteTenant"),
-    scan(admin("/polynym.v1.AdminService/ListTenants")),
-    scan(admin("/polynym.v1.AdminService/ListTenantHistory")),
+    scan(view(admin("/polynym.v1.AdminService/ListTenants"))),
+    scan(view(admin("/polynym.v1.AdminService/ListTenantHistory"))),
     scan(admin("/polynym.v1.AdminService/GetUsage")),
-    scan(admin("/polynym.v1.AdminService/ListAttributeNames")),
+    scan(view(admin("/polynym.v1.AdminService/ListAttributeNames"))),
     stream(MAX_IMPORTS, admin("/polynym.v1.AdminService/ImportUsers")),
     scan(stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers"))),
     scan(stream(MAX_DUPLICATE_SEARCHES, admin("/polynym.v1.AdminService/FindDuplicates"))),
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn every_method_of_the_api_is_listed_with_the_role_of_its_service() {
         let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
-        let mut counts = [0; 3];
+        let mut counts = [0; Role::ALL.len()];
         for service in pool.services() {
             let expected = match service.name() {
                 "DirectoryService" => Role::Resolver,
@@ -247,7 +247,10 @@ mod tests {
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
                 let expected = match method.name() {
-                    "SearchUsers" | "ListHistory" | "Watch" => Role::Registrar,
+                    "SearchUsers" | "ListHistory" | "Watch" => Role::Viewer,
+                    "ListNotices" | "CountUnread" => Role::Viewer,
+                    "GetTenant" | "ListTenants" | "ListTenantHistory" => Role::Viewer,
+                    "ListAttributeNames" => Role::Viewer,
                     _ => expected,
                 };
                 let target = Target::from_path(&path);

@@ -165,7 +165,7 @@ fn altered_users_are_detected() {
 #[test]
 fn only_tenants_made_by_bench_are_written_and_removed() {
     let (server, _folder) = server();
-    assert!(server.run(&["tenant", "set", "--tenant", "acme"]).status.success());
+    assert!(server.run(&["tenant", "set", "--tenant", "acme", "--create"]).status.success());
     for mode in ["resolve", "batch", "create", "link", "remove"] {
         let output = server.run(&["bench", mode, "--tenant", "acme", "--users", "10"]);
         assert_fails(&output, 2, &["acme", "was not created by `polynym bench`"]);

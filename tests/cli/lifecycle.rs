@@ -107,7 +107,8 @@ fn a_tenant_is_shown_set_and_listed() {
         "--undo-window",
         "12h",
     ];
-    let set = one(&server, &[&["tenant", "set", "--tenant", "acme"], &policies[..]].concat());
+    let set =
+        one(&server, &[&["tenant", "set", "--tenant", "acme", "--create"], &policies[..]].concat());
     let expected = value!({ "email": "604800s" });
     assert_eq!(
         (&set["tenant"]["policies"]["holds"], &set["tenant"]["policies"]["verifiedWins"]),
@@ -148,7 +149,7 @@ fn a_tenant_is_shown_set_and_listed() {
         1,
         &["TENANT_NOT_FOUND", "polynym tenant set"],
     );
-    assert!(server.run(&["tenant", "set", "--tenant", "beta"]).status.success());
+    assert!(server.run(&["tenant", "set", "--tenant", "beta", "--create"]).status.success());
     assert!(server.run(&["user", "create", "--tenant", "beta"]).status.success());
 
     let listed = json(&server.run(&["tenant", "list", "--json"]));

@@ -328,7 +328,7 @@ mod tests {
             (entry("a", "admin", "[\"*\"]", token, "rate = { calls = 0 }"), "nonzero"),
             (entry("anonymous", "admin", "[\"*\"]", token, ""), "name"),
             (entry("A", "admin", "[\"*\"]", token, ""), "name"),
-            (entry("a", "root", "[\"*\"]", token, ""), "resolver, registrar or admin"),
+            (entry("a", "root", "[\"*\"]", token, ""), "resolver, viewer, registrar or admin"),
             (entry("a", "admin", "[]", token, ""), "name a tenant"),
             (entry("a", "admin", "[\"*\"]", token, "expires = 2030-01-01"), "UTC"),
             (entry("a", "admin", "[\"*\"]", token, "rol = 1"), "unknown field"),

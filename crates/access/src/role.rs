@@ -8,6 +8,8 @@ use std::str::FromStr;
 pub enum Role {
     /// Looks users up.
     Resolver,
+    /// Also searches users, and reads their histories, inboxes and events.
+    Viewer,
     /// Also registers and changes users.
     Registrar,
     /// Also purges users and manages tenants.
@@ -16,12 +18,13 @@ pub enum Role {
 
 impl Role {
     /// All roles, in ascending order.
-    pub const ALL: [Self; 3] = [Self::Resolver, Self::Registrar, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Resolver, Self::Viewer, Self::Registrar, Self::Admin];
 
     /// The name of the role in the credentials file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Resolver => "resolver",
+            Self::Viewer => "viewer",
             Self::Registrar => "registrar",
             Self::Admin => "admin",
         }
@@ -41,6 +44,6 @@ impl FromStr for Role {
         Self::ALL
             .into_iter()
             .find(|role| role.name() == text)
-            .ok_or_else(|| "the role must be resolver, registrar or admin".to_owned())
+            .ok_or_else(|| "the role must be resolver, viewer, registrar or admin".to_owned())
     }
 }

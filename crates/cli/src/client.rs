@@ -21,6 +21,8 @@ use polynym_proto::v1::{GetTenantRequest, Tenant};
 
 /// The delay before a mutation is sent again.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
+/// The tenant that exists without a record.
+const DEFAULT_TENANT: &str = "default";
 /// The interval at which a tenant is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -104,6 +106,18 @@ impl Session {
     /// The answer to a call without a request id.
     pub fn answer<A>(&self, outcome: Result<Response<A>, Status>) -> Result<A, Failure> {
         outcome.map(Response::into_inner).map_err(|status| self.failure(status, None))
+    }
+
+    /// The tenant of the settings; none if it does not exist. The default one exists without a
+    /// record.
+    pub async fn find_tenant(&self) -> Result<Option<Tenant>, Failure> {
+        let request = self.request(GetTenantRequest { tenant: self.tenant() });
+        match self.admin().get_tenant(request).await {
+            Err(status) if status.code() == Code::NotFound => {
+                Ok((self.tenant() == DEFAULT_TENANT).then(Tenant::default))
+            }
+            answer => Ok(Some(self.answer(answer)?.tenant.unwrap_or_default())),
+        }
     }
 
     /// The tenant after one poll interval, for commands that wait for work of the servers. Retries

@@ -158,7 +158,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "USER_DISABLED" => "see it with --show-disabled, or enable it with `polynym user enable`",
         "USER_DELETED" => "restore it with `polynym user undelete` first",
         "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",
-        "TENANT_NOT_FOUND" => "create it with `polynym tenant set`",
+        "TENANT_NOT_FOUND" => "create it with `polynym tenant set --create`",
         "ETAG_MISMATCH" => {
             "read it again with `polynym user get` or `polynym tenant get`, and use its new etag"
         }

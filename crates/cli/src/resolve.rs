@@ -39,7 +39,7 @@ pub struct Resolve {
     #[arg(long)]
     show_disabled: bool,
     /// Show the owners at a time: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d. Needs the role
-    /// registrar.
+    /// viewer.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     as_of: Option<Timestamp>,
     #[command(flatten)]

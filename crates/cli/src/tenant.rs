@@ -14,7 +14,7 @@ pub use delete::delete_with_users;
 
 use super::client::{Session, request_id};
 use super::failure::Failure;
-use super::output::{self, Table, printable};
+use super::output::{self, Table, confirm, printable};
 use crate::config::{Client, Flags};
 use polynym_identifier::Kind;
 use polynym_proto::v1::{
@@ -30,7 +30,7 @@ Examples:
 const GET: &str = "Example:\n  polynym tenant get --tenant acme";
 const SET: &str = "\
 Examples:
-  polynym tenant set --tenant acme
+  polynym tenant set --tenant acme --create
   polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on";
 const DELETE: &str = "\
 Examples:
@@ -77,6 +77,9 @@ enum Switch {
 
 #[derive(Args)]
 pub struct Set {
+    /// Make the tenant if it does not exist yet, without asking.
+    #[arg(long)]
+    create: bool,
     /// How long identifiers of a kind are held for their former owners: 30d, 12h; 0d for no hold.
     /// Can be repeated.
     #[arg(long = "hold", value_name = "KIND=TIME", value_parser = hold)]
@@ -168,6 +171,9 @@ async fn get(command: Get) -> Result<(), Failure> {
 
 async fn set(command: Set) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
+    if !command.create {
+        require_tenant(&session).await?;
+    }
     let request_id = request_id(command.change.request_id.as_deref());
     let (policies, paths) = policies(&command);
     let request = UpdateTenantRequest {
@@ -181,6 +187,17 @@ async fn set(command: Set) -> Result<(), Failure> {
     let send = async |request| session.admin().update_tenant(request).await;
 
     show(&session, session.mutate(&request_id, request, send).await?.tenant)
+}
+
+/// Asks before a tenant is made: its name may be a slip.
+async fn require_tenant(session: &Session) -> Result<(), Failure> {
+    if session.find_tenant().await?.is_some() {
+        return Ok(());
+    }
+    let tenant = session.tenant();
+    confirm::require_terminal(&format!("there is no tenant {tenant}: add --create to make it"))?;
+    let question = format!("There is no tenant {tenant} yet. Type its name to make it: ");
+    confirm::require_answer(&question, &tenant, "nothing was made")
 }
 
 /// The given policies, and their paths.

@@ -1,6 +1,7 @@
 //! `polynym user`.
 
 pub mod change;
+mod count;
 mod duplicates;
 pub mod history;
 mod lifecycle;
@@ -59,13 +60,16 @@ pub enum User {
     /// Search users by a filter.
     #[command(after_help = search::SEARCH)]
     Search(search::Search),
+    /// Count the users that a filter matches.
+    #[command(after_help = count::COUNT)]
+    Count(count::Count),
     /// List all users.
     #[command(after_help = search::LIST)]
     List(search::List),
     /// Find users who are probably the same person. Needs the role admin.
     #[command(after_help = duplicates::DUPLICATES)]
     Duplicates(duplicates::Duplicates),
-    /// Show the history of a user, newest first. Needs the role registrar.
+    /// Show the history of a user, newest first. Needs the role viewer.
     #[command(after_help = history::HISTORY)]
     History(history::History),
     /// Disable a user: it keeps its identifiers, but they do not resolve.
@@ -152,6 +156,7 @@ pub async fn run(command: User) -> Result<(), Failure> {
         User::Get(command) => get(command).await,
         User::Update(command) => update(command).await,
         User::Search(command) => search::search(command).await,
+        User::Count(command) => count::count(command).await,
         User::List(command) => search::list(command).await,
         User::Duplicates(command) => duplicates::run(command).await,
         User::History(command) => history::run(command).await,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use phonenumber::country::Id;
 
-use super::phone_parse;
+use super::phone_parse::{self, Dialling};
 use super::rejection::{BrokenRule, Rule};
 use super::trace::Trace;
 
@@ -62,6 +62,21 @@ pub(super) fn plain_e164(number: &str) -> Option<String> {
         .strip_prefix('+')
         .is_some_and(|digits| E164_DIGITS.contains(&digits.len()) && !digits.starts_with('0'));
     is_e164.then_some(digits)
+}
+
+/// How a telephone number is dialled in a region, such as `DE`. `None` if either is malformed.
+///
+/// ```
+/// use polynym_identifier::{Dialling, dialling};
+///
+/// assert_eq!(dialling("+49 30 1234567", "DE"), Some(Dialling::International));
+/// assert_eq!(dialling("030 1234567", "DE"), Some(Dialling::National));
+/// assert_eq!(dialling("612 34 56 78", "DE"), Some(Dialling::WithoutPrefix));
+/// assert_eq!(dialling("612 34 56 78", "ES"), Some(Dialling::National));
+/// ```
+pub fn dialling(number: &str, region: &str) -> Option<Dialling> {
+    let digits = dialled_digits(&without_scheme(number)).ok()?;
+    phone_parse::dialling(&digits, known_region(region).ok()??)
 }
 
 /// The digits of the start of a number. `None` if it has other characters.

@@ -39,6 +39,32 @@ pub(super) fn national(digits: &str, id: Id) -> Option<String> {
     abroad().or_else(without_plus).or_else(|| within(code, region, digits))
 }
 
+/// How a telephone number is dialled in a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialling {
+    /// With its calling code: the same number in every region.
+    International,
+    /// With the national prefix of the region, or without one where the region has none.
+    National,
+    /// Without the national prefix of the region: the digits may just as well be a number of another
+    /// region.
+    WithoutPrefix,
+}
+
+/// How valid digits are dialled in a region.
+pub(super) fn dialling(digits: &str, id: Id) -> Option<Dialling> {
+    let metadata = DATABASE.by_id(id.as_ref())?;
+    let region = plan(metadata.country_code())?.region(Some(id.as_ref()))?;
+    let has_code = !plan(metadata.country_code())?.has(digits)
+        && digits.starts_with(&metadata.country_code().to_string());
+    let is_abroad = region.abroad(digits).and_then(international).is_some();
+    Some(match metadata.national_prefix() {
+        _ if digits.starts_with('+') || is_abroad || has_code => Dialling::International,
+        Some(prefix) if !digits.starts_with(prefix) => Dialling::WithoutPrefix,
+        _ => Dialling::National,
+    })
+}
+
 /// The E.164 form of digits dialled in a region, like [`national`].
 ///
 /// # Errors

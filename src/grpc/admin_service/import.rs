@@ -32,7 +32,7 @@ mod batch;
 mod line;
 mod report;
 
-use batch::{LineResult, PendingLine, UserLine, Work};
+use batch::{LineResult, PendingLine, Repeats, UserLine, Work};
 use line::raw_hold;
 use report::{Report, Response};
 
@@ -83,6 +83,7 @@ async fn open(
         requests,
         byte_permits: Arc::new(Semaphore::new(MAX_BYTES)),
         last_line: i64::MIN,
+        repeats: Repeats::default(),
     };
     let lines = stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|line| (line, reader)))
@@ -160,6 +161,7 @@ struct LineReader {
     requests: Streaming<Line>,
     byte_permits: Arc<Semaphore>,
     last_line: i64,
+    repeats: Repeats,
 }
 
 impl LineReader {
@@ -215,7 +217,9 @@ impl LineReader {
             .acquire_many_owned(bytes as u32)
             .await
             .map_err(|_| internal())?;
-        let line = UserLine { tenant, user, internals: message.internals, _permit: permit };
+        let repeats = self.repeats.count(&tenant, &user);
+        let internals = message.internals;
+        let line = UserLine { tenant, user, internals, repeats, _permit: permit };
         Ok(PendingLine { number, work: Work::User(Box::new(line)) })
     }
 

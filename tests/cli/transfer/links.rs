@@ -46,7 +46,7 @@ fn an_import_into_one_tenant_changes_no_user_of_another() {
     let folder = tempfile::tempdir().unwrap();
     let server = embedded(folder.path(), "store");
     for tenant in ["a", "b"] {
-        let made = server.run(&["tenant", "set", "--tenant", tenant]);
+        let made = server.run(&["tenant", "set", "--tenant", tenant, "--create"]);
         assert!(made.status.success(), "{}", stderr(&made));
     }
     let victim = json!({

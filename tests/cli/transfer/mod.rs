@@ -6,6 +6,7 @@ mod earlier_rules;
 mod holds;
 mod links;
 mod resuming;
+mod tables;
 
 use crate::support::scenarios::transfer::{
     FILE, embedded, export, import, import_file, import_with_kills, names_are_limited, sample,

@@ -39,7 +39,7 @@ const COMMANDS: [&[&str]; 16] = [
     &["tenant", "set", "--hide-unverified=off"],
     &["user", "create", "--identity=handle:missing", "--identity=handle:stolen"],
     &["user", "create", "--identity=handle:other"],
-    &["tenant", "set", "--tenant=acme", "--hide-unverified=on"],
+    &["tenant", "set", "--tenant=acme", "--create", "--hide-unverified=on"],
     &["tenant", "set", "--tenant=acme", "--hide-unverified=off"],
     &["user", "create", "--tenant=acme", "--identity=handle:joe", "--attribute=team=a"],
     &["tenant", "delete", "--tenant=acme", "--force", "--yes", "--no-wait"],

@@ -28,7 +28,19 @@ use crate::server::{Server, polynym};
 use crate::status::{StatusDetails, status_details};
 
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
-const ROLES: [&str; 3] = ["resolver", "registrar", "admin"];
+const ROLES: [&str; 4] = ["resolver", "viewer", "registrar", "admin"];
+/// The methods that show what a resolver may not see, and change nothing.
+const VIEWS: [&str; 9] = [
+    "SearchUsers",
+    "ListHistory",
+    "Watch",
+    "ListNotices",
+    "CountUnread",
+    "GetTenant",
+    "ListTenants",
+    "ListTenantHistory",
+    "ListAttributeNames",
+];
 
 /// A folder with a credentials file.
 struct Callers {
@@ -124,8 +136,8 @@ fn methods() -> Vec<(String, usize)> {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     let least = |service: &str| match service {
         "DirectoryService" => 0,
-        "RegistryService" | "InboxService" => 1,
-        "AdminService" => 2,
+        "RegistryService" | "InboxService" => 2,
+        "AdminService" => 3,
         other => panic!("{other}"),
     };
     let services = pool.services().flat_map(|service| {
@@ -134,10 +146,8 @@ fn methods() -> Vec<(String, usize)> {
         service
             .methods()
             .map(|method| {
-                // Searches and histories reveal data for registrars only.
-                let is_for_registrars =
-                    ["SearchUsers", "ListHistory", "Watch"].contains(&method.name());
-                (format!("{path}{}", method.name()), if is_for_registrars { 1 } else { least })
+                let is_view = VIEWS.contains(&method.name());
+                (format!("{path}{}", method.name()), if is_view { 1 } else { least })
             })
             .collect::<Vec<_>>()
     });

@@ -2,22 +2,23 @@
 //! index.
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::client::{Session, request_id};
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
-use crate::text::attribute::ValueType;
 use polynym_proto::v1::{
     AttributeDefinition, AttributeType, Policies, Tenant, UpdateTenantRequest, UpdateTenantResponse,
 };
+use polynym_table::ValueType;
 
 #[derive(Args)]
 pub struct Define {
     /// The attribute's name.
     name: String,
     /// The type of new values.
-    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    #[arg(long = "type", value_parser = value_types(), value_name = "TYPE")]
     value_type: Option<ValueType>,
     /// Do not index the attribute: writes cost less, but a search by it alone reads all users.
     #[arg(long)]
@@ -35,16 +36,19 @@ pub struct Define {
     settings: Flags<Client>,
 }
 
-impl From<ValueType> for AttributeType {
-    fn from(value_type: ValueType) -> Self {
-        match value_type {
-            ValueType::String => Self::String,
-            ValueType::Int => Self::Int,
-            ValueType::Double => Self::Double,
-            ValueType::Bool => Self::Bool,
-            ValueType::Time => Self::Time,
-            ValueType::List => Self::List,
-        }
+fn value_types() -> impl TypedValueParser<Value = ValueType> {
+    let names = ValueType::ALL.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| ValueType::parse(&name))
+}
+
+const fn attribute_type(value_type: ValueType) -> AttributeType {
+    match value_type {
+        ValueType::String => AttributeType::String,
+        ValueType::Int => AttributeType::Int,
+        ValueType::Double => AttributeType::Double,
+        ValueType::Bool => AttributeType::Bool,
+        ValueType::Time => AttributeType::Time,
+        ValueType::List => AttributeType::List,
     }
 }
 
@@ -53,7 +57,7 @@ pub async fn define(command: Define) -> Result<(), Failure> {
     let definition = AttributeDefinition {
         name: command.name.clone(),
         indexed: Some(!command.no_index),
-        r#type: command.value_type.map_or(0, |value_type| AttributeType::from(value_type).into()),
+        r#type: command.value_type.map_or(0, |value_type| attribute_type(value_type).into()),
         index_change_time: None,
     };
     let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };

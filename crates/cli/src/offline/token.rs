@@ -64,16 +64,17 @@ pub enum Token {
 pub struct Create {
     /// The name of the caller, for logs and as the namespace of its request ids.
     name: String,
-    /// The role: resolver (looks up users), registrar (also changes users) or admin (everything).
+    /// The role: resolver (looks up users), viewer (also searches and reads histories), registrar
+    /// (also changes users) or admin (everything).
     #[arg(long)]
     role: Role,
     /// The tenants: names, prefixes with * at the end, or *.
     #[arg(long, value_delimiter = ',', default_value = "default")]
     tenants: Vec<String>,
-    /// When the token expires: a duration such as 90d, or a time such as 2030-01-01T00:00:00Z. By
-    /// default, never.
-    #[arg(long, value_name = "TIME", value_parser = expiry)]
-    expires: Option<SystemTime>,
+    /// When the token expires: a duration such as 90d, or a time such as 2030-01-01T00:00:00Z, or
+    /// never. By default, in a year.
+    #[arg(long, value_name = "TIME", default_value = "365d", value_parser = expiry)]
+    expires: Expiry,
     /// The credentials file. It is created if it does not exist.
     #[arg(long, value_name = "FILE")]
     credentials: PathBuf,
@@ -128,7 +129,7 @@ fn create(command: &Create) -> Result<(), Failure> {
         role: command.role,
         tenants: &command.tenants,
         hash: token.hash().to_string(),
-        expires: command.expires,
+        expires: command.expires.0,
     };
     file::edit(&command.credentials, |document| file::add(document, &entry))?;
     output::print(&format!("{text}\n"))
@@ -219,12 +220,20 @@ fn check(command: &Check) -> Result<(), Failure> {
 /// The latest expiry in a credentials file: the end of the year 9999.
 const MAX_EXPIRY: Duration = Duration::from_secs(253_402_300_799);
 
-/// Parses a time, or a duration from now.
-fn expiry(text: &str) -> Result<SystemTime, &'static str> {
+/// When a token expires; none for never.
+#[derive(Clone, Copy, Debug)]
+struct Expiry(Option<SystemTime>);
+
+/// Parses a time, a duration from now, or `never`.
+fn expiry(text: &str) -> Result<Expiry, &'static str> {
+    if text == "never" {
+        return Ok(Expiry(None));
+    }
     let now = SystemTime::now();
-    polynym_proto::time::parse(text)
+    let time = polynym_proto::time::parse(text)
         .and_then(|time| SystemTime::try_from(time).ok())
         .or_else(|| now.checked_add(humantime::parse_duration(text).ok()?))
         .filter(|time| (now..=SystemTime::UNIX_EPOCH + MAX_EXPIRY).contains(time))
-        .ok_or("write a future time, such as 90d, 12h or 2030-01-01T00:00:00Z")
+        .ok_or("write a future time, such as 90d, 12h or 2030-01-01T00:00:00Z, or never")?;
+    Ok(Expiry(Some(time)))
 }

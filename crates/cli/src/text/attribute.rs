@@ -1,31 +1,9 @@
 //! Attributes on the command line, `NAME=VALUE` or `NAME:TYPE=VALUE`, and in output.
 
-use clap::ValueEnum;
-
 use crate::output::printable;
 use polynym_proto::v1::attribute_value::Kind;
 use polynym_proto::v1::{AttributeValue, StringList};
-
-/// The type of an attribute's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ValueType {
-    String,
-    Int,
-    Double,
-    Bool,
-    Time,
-    List,
-}
-
-impl ValueType {
-    /// The names of the types, for errors.
-    pub const NAMES: &str = "string, int, double, bool, time and list";
-
-    /// The type with this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::from_str(name, false).ok()
-    }
-}
+use polynym_table::ValueType;
 
 /// An attribute on the command line.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +22,7 @@ pub fn parse(text: &str) -> Result<AttributeArg, String> {
     if name.is_empty() {
         return Err(form.to_owned());
     }
-    let value_type = ValueType::parse(type_name)
-        .ok_or_else(|| format!("the type must be one of {}", ValueType::NAMES))?;
+    let value_type = ValueType::parse(type_name)?;
     let value = AttributeValue { kind: Some(kind(value_type, value)?) };
     Ok(AttributeArg { name: name.to_owned(), value })
 }

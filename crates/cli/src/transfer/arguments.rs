@@ -9,13 +9,16 @@ use crate::config::{Client, Flags};
 pub const IMPORT_EXAMPLES: &str = "\
 Examples:
   polynym import users.jsonl
+  polynym import customers.csv --inspect > customers.toml
+  polynym import customers.csv --map-file customers.toml
   polynym import users.csv --map email=E-Mail,handle=Login,attributes.team=Team
   polynym export --server http://old:7171 | polynym import - --server http://new:7171
   polynym import users.jsonl.rejects --on-conflict skip-identity
 
 A file of JSON Lines has one user per line, in the JSON form of the API, as `polynym export` writes
-it. Rejected lines are written to FILE.rejects, to be corrected and imported again. To continue an
-interrupted import, run the same command again: it imports no user twice. See docs/transfer.md.
+it. Rejected lines are written to FILE.rejects, and rejected rows of FILE.csv to FILE.rejects.csv, to
+be corrected and imported again. To continue an interrupted import, run the same command again: it
+imports no user twice.
 
 Exit status: 0 all lines are imported, now or before; 1 some were rejected.";
 
@@ -23,25 +26,22 @@ pub const EXPORT_EXAMPLES: &str = "\
 Examples:
   polynym export --output users.jsonl
   polynym export --tenant acme | gzip > acme.jsonl.gz
+  polynym export --output berlin.csv --columns display_name,email --filter 'state = ACTIVE'
+  polynym export --tenant acme | polynym import - --tenant test --any-tenant --new-ids
   polynym export --all-tenants | polynym import - --all-tenants --server http://new:7171";
 
 /// `polynym import`.
 #[derive(Args)]
 pub struct Import {
-    /// The file: JSON Lines, or CSV if its name ends in .csv; - for standard input.
+    /// The file: JSON Lines, or CSV if its name ends in .csv, .tsv or .txt; - for standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The format of the file. By default, its name decides.
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// The columns of a CSV file: FIELD=COLUMN, separated by commas. Fields are user_id,
-    /// display_name, email, handle, phone, url, social.PROVIDER, attributes.NAME, state,
-    /// create_time and update_time.
-    #[arg(long = "map", value_name = "MAPPING")]
-    pub maps: Vec<String>,
-    /// The region of national phone numbers in a CSV file, such as US.
-    #[arg(long, value_name = "REGION", default_value = "")]
-    pub region: String,
+    /// How to read a CSV file.
+    #[command(flatten)]
+    pub table: TableArgs,
     /// The action for a line with an invalid identity, or with one that another user owns.
     #[arg(long, value_enum, default_value = "reject")]
     pub on_conflict: OnConflict,
@@ -54,12 +54,67 @@ pub struct Import {
     /// Import each line into its own tenant, from an export with --all-tenants.
     #[arg(long)]
     pub all_tenants: bool,
-    /// The file for rejected lines, instead of FILE.rejects.
+    /// Import all lines into --tenant, whatever tenant they name.
+    #[arg(long, conflicts_with = "all_tenants")]
+    pub any_tenant: bool,
+    /// Give users new ids, as for a copy in the same store. Merged users are left out.
+    #[arg(long)]
+    pub new_ids: bool,
+    /// The file for rejected lines, instead of FILE.rejects or FILE.rejects.csv.
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
     /// The server, and the output.
     #[command(flatten)]
     pub settings: Flags<Client>,
+}
+
+/// How to read a CSV file.
+#[derive(Args)]
+#[command(next_help_heading = "CSV files")]
+pub struct TableArgs {
+    /// The columns: FIELD=COLUMN, separated by commas. Fields are user_id, display_name, email,
+    /// handle, phone, region, url, social.PROVIDER, attributes.NAME, state, create_time and
+    /// update_time. email[;]=COLUMN splits cells, display_name=FIRST+LAST joins columns. Without it,
+    /// columns with names of fields have these.
+    #[arg(long = "map", value_name = "MAPPING")]
+    pub maps: Vec<String>,
+    /// A file of TOML with these options, as --inspect writes it. Options on the command line come
+    /// first.
+    #[arg(long, value_name = "FILE")]
+    pub map_file: Option<PathBuf>,
+    /// Propose how to read the file, on standard output as a map file, and show on standard error
+    /// what would happen. Needs no server.
+    #[arg(long)]
+    pub inspect: bool,
+    /// The encoding, such as windows-1252. By default a byte order mark decides, or it is UTF-8.
+    #[arg(long, value_name = "NAME")]
+    pub encoding: Option<String>,
+    /// The sign between cells: comma, semicolon, tab or another sign. By default it is found.
+    #[arg(long, value_name = "SIGN")]
+    pub separator: Option<String>,
+    /// How numbers, dates, yes and no are written, such as de or en-US. By default 1234.5,
+    /// 2026-01-31, true and false.
+    #[arg(long, value_name = "TAG")]
+    pub locale: Option<String>,
+    /// The region of national phone numbers, such as US, in rows that have no own one.
+    #[arg(long, value_name = "REGION")]
+    pub region: Option<String>,
+    /// Which phone numbers are taken.
+    #[arg(long, value_enum)]
+    pub phones: Option<PhonesArg>,
+    /// The words for which a cell counts as empty, separated by commas; '' for none. By default
+    /// NULL, N/A, NaN, None, \\N and the like.
+    #[arg(long, value_name = "WORDS")]
+    pub absent: Option<String>,
+}
+
+/// Which phone numbers are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PhonesArg {
+    /// In international form, and in national form of the row's region.
+    National,
+    /// In international form alone.
+    Strict,
 }
 
 /// The format of a file.
@@ -95,6 +150,17 @@ pub struct Export {
     /// The file to write, instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The form: JSON Lines with all that a user has, or CSV for spreadsheets. By default, the name
+    /// of the file decides.
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// The columns of CSV: fields as for import, separated by commas. By default user_id,
+    /// display_name, state, email, handle, phone, url, create_time and update_time.
+    #[arg(long, value_name = "FIELDS")]
+    pub columns: Option<String>,
+    /// Export the users that a filter matches, as `user search` does.
+    #[arg(long, value_name = "FILTER", conflicts_with = "all_tenants")]
+    pub filter: Option<String>,
     /// Export all tenants of the caller.
     #[arg(long)]
     pub all_tenants: bool,

@@ -4,28 +4,43 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use csv::{Terminator, WriterBuilder};
+use polynym_table::ExportColumns;
 use serde::Serialize;
+use serde_json::Value;
 use tempfile::{NamedTempFile, TempPath};
 use tonic::Request;
 
-use super::arguments::Export;
+use super::arguments::{Export, Format};
 use super::codec;
+use super::reader::is_table_name;
 use super::user_json::UserLine;
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::escaped;
-use polynym_proto::v1::{ExportUsersRequest, ExportedUser, ListTenantsRequest};
+use polynym_proto::v1::{
+    ExportUsersRequest, ExportedUser, ListTenantsRequest, SearchUsersRequest, User,
+};
 
 /// Tenants in one page.
 const PAGE_SIZE: i32 = 1_000;
 /// Users in one message of an export.
 const USERS_PER_MESSAGE: i32 = 256;
+/// Users in one page of a search.
+const USERS_PER_PAGE: i32 = 200;
 const BUFFER_BYTES: usize = 256 << 10;
 
 pub async fn run(command: Export) -> Result<(), Failure> {
+    let form = Form::new(&command)?;
     let session = Session::open(&command.settings).await?;
-    let mut output = Output::new(&command)?;
+    let mut output = Output::new(&command, form)?;
+    output.write_header()?;
+    if let Some(filter) = command.filter {
+        search(&session, &mut output, filter).await?;
+        eprintln!("{} users, each as of the moment it was read", output.finish()?);
+        return Ok(());
+    }
     let tenants = match command.all_tenants {
         true => tenants(&session).await?,
         false => vec![session.tenant()],
@@ -43,15 +58,39 @@ pub async fn run(command: Export) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The form of the output.
+enum Form {
+    Lines,
+    Table(ExportColumns),
+}
+
+impl Form {
+    fn new(command: &Export) -> Result<Self, Failure> {
+        let is_table = command.format.unwrap_or_else(|| match &command.output {
+            Some(path) if is_table_name(path) => Format::Csv,
+            _ => Format::Jsonl,
+        }) == Format::Csv;
+        match (&command.columns, is_table) {
+            (Some(_), false) => Err(Failure::Usage("--columns needs --format csv".to_owned())),
+            (None, false) => Ok(Self::Lines),
+            (columns, true) => {
+                let columns = ExportColumns::parse(columns.as_deref().unwrap_or_default());
+                Ok(Self::Table(columns.map_err(Failure::Usage)?))
+            }
+        }
+    }
+}
+
 /// The output file, which gets its name when it is complete, or standard output.
 struct Output {
     writer: BufWriter<Box<dyn Write>>,
     draft: Option<(TempPath, PathBuf)>,
+    form: Form,
     users: u64,
 }
 
 impl Output {
-    fn new(command: &Export) -> Result<Self, Failure> {
+    fn new(command: &Export, form: Form) -> Result<Self, Failure> {
         let (writer, draft): (Box<dyn Write>, _) = match &command.output {
             None => (Box::new(std::io::stdout()), None),
             Some(path) => {
@@ -66,7 +105,46 @@ impl Output {
                 }
             }
         };
-        Ok(Self { writer: BufWriter::with_capacity(BUFFER_BYTES, writer), draft, users: 0 })
+        let writer = BufWriter::with_capacity(BUFFER_BYTES, writer);
+        Ok(Self { writer, draft, form, users: 0 })
+    }
+
+    fn write_header(&mut self) -> Result<(), Failure> {
+        match &self.form {
+            Form::Lines => Ok(()),
+            Form::Table(columns) => {
+                let header = columns.header();
+                // The mark tells spreadsheets the encoding.
+                self.writer.write_all("\u{feff}".as_bytes())?;
+                self.write_row(&header)
+            }
+        }
+    }
+
+    fn write_row(&mut self, cells: &[String]) -> Result<(), Failure> {
+        let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+        writer.write_record(cells).map_err(|error| Failure::Other(error.to_string()))?;
+        let row = writer.into_inner().map_err(|error| Failure::Other(error.to_string()))?;
+        Ok(self.writer.write_all(&row)?)
+    }
+
+    fn write_user(&mut self, user: &User, internals: Option<Value>) -> Result<(), Failure> {
+        self.users += 1;
+        match &self.form {
+            Form::Lines => self.write_line(&UserLine { user, internals }),
+            Form::Table(columns) => {
+                let row = columns.row(user).map_err(Failure::Other)?;
+                self.write_row(&row)
+            }
+        }
+    }
+
+    /// Writes a line that is no user. Tables have none.
+    fn write_other(&mut self, line: &Value) -> Result<(), Failure> {
+        match self.form {
+            Form::Lines => self.write_line(line),
+            Form::Table(_) => Ok(()),
+        }
     }
 
     /// Flushes the output. Returns the number of users.
@@ -101,6 +179,27 @@ async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
     }
 }
 
+/// Exports the users of a tenant that a filter matches.
+async fn search(session: &Session, output: &mut Output, filter: String) -> Result<(), Failure> {
+    let mut request = SearchUsersRequest {
+        tenant: session.tenant(),
+        filter,
+        page_size: USERS_PER_PAGE,
+        ..SearchUsersRequest::default()
+    };
+    loop {
+        let message = session.request(request.clone());
+        let answer = session.answer(session.directory().search_users(message).await)?;
+        for user in &answer.users {
+            output.write_user(user, None)?;
+        }
+        if answer.next_page_token.is_empty() {
+            return Ok(());
+        }
+        request.page_token = answer.next_page_token;
+    }
+}
+
 /// Exports a tenant. Returns whether the export is as of one moment.
 async fn export(session: &Session, output: &mut Output, tenant: String) -> Result<bool, Failure> {
     // Without a deadline: the time depends on the number of users.
@@ -116,18 +215,17 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
             is_exact = end.exact;
         }
         if let Some(tenant) = &part.tenant_record {
-            output.write_line(&codec::tenant_object(tenant)?)?;
+            output.write_other(&codec::tenant_object(tenant)?)?;
         }
         if let Some(hold) = &part.ownerless_hold {
-            output.write_line(&codec::hold_object(hold)?)?;
+            output.write_other(&codec::hold_object(hold)?)?;
         }
         // Older servers send one user per message.
         let one = ExportedUser { user: part.user, internals: part.internals };
         for ExportedUser { user, internals } in std::iter::once(one).chain(part.users) {
             let Some(user) = &user else { continue };
             let internals = internals.as_ref().map(codec::internals_object).transpose()?;
-            output.write_line(&UserLine { user, internals })?;
-            output.users += 1;
+            output.write_user(user, internals)?;
         }
     }
 

@@ -13,13 +13,17 @@ use tokio::time::timeout;
 use tonic::{Request, Streaming};
 
 use super::arguments::{Ids, Import, OnConflict};
-use super::reader::FileReader;
+use super::inspect;
+use super::reader::{self, FileReader};
 use super::rejects::{Rejected, Rejects};
 use super::report::{Bar, Summary};
+use super::table;
+use super::target::Target;
 use super::window::Window;
 use crate::client::Session;
 use crate::failure::Failure;
 use polynym_proto::v1;
+use polynym_table::{Given, Tally};
 use v1::import_users_request::Options;
 use v1::import_users_response::Progress;
 use v1::{ImportUsersRequest, ImportUsersResponse};
@@ -33,7 +37,16 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(15);
 const RESUME_ADVICE: &str = "run the same command again to continue; it imports no user twice";
 
 pub async fn run(command: Import) -> Result<(), Failure> {
+    if command.table.inspect {
+        return inspect::run(&command);
+    }
+    import(command).await
+}
+
+async fn import(command: Import) -> Result<(), Failure> {
+    let given = table::given(&command.table)?;
     let session = Session::open(&command.settings).await?;
+    let given = with_types(given, &command, &session).await?;
     let window = Arc::new(Window::default());
     // Lines that the reader rejected, without sending them.
     let rejected_count = Arc::new(AtomicI64::new(0));
@@ -47,8 +60,9 @@ pub async fn run(command: Import) -> Result<(), Failure> {
         rejects: rejects.clone(),
         requests: sender,
         rejected: rejected_count.clone(),
+        target: Target::new(&command, session.tenant()),
     };
-    let reader_thread = spawn(reader, command)?;
+    let reader_thread = spawn(reader, command, given)?;
 
     let mut exchange =
         Exchange { window: &window, rejects: &rejects, bar: &bar, progress: Progress::default() };
@@ -69,10 +83,12 @@ pub async fn run(command: Import) -> Result<(), Failure> {
     }
 
     let (lines, rejected_here) = (progress.lines, rejected_count.load(Ordering::Relaxed));
-    let json = session.json();
-    let summary = Summary { progress, rejected_here, rejects: &rejects, dry_run, json };
     match outcome {
-        Ok(()) => summary.print(),
+        Ok(tally) => {
+            let rejects = &rejects;
+            let json = session.json();
+            Summary { progress, rejected_here, rejects, tally, dry_run, json }.print()
+        }
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
             eprintln!("interrupted after {lines} lines: {RESUME_ADVICE}");
@@ -81,17 +97,39 @@ pub async fn run(command: Import) -> Result<(), Failure> {
     }
 }
 
+/// Adds the types of the tenant's attributes for a table. Fails before the first row if there is no
+/// tenant.
+async fn with_types(
+    mut given: Given,
+    command: &Import,
+    session: &Session,
+) -> Result<Given, Failure> {
+    if !reader::is_table(command) {
+        return Ok(given);
+    }
+    let tenant = session.find_tenant().await?.ok_or_else(|| {
+        let name = session.tenant();
+        let advice = format!("make it with `polynym tenant set --tenant {name} --create`");
+        Failure::Usage(format!("there is no tenant {name}: {advice}"))
+    })?;
+    given.options.types = table::types(&tenant);
+    Ok(given)
+}
+
 /// The end of the exchange with the server.
 enum End {
     Complete,
     Interrupted,
 }
 
-fn spawn(reader: FileReader, command: Import) -> Result<JoinHandle<Result<i64, Failure>>, Failure> {
+/// The thread that reads the file.
+type ReaderThread = JoinHandle<Result<(i64, Tally), Failure>>;
+
+fn spawn(reader: FileReader, command: Import, given: Given) -> Result<ReaderThread, Failure> {
     std::thread::Builder::new()
         .name("polynym-reader".to_owned())
         .spawn(move || {
-            let outcome = reader.run(&command);
+            let outcome = reader.run(&command, given);
             if outcome.is_err() {
                 reader.window.close();
             }
@@ -102,11 +140,11 @@ fn spawn(reader: FileReader, command: Import) -> Result<JoinHandle<Result<i64, F
 
 /// Fails if the file could not be read to its end, or the server ended early.
 fn finish(
-    reader_thread: JoinHandle<Result<i64, Failure>>,
+    reader_thread: ReaderThread,
     rejected_count: &AtomicI64,
     progress: &Progress,
-) -> Result<(), Failure> {
-    let lines_read = reader_thread
+) -> Result<Tally, Failure> {
+    let (lines_read, tally) = reader_thread
         .join()
         .map_err(|_| Failure::Other("the reader of the file failed".to_owned()))??;
     if lines_read == 0 {
@@ -115,13 +153,17 @@ fn finish(
     if progress.lines + rejected_count.load(Ordering::Relaxed) < lines_read {
         return Err(Failure::Other("the server ended the import early".to_owned()));
     }
-    Ok(())
+    Ok(tally)
 }
 
 fn rejects_path(command: &Import) -> PathBuf {
-    let stem = if command.file.as_os_str() == "-" { "import".into() } else { command.file.clone() };
-    let mut path = stem.into_os_string();
-    path.push(".rejects");
+    let file = if command.file.as_os_str() == "-" { "import".into() } else { command.file.clone() };
+    let mut path = match (reader::is_table(command), file.extension()) {
+        (true, Some(_)) => file.with_extension(""),
+        _ => file,
+    }
+    .into_os_string();
+    path.push(if reader::is_table(command) { ".rejects.csv" } else { ".rejects" });
     command.rejects.clone().unwrap_or_else(|| path.into())
 }
 
@@ -192,7 +234,9 @@ impl Exchange<'_> {
                 reason: &reject.reason,
                 message: &reject.message,
                 identity_index: reject.identity_index,
+                column: None,
                 skipped: reject.skipped,
+                owner: &reject.owner,
                 original: self.window.get(reject.line),
             })?;
         }

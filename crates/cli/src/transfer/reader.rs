@@ -1,5 +1,6 @@
 //! The thread that reads the file: parses lines, sends requests, and adds the lines to the window.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -10,15 +11,16 @@ use prost::Message;
 use tokio::sync::mpsc::Sender;
 
 use super::arguments::{Format, Import};
-use super::csv::Rows;
 use super::jsonl::{self, Parsed};
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
-use super::mapping::Mapping;
-use super::rejects::{Rejected, Rejects};
-use super::window::{Original, Window};
+use super::rejects::{Form, Rejected, Rejects};
+use super::target::Target;
+use super::window::{Original, OriginalRow, Window};
 use crate::failure::Failure;
 use crate::files;
 use polynym_proto::v1::ImportUsersRequest;
+use polynym_table::locale::NEUTRAL;
+use polynym_table::{CellError, Given, Mapping, Options, Row, Table, Tally};
 
 /// The maximum bytes of a request.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
@@ -31,21 +33,20 @@ pub struct FileReader {
     pub requests: Sender<ImportUsersRequest>,
     /// Lines that were rejected before they were sent.
     pub rejected: Arc<AtomicI64>,
+    pub target: Target,
 }
 
 impl FileReader {
-    /// Reads the file. Returns the number of lines that are not blank.
-    pub fn run(&self, command: &Import) -> Result<i64, Failure> {
+    /// Reads the file. Returns the number of lines that are not blank, and how a table was read.
+    pub fn run(&self, command: &Import, given: Given) -> Result<(i64, Tally), Failure> {
         let path = &command.file;
-        let failure = |error: String| files::failure(path, error);
-        let reader: Box<dyn Read> = match path.as_os_str() == "-" {
-            true => Box::new(std::io::stdin()),
-            false => Box::new(File::open(path).map_err(|error| failure(error.to_string()))?),
+        let reader = open(path)?;
+        let read = match is_table(command) {
+            true => self.table(reader, given),
+            false => self.jsonl(reader).map(|count| (count, Tally::default())),
         };
-        let is_csv = command.format.unwrap_or_else(|| format_of(path)) == Format::Csv;
-        let read = if is_csv { self.csv(reader, command) } else { self.jsonl(reader) };
         read.map_err(|error| match error {
-            ReadError::File(error) => failure(error),
+            ReadError::File(error) => files::failure(path, error),
             ReadError::Other(failure) => failure,
         })
     }
@@ -71,17 +72,20 @@ impl FileReader {
                 Line::TooLong(bytes) => {
                     let message =
                         format!("a line has at most {MAX_LINE_BYTES} bytes, this has {bytes}");
-                    self.reject(number, &message, None)?;
+                    self.reject(Rejected { line: number, message: &message, ..LINE })?;
                     count += 1;
                     continue;
                 }
             };
             let continues = match parsed {
                 Ok((_, Parsed::Skipped)) => continue,
-                Ok((original, Parsed::Request(request))) => {
-                    self.send(number, original, *request, bytes)?
+                Ok((original, Parsed::Request(request))) => match self.target.apply(*request) {
+                    Some(request) => self.send(number, Some(original), request, bytes)?,
+                    None => continue,
+                },
+                Err((original, message)) => {
+                    self.reject(Rejected { line: number, message: &message, original, ..LINE })?
                 }
-                Err((original, error)) => self.reject(number, &error, original)?,
             };
             count += 1;
             if !continues {
@@ -91,37 +95,58 @@ impl FileReader {
         Ok(count)
     }
 
-    fn csv(&self, reader: Box<dyn Read>, command: &Import) -> Result<i64, ReadError> {
-        let (mut rows, header) = Rows::new(reader).map_err(ReadError::File)?;
-        let mapping = Mapping::new(&command.maps, &header, &command.region)
+    fn table(&self, reader: Box<dyn Read>, given: Given) -> Result<(i64, Tally), ReadError> {
+        let table = Table::open(reader, given.encoding, given.separator);
+        let mut table = table.map_err(ReadError::File)?;
+        let options = Options { locale: given.locale.unwrap_or(NEUTRAL), ..given.options };
+        let mapping = Mapping::new(&given.maps, &table.columns, options)
             .map_err(|error| ReadError::Other(Failure::Usage(error)))?;
-        let mut count = 0;
-        while let Some(row) = rows.next().map_err(ReadError::File)? {
-            if row.cells.as_ref().is_ok_and(|cells| cells.iter().all(str::is_empty)) {
+        let (header, columns, separator) = (table.header, table.columns, table.separator);
+        let form = self.rejects.set_form(Form { header, columns, separator });
+        let (mut count, mut tally) = (0, Tally::default());
+        while let Some(row) = table.rows.next_row().map_err(ReadError::File)? {
+            if row.is_blank() || form.is_imported(&row.cells) {
                 continue;
             }
             count += 1;
-            let user = row.cells.and_then(|cells| mapping.user(&cells));
-            let continues = match user {
-                Err(error) => self.reject(row.line, &error, None)?,
-                Ok(user) => {
-                    let original = Original::User(Arc::new(user.clone()));
-                    let request = ImportUsersRequest { user: Some(user), ..Default::default() };
-                    self.send(row.line, original, request, row.bytes)?
-                }
-            };
-            if !continues {
+            if !self.row(row, &mapping, &mut tally)? {
                 break;
             }
         }
-        Ok(count)
+        Ok((count, tally))
+    }
+
+    /// Sends a row. Returns whether the import continues.
+    fn row(&self, row: Row, mapping: &Mapping, tally: &mut Tally) -> Result<bool, ReadError> {
+        let Row { line, cells, error, bytes } = row;
+        let mapped = match error {
+            Some(message) => Err((None, message)),
+            None => mapping
+                .user(&cells)
+                .map_err(|CellError { column, message }| (Some(column), message)),
+        };
+        let original = |identity_columns| {
+            Some(Original::Row(Arc::new(OriginalRow { cells, identity_columns })))
+        };
+        match mapped {
+            Ok(mapped) => {
+                tally.add(&mapped);
+                let original = original(mapped.identity_columns);
+                let request = ImportUsersRequest { user: Some(mapped.user), ..Default::default() };
+                self.send(line, original, request, bytes)
+            }
+            Err((column, message)) => {
+                let original = original(Vec::new());
+                self.reject(Rejected { line, message: &message, column, original, ..LINE })
+            }
+        }
     }
 
     /// Sends a request. Returns whether the import continues.
     fn send(
         &self,
         line: i64,
-        original: Original,
+        original: Option<Original>,
         request: ImportUsersRequest,
         bytes: usize,
     ) -> Result<bool, ReadError> {
@@ -130,25 +155,30 @@ impl FileReader {
         if size > MAX_MESSAGE_BYTES {
             let message =
                 format!("a user has at most {MAX_MESSAGE_BYTES} bytes, this one has {size}");
-            return self.reject(line, &message, Some(original));
+            return self.reject(Rejected { line, message: &message, original, ..LINE });
         }
         Ok(self.window.push(line, original, bytes) && self.requests.blocking_send(request).is_ok())
     }
 
     /// Rejects a line. Returns whether the import continues.
-    fn reject(
-        &self,
-        line: i64,
-        message: &str,
-        original: Option<Original>,
-    ) -> Result<bool, ReadError> {
+    fn reject(&self, rejected: Rejected<'_>) -> Result<bool, ReadError> {
         self.rejected.fetch_add(1, Ordering::Relaxed);
-        let (reason, identity_index, skipped) = ("LINE_INVALID", None, false);
-        let rejected = Rejected { line, reason, message, identity_index, skipped, original };
         self.rejects.add(rejected).map_err(ReadError::Other)?;
         Ok(!self.window.is_closed())
     }
 }
+
+/// A line that could not be read.
+const LINE: Rejected<'static> = Rejected {
+    line: 0,
+    reason: "LINE_INVALID",
+    message: "",
+    identity_index: None,
+    column: None,
+    skipped: false,
+    owner: "",
+    original: None,
+};
 
 /// The error that ends reading.
 enum ReadError {
@@ -161,7 +191,24 @@ fn file_error(error: &std::io::Error) -> ReadError {
     ReadError::File(error.to_string())
 }
 
-fn format_of(path: &Path) -> Format {
-    let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-    if is_csv { Format::Csv } else { Format::Jsonl }
+/// Opens the file, or standard input for `-`.
+pub fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    Ok(Box::new(File::open(path).map_err(|error| files::failure(path, error))?))
+}
+
+/// Whether the file is a table.
+pub fn is_table(command: &Import) -> bool {
+    let is_named = || is_table_name(&command.file);
+    command.format.map_or_else(is_named, |format| format == Format::Csv)
+}
+
+/// Whether a file has the name of a table.
+pub fn is_table_name(path: &Path) -> bool {
+    let has = |extension: &OsStr| {
+        ["csv", "tsv", "txt"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    path.extension().is_some_and(has)
 }

@@ -9,6 +9,7 @@ use super::rejects::Rejects;
 use crate::failure::Failure;
 use crate::output;
 use polynym_proto::v1::import_users_response::Progress;
+use polynym_table::Tally;
 
 const BAR: &str = "{bar:30} {percent}%  {msg}  {eta} left";
 const SPINNER: &str = "{spinner}  {msg}";
@@ -52,6 +53,8 @@ pub struct Summary<'a> {
     /// Lines that were rejected before they were sent.
     pub rejected_here: i64,
     pub rejects: &'a Rejects,
+    /// How a table was read.
+    pub tally: Tally,
     pub dry_run: bool,
     pub json: bool,
 }
@@ -68,7 +71,11 @@ impl Summary<'_> {
             output::print_json(&serde_json::json!({
                 "created": created, "existing": existing, "rejected": rejected,
                 "skipped_identities": skipped, "orphans": orphans, "rejects": file,
-                "dry_run": self.dry_run,
+                "dry_run": self.dry_run, "reasons": self.rejects.reasons(),
+                "international_phones": self.tally.international,
+                "national_phones": self.tally.national,
+                "phones_without_prefix": self.tally.without_prefix,
+                "absent_cells": self.tally.absent,
             }))?;
         } else {
             let verb = if self.dry_run { "would be imported" } else { "imported" };
@@ -83,8 +90,34 @@ impl Summary<'_> {
                 }
                 text += &format!(": see {path}");
             }
+            for (reason, count) in self.rejects.reasons() {
+                text += &format!("\n  {count} {reason}");
+            }
+            text += &tally_text(&self.tally);
             output::print(&format!("{text}\n"))?;
         }
         if has_rejects { Err(Failure::AlreadyReported) } else { Ok(()) }
     }
+}
+
+/// What was read in other than the plain way, in lines that each begin with a line break.
+pub fn tally_text(tally: &Tally) -> String {
+    let mut text = String::new();
+    for (region, count) in &tally.national {
+        let as_region = if region.is_empty() { "without a region" } else { region };
+        text += &format!("\n{count} phone numbers in national form were read as of {as_region}");
+    }
+    if tally.without_prefix > 0 {
+        let count = tally.without_prefix;
+        text += &format!(
+            "\n{count} of them lack the national prefix, and may be of another country: \
+             --map region=COLUMN has each row's, --phones strict rejects them"
+        );
+    }
+    if tally.absent > 0 {
+        let count = tally.absent;
+        text +=
+            &format!("\n{count} cells had a word for no value, such as NULL: --absent '' keeps it");
+    }
+    text
 }

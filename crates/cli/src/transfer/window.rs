@@ -4,11 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use csv::StringRecord;
 use serde_json::Value;
 
 use super::unique_json::UniqueValue;
-use super::user_json::UserLine;
-use polynym_proto::v1::User;
 
 /// The maximum bytes of waiting lines.
 const MAX_BYTES: usize = 16 << 20;
@@ -20,24 +19,22 @@ const MIN_LINE_BYTES: usize = 512;
 pub enum Original {
     /// The text of a line of JSON.
     Text(Arc<str>),
-    /// The user of a row of CSV.
-    User(Arc<User>),
+    /// A row of a table.
+    Row(Arc<OriginalRow>),
 }
 
-impl Original {
-    /// The line as JSON, for the file of rejects.
-    pub fn value(&self) -> Value {
-        match self {
-            Self::Text(text) => {
-                let parsed = serde_json::from_str::<UniqueValue>(text);
-                parsed.map_or_else(|_| Value::String(text.to_string()), |value| value.0)
-            }
-            Self::User(user) => {
-                let line = UserLine { user, internals: None };
-                serde_json::to_value(line).unwrap_or(Value::Null)
-            }
-        }
-    }
+/// A row of a table.
+#[derive(Debug)]
+pub struct OriginalRow {
+    pub cells: StringRecord,
+    /// The column of each identity.
+    pub identity_columns: Vec<usize>,
+}
+
+/// A line as JSON, for the file of rejects.
+pub fn line_value(text: &str) -> Value {
+    let parsed = serde_json::from_str::<UniqueValue>(text);
+    parsed.map_or_else(|_| Value::String(text.to_owned()), |value| value.0)
 }
 
 /// The waiting lines.
@@ -49,7 +46,7 @@ pub struct Window {
 
 #[derive(Default)]
 struct State {
-    lines: VecDeque<(i64, Original, usize)>,
+    lines: VecDeque<(i64, Option<Original>, usize)>,
     bytes: usize,
     /// The bytes of answered lines.
     answered: u64,
@@ -58,7 +55,7 @@ struct State {
 
 impl Window {
     /// Adds a line, after waiting for room. Returns false if the import has ended.
-    pub fn push(&self, line: i64, original: Original, bytes: usize) -> bool {
+    pub fn push(&self, line: i64, original: Option<Original>, bytes: usize) -> bool {
         let mut state = self.state();
         while state.bytes > MAX_BYTES && !state.is_closed {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +72,7 @@ impl Window {
     pub fn get(&self, line: i64) -> Option<Original> {
         let state = self.state();
         let n = state.lines.binary_search_by_key(&line, |(number, ..)| *number).ok()?;
-        state.lines.get(n).map(|(_, original, _)| original.clone())
+        state.lines.get(n).and_then(|(_, original, _)| original.clone())
     }
 
     /// Removes the lines up to this one. Returns the bytes of all answered lines.

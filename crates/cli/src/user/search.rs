@@ -112,7 +112,7 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
 }
 
 /// Adds to an error of a filter an excerpt of the filter, with a caret at the error.
-fn with_excerpt(status: Status, filter: &str) -> Status {
+pub fn with_excerpt(status: Status, filter: &str) -> Status {
     let Some(position) = error_position(status.message()) else { return status };
     let message = format!("{}:\n{}", status.message(), excerpt(filter, position));
     Status::with_details(status.code(), message, Bytes::copy_from_slice(status.details()))

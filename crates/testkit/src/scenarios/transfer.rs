@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::output::{stderr, stdout};
 use crate::server::{Server, polynym};
@@ -63,9 +63,28 @@ pub fn embedded(folder: &Path, name: &str) -> Server {
 /// Imports a file. Returns the output and the rejects.
 pub fn import_file(server: &Server, path: &str, arguments: &[&str]) -> (String, Vec<Value>) {
     let output = server.run(&[&["import", path], arguments].concat());
-    let text = fs::read_to_string(format!("{path}.rejects")).unwrap_or_default();
-    let rejects = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rejects = match path.strip_suffix(".csv") {
+        Some(stem) => rejected_rows(&format!("{stem}.rejects.csv")),
+        None => {
+            let text = fs::read_to_string(format!("{path}.rejects")).unwrap_or_default();
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        }
+    };
     (stdout(&output), rejects)
+}
+
+/// The rows of a table of rejects, as objects.
+fn rejected_rows(path: &str) -> Vec<Value> {
+    let Ok(text) = fs::read_to_string(path) else { return Vec::new() };
+    let text = text.trim_start_matches('\u{feff}');
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    let rows = reader.records().map(|row| {
+        let row = row.unwrap();
+        let cell = |n: usize| row[n].to_owned();
+        let line: i64 = row[0].parse().unwrap();
+        json!({ "line": line, "reason": cell(2), "column": cell(3), "message": cell(5) })
+    });
+    rows.collect()
 }
 
 /// A line with a user with these attribute names.

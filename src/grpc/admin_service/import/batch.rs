@@ -1,11 +1,12 @@
 //! Imports a batch of lines together.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use prost::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 use super::line::raw_user;
 use crate::grpc::status::status;
@@ -15,6 +16,9 @@ use polynym_directory::service::transfer::import::{Import, Line, LineOutcome};
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;
 use polynym_transport::rich_status::internal;
+
+/// The limit of different lines without identities that are counted.
+const MAX_COUNTED: usize = 100_000;
 
 /// The number of a line and its outcome, or the error that ends the import.
 pub type LineResult = Result<(i64, LineOutcome), Status>;
@@ -36,7 +40,29 @@ pub struct UserLine {
     pub tenant: Tenant,
     pub user: v1::User,
     pub internals: Option<v1::UserInternals>,
+    /// How many lines before it have the same content, if nothing in it names one person.
+    pub repeats: u32,
     pub _permit: OwnedSemaphorePermit,
+}
+
+/// Counts equal lines without identities: each is a person of its own.
+#[derive(Default)]
+pub struct Repeats(HashMap<u64, u32>);
+
+impl Repeats {
+    /// The number of earlier lines of the import that have this user.
+    pub fn count(&mut self, tenant: &Tenant, user: &v1::User) -> u32 {
+        if !user.identities.is_empty() || !user.user_id.is_empty() {
+            return 0;
+        }
+        let hash = xxh3_64_with_seed(&user.encode_to_vec(), xxh3_64(tenant.as_str().as_bytes()));
+        if self.0.len() >= MAX_COUNTED && !self.0.contains_key(&hash) {
+            return 0;
+        }
+        let count = self.0.entry(hash).or_default();
+        *count += 1;
+        *count - 1
+    }
 }
 
 /// Imports a batch in a task of its own, so that it finishes even if the caller leaves.
@@ -103,6 +129,9 @@ impl UserLine {
         let mut content = self.user.encode_to_vec();
         if let Some(internals) = &self.internals {
             content.extend(internals.encode_to_vec());
+        }
+        if self.repeats > 0 {
+            content.extend(self.repeats.to_be_bytes());
         }
         let raw = raw_user(&self.user, self.internals.as_ref())?;
         Ok(Line { tenant: self.tenant.clone(), raw, content: xxh3_128(&content) })

@@ -146,6 +146,7 @@ fn rejects_of(line: i64, outcome: &LineOutcome) -> Vec<Reject> {
         message: reject.error.to_string(),
         identity_index: reject.identity.map(|index| index as i32),
         skipped: outcome.is_new.is_some(),
+        owner: owner(&reject.error),
     });
     rejects.collect()
 }
@@ -159,6 +160,15 @@ fn orphan(line: i64, user: LocalityId) -> Reject {
         message: error.to_string(),
         identity_index: None,
         skipped: true,
+        owner: String::new(),
+    }
+}
+
+/// The user who has the identity that an error is about.
+fn owner(error: &Error) -> String {
+    match error {
+        Error::IdentityTaken { owner, .. } => owner.to_string(),
+        _ => String::new(),
     }
 }
 

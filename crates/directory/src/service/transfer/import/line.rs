@@ -106,6 +106,8 @@ impl Parser<'_> {
                 Ok(identity)
             });
             match parsed {
+                // People's files have an address twice, in two columns or spellings.
+                Ok(identity) if is_repeated(&identity, &seen) => {}
                 Ok(identity) => {
                     seen.insert(identity.new.identifier.clone());
                     if identity.new.primary {
@@ -298,7 +300,7 @@ fn check_unique(
     primaries: &HashSet<Kind>,
 ) -> Result<(), Error> {
     let new = &identity.new;
-    if seen.contains(&new.identifier) {
+    if seen.contains(&new.identifier) && !is_repeated(identity, seen) {
         let message = "the same identifier occurs before, in this or another spelling";
         return Err(Error::invalid(Invalid::DuplicateIdentifier, field(identity.index), message));
     }
@@ -308,6 +310,15 @@ fn check_unique(
         return Err(Error::invalid(Invalid::Field, path, message));
     }
     Ok(())
+}
+
+/// Whether an identity occurs before and adds nothing to it.
+fn is_repeated(identity: &ImportedIdentity, seen: &HashSet<Identifier>) -> bool {
+    let ImportedIdentity { new, link_time, .. } = identity;
+    seen.contains(&new.identifier)
+        && !new.primary
+        && new.verification.is_none()
+        && link_time.is_none()
 }
 
 /// A copy of an error of a malformed identity.

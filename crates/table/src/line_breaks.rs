@@ -16,6 +16,11 @@ pub struct LineBreaks {
 }
 
 impl LineBreaks {
+    /// A counter of a file that begins with this line.
+    pub fn new(first_line: i64) -> Self {
+        Self { passed: first_line - 1, ..Self::default() }
+    }
+
     /// Reads the next bytes.
     pub fn read(&mut self, bytes: &[u8]) {
         for byte in bytes {
@@ -52,7 +57,7 @@ mod tests {
     fn each_kind_of_line_break_counts_once() {
         let text = b"a\nb\r\n\r\nc\rd\n\ne";
         for size in 1..text.len() {
-            let mut breaks = LineBreaks::default();
+            let mut breaks = LineBreaks::new(1);
             text.chunks(size).for_each(|bytes| breaks.read(bytes));
             // The parser reports the offset after the first byte of a break.
             let lines = [0, 2, 4, 9, 11].map(|offset| breaks.line_at(offset));

@@ -1,0 +1,65 @@
+//! `polynym import --inspect`.
+
+use polynym_table::{Inspection, inspect};
+
+use super::arguments::Import;
+use super::report::tally_text;
+use super::{reader, table};
+use crate::failure::Failure;
+use crate::files;
+use crate::output::{self, printable};
+
+/// The reasons of rejects that are shown.
+const SHOWN_REASONS: usize = 20;
+
+/// Prints the map file that a table needs, and on standard error what is in the table.
+pub fn run(command: &Import) -> Result<(), Failure> {
+    if !reader::is_table(command) {
+        let message = "--inspect is for CSV files: add --format csv, or import without it";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let given = table::given(&command.table)?;
+    let file = reader::open(&command.file)?;
+    let inspection = inspect(file, given).map_err(|error| files::failure(&command.file, error))?;
+    eprintln!("{}", text(&inspection)?);
+    output::print(&inspection.map_file.text().map_err(Failure::Other)?)
+}
+
+fn text(inspection: &Inspection) -> Result<String, Failure> {
+    let Inspection { encoding, separator, rows, .. } = inspection;
+    let mut text = format!("{encoding}, separated by {separator}, {rows} rows\n");
+    let mut columns = output::table(["column", "field", "examples"]);
+    for column in &inspection.columns {
+        let field = if column.field.is_empty() { "-" } else { &column.field };
+        let examples = column.examples.join(" | ");
+        columns.add_row([&*printable(&column.name), field, &printable(&examples)]);
+    }
+    text += &format!("\n{columns}\n\nThe first rows:\n");
+    for (line, user) in &inspection.sample {
+        let shown = match user {
+            Ok(mapped) => {
+                let user = super::user_json::UserLine { user: &mapped.user, internals: None };
+                serde_json::to_string(&user).map_err(|error| Failure::Other(error.to_string()))?
+            }
+            Err(error) => format!("rejected: {error}"),
+        };
+        text += &format!("{line:>6}  {}\n", printable(&shown));
+    }
+    text += &rejects_text(inspection);
+    text += &tally_text(&inspection.tally);
+    Ok(text)
+}
+
+fn rejects_text(inspection: &Inspection) -> String {
+    let rejected: u64 = inspection.rejects.values().map(|(count, _)| count).sum();
+    let mut text = format!("\n{rejected} rows would be rejected");
+    let mut reasons: Vec<_> = inspection.rejects.iter().collect();
+    reasons.sort_by_key(|(_, (count, line))| (std::cmp::Reverse(*count), *line));
+    for (reason, (count, line)) in reasons.iter().take(SHOWN_REASONS) {
+        text += &format!("\n  {count} (line {line}) {}", printable(reason));
+    }
+    if reasons.len() > SHOWN_REASONS {
+        text += &format!("\n  and {} other reasons", reasons.len() - SHOWN_REASONS);
+    }
+    text
+}

@@ -1,0 +1,57 @@
+//! `polynym user count`.
+
+use clap::Args;
+use prost_types::FieldMask;
+
+use super::search::with_excerpt;
+use crate::client::Session;
+use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output;
+use polynym_proto::v1::SearchUsersRequest;
+
+pub const COUNT: &str = "\
+Examples:
+  polynym user count
+  polynym user count 'state = DISABLED AND attributes.team = \"search\"'
+
+Reads the matching users page by page: a count is not of one moment.";
+
+/// The maximum users of one call.
+const PAGE_SIZE: i32 = 200;
+
+#[derive(Args)]
+pub struct Count {
+    /// The filter: conditions joined by AND, OR and NOT. Without it, all users count.
+    #[arg(value_name = "FILTER", default_value = "")]
+    filter: String,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn count(command: Count) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut request = SearchUsersRequest {
+        tenant: session.tenant(),
+        filter: command.filter,
+        page_size: PAGE_SIZE,
+        read_mask: Some(FieldMask { paths: vec!["user_id".to_owned()] }),
+        ..SearchUsersRequest::default()
+    };
+    let mut count = 0;
+    loop {
+        let message = session.request(request.clone());
+        let outcome = session.directory().search_users(message).await;
+        let outcome = outcome.map_err(|status| with_excerpt(status, &request.filter));
+        let answer = session.answer(outcome)?;
+        count += answer.users.len();
+        if answer.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = answer.next_page_token;
+    }
+    if session.json() {
+        return output::print_json(&serde_json::json!({ "count": count }));
+    }
+    output::print(&format!("{count}\n"))
+}

@@ -1,0 +1,34 @@
+//! Users in tables: CSV files as spreadsheets and other programs write them, for the command line
+//! and every other way in.
+//!
+//! A file is read in steps: [`encoding`] gives its text, [`separator`] finds its columns, [`rows`]
+//! reads its cells, and a [`Mapping`] makes a user of a row. [`inspect()`] proposes the mapping.
+
+mod absent;
+mod columns;
+pub mod encoding;
+mod export;
+mod field;
+mod guess;
+mod inspect;
+mod line_breaks;
+pub mod locale;
+mod map_file;
+mod mapping;
+mod numbers;
+mod quotes;
+mod regions;
+mod rows;
+pub mod separator;
+mod times;
+mod value;
+
+pub use absent::Absent;
+pub use columns::Columns;
+pub use export::ExportColumns;
+pub use field::{Field, ValueType};
+pub use inspect::{Given, InspectedColumn, Inspection, Tally, inspect};
+pub use locale::Locale;
+pub use map_file::{FieldColumns, MapFile};
+pub use mapping::{CellError, MappedUser, Mapping, Options, Phones};
+pub use rows::{MAX_ROW_BYTES, Row, Rows, Table};

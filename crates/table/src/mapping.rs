@@ -1,0 +1,500 @@
+//! The mapping of the columns of a table to the fields of users.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use csv::StringRecord;
+use polynym_identifier::{Dialling, dialling};
+use polynym_proto::v1::identifier::Kind;
+use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, State, User};
+
+use crate::absent::Absent;
+use crate::columns::Columns;
+use crate::field::{Field, ValueType};
+use crate::locale::{Locale, NEUTRAL};
+use crate::regions::region;
+use crate::value::{items, rounded, value};
+use crate::{numbers, times};
+
+/// Which telephone numbers are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phones {
+    /// Numbers in international form, and those in national form of the row's region.
+    #[default]
+    National,
+    /// Numbers in international form alone.
+    Strict,
+}
+
+/// How cells are read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How people write numbers, dates, yes and no.
+    pub locale: Locale,
+    /// The region of telephone numbers in national form, unless the row has one; may be empty.
+    pub region: String,
+    /// Which telephone numbers are taken.
+    pub phones: Phones,
+    /// The words for which a cell counts as empty.
+    pub absent: Absent,
+    /// The types of attributes, by their names, unless the mapping gives one.
+    pub types: BTreeMap<String, ValueType>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            locale: NEUTRAL,
+            region: String::new(),
+            phones: Phones::default(),
+            absent: Absent::default(),
+            types: BTreeMap::new(),
+        }
+    }
+}
+
+/// A mapping of columns to fields.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    entries: Vec<Entry>,
+    region: Option<usize>,
+    options: Options,
+}
+
+/// The columns of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    field: Field,
+    /// Separates the values in a cell.
+    separator: Option<char>,
+    columns: Vec<usize>,
+}
+
+/// A user, and where it was in its row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MappedUser {
+    /// The user.
+    pub user: User,
+    /// The column of each identity.
+    pub identity_columns: Vec<usize>,
+    /// How each telephone number is dialled, with its region.
+    pub phones: Vec<(String, Dialling)>,
+    /// The cells with a word for no value.
+    pub absent: usize,
+}
+
+/// Why a row has no user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellError {
+    /// The column of the cell.
+    pub column: usize,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl CellError {
+    /// The error with the name of its column.
+    pub fn text(&self, columns: &Columns) -> String {
+        format!("{}: {}", columns.name(self.column), self.message)
+    }
+}
+
+impl Mapping {
+    /// Parses mappings such as `email=E-Mail,handle=Login` for these columns. A part without a field
+    /// belongs to the column before it: `display_name=Name, First,email=Mail`. Without mappings,
+    /// columns with names of fields have these.
+    ///
+    /// # Errors
+    /// A mapping is wrong: in words.
+    pub fn new(maps: &[String], columns: &Columns, options: Options) -> Result<Self, String> {
+        let mut entries = Vec::new();
+        for map in maps {
+            for pair in pairs(map, columns) {
+                let entry = Entry::parse(&pair, columns);
+                entries.push(entry.map_err(|error| format!("--map {pair}: {error}"))?);
+            }
+        }
+        if maps.is_empty() {
+            entries = Entry::by_name(columns)?;
+        }
+        if entries.is_empty() {
+            return Err(format!(
+                "no column has the name of a field: --map FIELD=COLUMN,... says which is which, and \
+                 --inspect proposes it; the file has {columns}"
+            ));
+        }
+        check(&entries, columns)?;
+        let (regions, entries): (Vec<Entry>, _) =
+            entries.into_iter().partition(|entry| entry.field == Field::Region);
+        let region = regions.first().and_then(|entry| entry.columns.first().copied());
+        Ok(Self { entries, region, options })
+    }
+
+    /// The field of a column, in words; empty if it has none.
+    pub fn field_of(&self, column: usize) -> String {
+        let has = |entry: &&Entry| entry.columns.contains(&column);
+        match self.entries.iter().find(has) {
+            Some(entry) => entry.field.name(),
+            None if self.region == Some(column) => Field::Region.name(),
+            None => String::new(),
+        }
+    }
+
+    /// The user of a row.
+    ///
+    /// # Errors
+    /// A cell cannot be read as its field.
+    pub fn user(&self, row: &StringRecord) -> Result<MappedUser, CellError> {
+        let mut reading = Reading { mapping: self, row, mapped: MappedUser::default() };
+        for entry in &self.entries {
+            reading.read(entry)?;
+        }
+        Ok(reading.mapped)
+    }
+}
+
+/// The parts `FIELD=COLUMNS` of a mapping.
+fn pairs(map: &str, columns: &Columns) -> Vec<String> {
+    if map.split_once('=').is_some_and(|(_, column)| columns.has(column)) {
+        return vec![map.to_owned()];
+    }
+    let mut pairs: Vec<String> = Vec::new();
+    let mut depth = 0_i32;
+    let parts = map.split(|c: char| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        c == ',' && depth <= 0
+    });
+    for part in parts {
+        match pairs.last_mut() {
+            Some(last) if !part.contains('=') => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => pairs.push(part.to_owned()),
+        }
+    }
+    pairs
+}
+
+impl Entry {
+    fn parse(pair: &str, columns: &Columns) -> Result<Self, String> {
+        let (field, column) = pair.split_once('=').ok_or("must be of the form FIELD=COLUMN")?;
+        let (field, separator) = listed(field.trim())?;
+        let field = Field::parse(field)?;
+        let whole = columns.find(column);
+        let columns = match whole {
+            Err(_) if field.is_text() && column.contains('+') => {
+                column.split('+').map(|part| columns.find(part)).collect::<Result<_, _>>()?
+            }
+            whole => vec![whole?],
+        };
+        if separator.is_some() && !field.has_list() {
+            return Err("has one value: a separator is for identities and lists".to_owned());
+        }
+        Ok(Self { field, separator, columns })
+    }
+
+    /// The columns that have names of fields.
+    fn by_name(columns: &Columns) -> Result<Vec<Self>, String> {
+        let mut entries = Vec::new();
+        for name in columns.names() {
+            // Exports have names such as email[;].
+            let Ok((field, separator)) = listed(name) else { continue };
+            if let Some(field) = Field::named(field) {
+                let separator = separator.filter(|_| field.has_list());
+                entries.push(Self { field, separator, columns: vec![columns.find(name)?] });
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// A field and the separator of its values: `email[;]`.
+fn listed(text: &str) -> Result<(&str, Option<char>), String> {
+    let Some((field, rest)) = text.split_once('[') else { return Ok((text, None)) };
+    let mut signs = rest.chars();
+    match (signs.next(), signs.as_str()) {
+        (Some(separator), "]") if !separator.is_alphanumeric() => Ok((field, Some(separator))),
+        _ => Err("a separator is one sign, as in email[;]".to_owned()),
+    }
+}
+
+/// Fails if a field that has one value, or a field's column, occurs twice.
+fn check(entries: &[Entry], columns: &Columns) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for entry in entries {
+        let name = match &entry.field {
+            Field::Attribute(name, _) => Field::Attribute(name.clone(), None).name(),
+            field if field.is_identity() => {
+                let column = entry.columns.first().map_or("", |column| columns.name(*column));
+                format!("{}={column}", field.name())
+            }
+            field => field.name(),
+        };
+        if seen.contains(&name) {
+            return Err(format!("--map {name}: is mapped twice: keep one"));
+        }
+        seen.insert(name);
+    }
+    Ok(())
+}
+
+/// A row that is read.
+struct Reading<'m> {
+    mapping: &'m Mapping,
+    row: &'m StringRecord,
+    mapped: MappedUser,
+}
+
+impl<'m> Reading<'m> {
+    fn read(&mut self, entry: &Entry) -> Result<(), CellError> {
+        let mut texts = Vec::new();
+        for column in &entry.columns {
+            if let Some(cell) = self.cell(*column) {
+                texts.push((*column, cell));
+            }
+        }
+        let Some((column, cell)) = texts.first().copied() else { return Ok(()) };
+        let error = |message| CellError { column, message };
+        if entry.field.is_identity() {
+            return self.identities(entry, column, cell);
+        }
+        let trimmed = cell.trim();
+        let (user, options) = (&mut self.mapped.user, &self.mapping.options);
+        let locale = &options.locale;
+        match &entry.field {
+            Field::UserId => user.user_id = trimmed.to_owned(),
+            Field::DisplayName => {
+                let words: Vec<_> = texts.iter().map(|(_, text)| text.trim()).collect();
+                user.display_name = words.join(" ");
+            }
+            Field::Attribute(name, value_type) => {
+                let known = value_type.or_else(|| options.types.get(name).copied());
+                let value_type = known.unwrap_or(ValueType::String);
+                let text = match (value_type, &*texts) {
+                    (ValueType::String, [(_, only)]) => (*only).to_owned(),
+                    (ValueType::String, several) => {
+                        several.iter().map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ")
+                    }
+                    _ => trimmed.to_owned(),
+                };
+                let kind = value(value_type, &text, entry.separator, locale);
+                let kind = Some(kind.map_err(error)?);
+                user.attributes.insert(name.clone(), AttributeValue { kind });
+            }
+            Field::State => user.set_state(state(trimmed).map_err(error)?),
+            Field::CreateTime => {
+                user.create_time = Some(times::parse(trimmed, locale).map_err(error)?)
+            }
+            Field::UpdateTime => {
+                user.update_time = Some(times::parse(trimmed, locale).map_err(error)?)
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A cell as it is; none if it has no value.
+    fn cell(&mut self, column: usize) -> Option<&'m str> {
+        let cell = self.row.get(column).unwrap_or_default();
+        let trimmed = cell.trim();
+        let is_absent = self.mapping.options.absent.has(trimmed);
+        self.mapped.absent += usize::from(is_absent);
+        (!trimmed.is_empty() && !is_absent).then_some(cell)
+    }
+
+    fn identities(&mut self, entry: &Entry, column: usize, cell: &str) -> Result<(), CellError> {
+        let error = |message| CellError { column, message };
+        match entry.separator {
+            Some(separator) => {
+                for item in items(cell, separator) {
+                    self.identity(&entry.field, column, item).map_err(error)?;
+                }
+                Ok(())
+            }
+            None => {
+                // A social account's id may begin or end with a space.
+                let text = match entry.field {
+                    Field::Social(_) => cell,
+                    _ => cell.trim(),
+                };
+                check_single(&entry.field, text).map_err(error)?;
+                self.identity(&entry.field, column, text).map_err(error)
+            }
+        }
+    }
+
+    fn identity(&mut self, field: &Field, column: usize, text: &str) -> Result<(), String> {
+        if numbers::is_rounded(text) {
+            return Err(rounded(text));
+        }
+        let owned = text.to_owned();
+        let kind = match field {
+            Field::Email => Kind::Email(owned),
+            Field::Handle => Kind::Handle(owned),
+            Field::Url => Kind::Url(owned),
+            Field::Social(provider) => {
+                Kind::Social(Social { provider: provider.clone(), subject: owned })
+            }
+            _ => Kind::Phone(self.phone(owned)?),
+        };
+        let identifier = Some(Identifier { kind: Some(kind) });
+        self.mapped.user.identities.push(Identity { identifier, ..Identity::default() });
+        self.mapped.identity_columns.push(column);
+        Ok(())
+    }
+
+    fn phone(&mut self, number: String) -> Result<Phone, String> {
+        if number.starts_with(['+', '＋']) {
+            self.mapped.phones.push((String::new(), Dialling::International));
+            return Ok(Phone { number, region: String::new() });
+        }
+        if self.mapping.options.phones == Phones::Strict {
+            let advice = "write it with + and its calling code, or omit --phones strict";
+            return Err(format!("the number is in national form: {advice}"));
+        }
+        let region = self.region()?;
+        if let Some(dialling) = dialling(&number, &region) {
+            self.mapped.phones.push((region.clone(), dialling));
+        }
+        Ok(Phone { number, region })
+    }
+
+    /// The region of the row's telephone numbers; may be empty.
+    fn region(&self) -> Result<String, String> {
+        let options = &self.mapping.options;
+        let cell = self.mapping.region.and_then(|column| self.row.get(column)).unwrap_or_default();
+        match cell.trim() {
+            "" => Ok(options.region.clone()),
+            name => region(name).map(str::to_owned).ok_or_else(|| {
+                format!("no country is known by the name {name}: write its code, such as DE")
+            }),
+        }
+    }
+}
+
+/// Fails if a cell looks like several values.
+fn check_single(field: &Field, text: &str) -> Result<(), String> {
+    let separator = match field {
+        Field::Url => None,
+        Field::Email => text.find([';', ',']).filter(|_| text.matches('@').count() > 1),
+        _ => text.find([';', ',']),
+    };
+    let Some(sign) = separator.and_then(|at| text.get(at..=at)) else { return Ok(()) };
+    let name = field.name();
+    Err(format!("the cell has several values: map it as a list, --map '{name}[{sign}]=COLUMN'"))
+}
+
+fn state(cell: &str) -> Result<State, String> {
+    match cell.to_ascii_lowercase().as_str() {
+        "active" => Ok(State::Active),
+        "disabled" => Ok(State::Disabled),
+        _ => Err(format!("{cell}: the state must be active or disabled")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polynym_proto::v1::attribute_value::Kind as ValueKind;
+
+    use super::*;
+
+    fn columns() -> Columns {
+        let names = vec!["E-Mail", "Login", "Age", "Tel", "Name, First", "Last", "Land"];
+        Columns::new(&StringRecord::from(names))
+    }
+
+    fn mapping(maps: &[&str], options: Options) -> Result<Mapping, String> {
+        let maps: Vec<_> = maps.iter().map(ToString::to_string).collect();
+        Mapping::new(&maps, &columns(), options)
+    }
+
+    fn read(maps: &[&str], row: &[&str]) -> Result<MappedUser, CellError> {
+        let options = Options { region: "DE".to_owned(), ..Options::default() };
+        mapping(maps, options).unwrap().user(&StringRecord::from(row.to_vec()))
+    }
+
+    fn kinds(mapped: &MappedUser) -> Vec<&Kind> {
+        let identifiers = mapped.user.identities.iter().filter_map(|one| one.identifier.as_ref());
+        identifiers.filter_map(|identifier| identifier.kind.as_ref()).collect()
+    }
+
+    #[test]
+    fn columns_map_to_fields() {
+        let maps = ["email=E-Mail,handle=Login", "attributes.age:int=Age"];
+        let mapped = read(&maps, &["a@example.com", "N/A", " 7 ", "", "", "", ""]).unwrap();
+        assert_eq!(kinds(&mapped), [&Kind::Email("a@example.com".to_owned())]);
+        assert_eq!(mapped.identity_columns, [0]);
+        assert_eq!(mapped.absent, 1);
+        assert_eq!(mapped.user.attributes["age"].kind, Some(ValueKind::IntValue(7)));
+        let error = read(&maps, &["", "", "x", "", "", "", ""]).unwrap_err();
+        assert_eq!(error, CellError { column: 2, message: "is not a whole number".to_owned() });
+    }
+
+    #[test]
+    fn names_may_have_commas_and_be_joined() {
+        let maps = ["display_name=Name, First+Last,email[,]=E-Mail"];
+        let mapped = read(&maps, &["a@b.c, d@e.f", "", "", "", " Jo ", "Smith", ""]).unwrap();
+        assert_eq!(mapped.user.display_name, "Jo Smith");
+        assert_eq!(mapped.user.identities.len(), 2);
+    }
+
+    #[test]
+    fn the_row_has_the_region_of_its_numbers() {
+        let maps = ["phone=Tel,region=Land"];
+        let row = |number, land| ["", "", "", number, "", "", land];
+        let mapped = read(&maps, &row("01 234 56 78", "Österreich")).unwrap();
+        assert_eq!(mapped.phones, [("AT".to_owned(), Dialling::National)]);
+        let mapped = read(&maps, &row("612 34 56 78", "")).unwrap();
+        assert_eq!(mapped.phones, [("DE".to_owned(), Dialling::WithoutPrefix)]);
+        let mapped = read(&maps, &row("+34612345678", "Atlantis")).unwrap();
+        assert_eq!(mapped.phones, [(String::new(), Dialling::International)]);
+        assert!(read(&maps, &row("0301234567", "Atlantis")).unwrap_err().message.contains("code"));
+        assert!(read(&maps, &row("4.479E+11", "")).unwrap_err().message.contains("rounded"));
+        let strict = Options { phones: Phones::Strict, ..Options::default() };
+        let strict = mapping(&maps, strict).unwrap();
+        let row = StringRecord::from(row("030 1234567", "DE").to_vec());
+        assert!(strict.user(&row).unwrap_err().message.contains("national form"));
+    }
+
+    #[test]
+    fn several_values_need_a_separator() {
+        let row = |mail, login| [mail, login, "", "", "", "", ""];
+        for (maps, row, part) in [
+            (["handle=Login"], row("", "a;b"), "--map 'handle[;]=COLUMN'"),
+            (["email=E-Mail"], row("a@b.c,d@e.f", ""), "--map 'email[,]=COLUMN'"),
+            (["social.x=Login"], row("", "a,b"), "--map 'social.x[,]=COLUMN'"),
+        ] {
+            let error = read(&maps, &row).unwrap_err().message;
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn wrong_mappings_are_named() {
+        for (map, wanted) in [
+            ("email=Mail", "no such column"),
+            ("mail=E-Mail", "no such field"),
+            ("x", "FIELD="),
+            ("display_name=Login,display_name=Last", "twice"),
+            ("attributes.a=Login,attributes.a:int=Age", "twice"),
+            ("email=E-Mail,email=E-Mail", "twice"),
+            ("display_name[;]=Last", "one value"),
+            ("email[ab]=E-Mail", "one sign"),
+        ] {
+            let error = mapping(&[map], Options::default()).unwrap_err();
+            assert!(error.contains(wanted), "{map}: {error}");
+        }
+        assert!(mapping(&[], Options::default()).unwrap_err().contains("--inspect"));
+    }
+
+    #[test]
+    fn columns_with_names_of_fields_need_no_mapping() {
+        let names = StringRecord::from(vec!["email", "Display Name", "attributes.team", "Note"]);
+        let mapping = Mapping::new(&[], &Columns::new(&names), Options::default()).unwrap();
+        let row = StringRecord::from(vec!["a@example.com", "Joe", "search ", "x"]);
+        let user = mapping.user(&row).unwrap().user;
+        assert_eq!((user.identities.len(), &*user.display_name), (1, "Joe"));
+        let team = ValueKind::StringValue("search ".to_owned());
+        assert_eq!(user.attributes["team"].kind, Some(team));
+    }
+}

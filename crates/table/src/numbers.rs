@@ -1,0 +1,86 @@
+//! Numbers as people type them.
+
+use crate::locale::Locale;
+
+/// The signs between groups of three digits, beside the one of the locale: spaces of four kinds and
+/// the Swiss apostrophe.
+const GROUPING: [char; 6] = [' ', '\u{a0}', '\u{202f}', '\u{2009}', '\'', '\u{2019}'];
+
+/// Whether a spreadsheet has rounded a long number, as in `4.479E+11` or `4,479E+11`.
+pub fn is_rounded(cell: &str) -> bool {
+    let Some((digits, exponent)) = cell.split_once(['E', 'e']) else { return false };
+    let is_number = |text: &str, signs: &[char]| {
+        text.starts_with(|c: char| c.is_ascii_digit())
+            && text.chars().all(|c| c.is_ascii_digit() || signs.contains(&c))
+    };
+    exponent.strip_prefix('+').is_some_and(|power| is_number(power, &[]))
+        && is_number(digits, &['.', ','])
+}
+
+/// The number in the form that Rust parses; none if the cell is no number.
+pub fn plain(cell: &str, locale: &Locale) -> Option<String> {
+    let (sign, digits) = match cell.strip_prefix(['-', '\u{2212}']) {
+        Some(rest) => ("-", rest),
+        None => ("", cell.strip_prefix('+').unwrap_or(cell)),
+    };
+    let (whole, decimals) = match digits.rsplit_once(locale.decimal) {
+        Some((whole, decimals)) => (whole, Some(decimals)),
+        None => (digits, None),
+    };
+    let whole = ungrouped(whole, locale)?;
+    let is_decimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match decimals {
+        Some(decimals) => is_decimal(decimals).then(|| format!("{sign}{whole}.{decimals}")),
+        None => Some(format!("{sign}{whole}")),
+    }
+}
+
+/// The digits without the signs between groups of three.
+fn ungrouped(text: &str, locale: &Locale) -> Option<String> {
+    let own = if locale.decimal == ',' { '.' } else { ',' };
+    let sign = text.chars().find(|c| !c.is_ascii_digit());
+    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    match sign {
+        None => Some(text.to_owned()).filter(|text| !text.is_empty()),
+        Some(sign) if sign == own || GROUPING.contains(&sign) => {
+            let mut groups = text.split(sign);
+            let first = groups.next()?;
+            let is_grouped = (1..=3).contains(&first.len())
+                && is_digits(first)
+                && groups.clone().all(|group| group.len() == 3 && is_digits(group));
+            is_grouped.then(|| text.replace(sign, ""))
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locale::NEUTRAL;
+
+    #[test]
+    fn numbers_have_the_signs_of_their_locale() {
+        let german = Locale::parse("de").unwrap();
+        for (cell, wanted) in [
+            ("1.234,56", Some("1234.56")),
+            ("-0,5", Some("-0.5")),
+            ("1 234", Some("1234")),
+            ("3.5", None),
+            ("1.234", Some("1234")),
+            ("12.34,5", None),
+            ("", None),
+            ("5,", None),
+        ] {
+            assert_eq!(plain(cell, &german).as_deref(), wanted, "{cell}");
+        }
+        assert_eq!(plain("1,234.5", &NEUTRAL).as_deref(), Some("1234.5"));
+        assert_eq!(plain("1,5", &NEUTRAL), None);
+    }
+
+    #[test]
+    fn rounded_numbers_are_told() {
+        assert!(is_rounded("4.479E+11") && is_rounded("4,479e+11") && is_rounded("5E+10"));
+        assert!(!is_rounded("E+11") && !is_rounded("joe@example.com") && !is_rounded("1E11"));
+    }
+}
