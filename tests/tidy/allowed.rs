@@ -21,7 +21,6 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "defaultMaxTimeMS",
             "killAllSessionsByPattern",
             "killAnySession",
-            "periodicNoopIntervalSecs",
             "readConcernLevel",
             "updateLookup",
             "writePeriodicNoops",

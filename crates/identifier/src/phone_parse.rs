@@ -46,8 +46,8 @@ pub enum Dialling {
     International,
     /// With the national prefix of the region, or without one where the region has none.
     National,
-    /// Without the national prefix of the region: the digits may just as well be a number of another
-    /// region.
+    /// Without the national prefix of the region: the digits may just as well be a number of
+    /// another region.
     WithoutPrefix,
 }
 

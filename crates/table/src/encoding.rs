@@ -30,7 +30,8 @@ pub struct Text<R: Read> {
     pub encoding: &'static str,
 }
 
-/// The encoding with this name, such as `windows-1252` or `latin1`, by the WHATWG Encoding Standard.
+/// The encoding with this name, such as `windows-1252` or `latin1`, by the WHATWG Encoding
+/// Standard.
 ///
 /// # Errors
 /// There is no such encoding.

@@ -65,15 +65,16 @@ const NAMES: [(Guess, &str, &[&str]); 34] = [
     (FullName, "", &["name", "fullname", "displayname", "contact", "contactname", "anzeigename"]),
 ];
 
-/// What the name of a column says: the guess, and the language of the name, which is empty for names
-/// of many languages.
+/// What the name of a column says: the guess, and the language of the name, which is empty for
+/// names of many languages.
 pub fn by_name(column: &str) -> Option<(Guess, &'static str)> {
     let name = folded(column).replace('_', "");
     let found = NAMES.iter().find(|(_, _, names)| names.contains(&&*name));
     found.map(|(guess, language, _)| (*guess, *language))
 }
 
-/// The letters and digits of a name, in lower case and without marks, with underscores between words.
+/// The letters and digits of a name, in lower case and without marks, with underscores between
+/// words.
 fn folded(name: &str) -> String {
     let lower = name.to_lowercase().replace('ä', "ae").replace('ö', "oe").replace('ü', "ue");
     let plain = lower.replace('ß', "ss").nfkd().filter(char::is_ascii).collect::<String>();

@@ -99,9 +99,9 @@ impl CellError {
 }
 
 impl Mapping {
-    /// Parses mappings such as `email=E-Mail,handle=Login` for these columns. A part without a field
-    /// belongs to the column before it: `display_name=Name, First,email=Mail`. Without mappings,
-    /// columns with names of fields have these.
+    /// Parses mappings such as `email=E-Mail,handle=Login` for these columns. A part without a
+    /// field belongs to the column before it: `display_name=Name, First,email=Mail`. Without
+    /// mappings, columns with names of fields have these.
     ///
     /// # Errors
     /// A mapping is wrong: in words.
@@ -118,8 +118,8 @@ impl Mapping {
         }
         if entries.is_empty() {
             return Err(format!(
-                "no column has the name of a field: --map FIELD=COLUMN,... says which is which, and \
-                 --inspect proposes it; the file has {columns}"
+                "no column has the name of a field: --map FIELD=COLUMN,... says which is which, \
+                 and --inspect proposes it; the file has {columns}"
             ));
         }
         check(&entries, columns)?;

@@ -1,5 +1,5 @@
-//! The rows of a file. The memory for a row is bounded: longer rows have an error, and one of 16 MiB
-//! ends the table.
+//! The rows of a file. The memory for a row is bounded: longer rows have an error, and one of 16
+//! MiB ends the table.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Chain, Cursor, Read};
@@ -52,9 +52,9 @@ pub struct Table<R: Read> {
 type Decoded<R> = encoding_rs_io::DecodeReaderBytes<Chain<Cursor<Vec<u8>>, R>, Vec<u8>>;
 
 impl<R: Read> Table<R> {
-    /// Opens a file. Its first bytes decide on what is not given: a byte order mark on the encoding,
-    /// which else is UTF-8, and a line such as `sep=;` or the columns of the first rows on the
-    /// separator.
+    /// Opens a file. Its first bytes decide on what is not given: a byte order mark on the
+    /// encoding, which else is UTF-8, and a line such as `sep=;` or the columns of the first rows
+    /// on the separator.
     ///
     /// # Errors
     /// The file cannot be read, is no table, or its first row is wrong: in words.

@@ -117,8 +117,8 @@ fn spanish() -> Form {
 }
 
 impl Form {
-    /// A file with two emails in every tenth cell, 3 % of rows that are wrong, and 2 % that have the
-    /// email of an earlier row.
+    /// A file with two emails in every tenth cell, 3 % of rows that are wrong, and 2 % that have
+    /// the email of an earlier row.
     fn file(&self) -> Vec<u8> {
         let mut lines = vec![self.header.join(";")];
         for n in 0..ROWS {

@@ -16,9 +16,9 @@ Examples:
   polynym import users.jsonl.rejects --on-conflict skip-identity
 
 A file of JSON Lines has one user per line, in the JSON form of the API, as `polynym export` writes
-it. Rejected lines are written to FILE.rejects, and rejected rows of FILE.csv to FILE.rejects.csv, to
-be corrected and imported again. To continue an interrupted import, run the same command again: it
-imports no user twice.
+it. Rejected lines are written to FILE.rejects, and rejected rows of FILE.csv to FILE.rejects.csv,
+to be corrected and imported again. To continue an interrupted import, run the same command again:
+it imports no user twice.
 
 Exit status: 0 all lines are imported, now or before; 1 some were rejected.";
 
@@ -74,8 +74,8 @@ pub struct Import {
 pub struct TableArgs {
     /// The columns: FIELD=COLUMN, separated by commas. Fields are user_id, display_name, email,
     /// handle, phone, region, url, social.PROVIDER, attributes.NAME, state, create_time and
-    /// update_time. email[;]=COLUMN splits cells, display_name=FIRST+LAST joins columns. Without it,
-    /// columns with names of fields have these.
+    /// update_time. email[;]=COLUMN splits cells, display_name=FIRST+LAST joins columns. Without
+    /// it, columns with names of fields have these.
     #[arg(long = "map", value_name = "MAPPING")]
     pub maps: Vec<String>,
     /// A file of TOML with these options, as --inspect writes it. Options on the command line come
