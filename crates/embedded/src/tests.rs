@@ -5,6 +5,7 @@ mod exporting;
 mod hanging;
 mod power;
 mod searching;
+mod unreadable;
 
 use std::fs;
 use std::sync::Arc;

@@ -28,7 +28,6 @@ pub use client::pool::CONNECTIONS as POOL_CONNECTIONS;
 pub use client::reachability::PARTLY_UNREACHABLE;
 pub use client::supported::Supported;
 pub use database::operations::Mongo;
-pub use feed::UNREADABLE;
 pub use presence::heartbeat::Beat;
 pub use presence::servers::Reading;
 pub use schema::versions::BECAME_SHARD;

@@ -1,9 +1,10 @@
 //! The parts that both stores share: integrity checks, ids of attributes, hints of owners, found
-//! users, recent items by tenant, and the gauges of the stored versions.
+//! users, recent items by tenant, unreadable events, and the gauges of the stored versions.
 
 pub mod attribute_names;
 pub mod integrity;
 pub mod owner_hints;
 pub mod searched;
 pub mod tenant_window;
+pub mod unreadable;
 pub mod version_gauges;

@@ -9,12 +9,13 @@ use polynym_layers::coalesce;
 use polynym_layers::lookup_cache;
 use polynym_layers::measured;
 use polynym_mongodb as mongo;
+use polynym_store_common::unreadable::UNREADABLE;
 use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
 /// Counters without labels.
 pub const COUNTERS: [Metric; 4] =
-    [DISPLACED, transport::PANICS, mongo::UNREADABLE, embedded::DROPPED_SNAPSHOTS];
+    [DISPLACED, transport::PANICS, UNREADABLE, embedded::DROPPED_SNAPSHOTS];
 
 /// Metrics with labels, gauges and histograms.
 pub const OTHERS: [Metric; 29] = [

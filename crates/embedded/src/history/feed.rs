@@ -19,6 +19,7 @@ use polynym_directory::error::Error;
 use polynym_directory::model::event::Event;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
+use polynym_store_common::unreadable::report_unreadable;
 
 /// The bytes of events after which a page ends.
 const PAGE_BYTES: usize = 256 << 10;
@@ -101,14 +102,14 @@ impl Snapshot {
     /// The position before the event with this number.
     fn cursor(&self, number: u64) -> Result<Cursor, Fault> {
         let previous = self.event_row(number.wrapping_sub(1))?;
-        let before = previous.map_or(Ok(0), |row| fingerprint(&row))?;
+        let before = previous.map_or(0, |row| fingerprint(&row));
         Ok(Cursor { number, before })
     }
 
     /// Whether this store has issued a cursor.
     fn has_issued(&self, cursor: &Cursor) -> Result<bool, Fault> {
         let previous = self.event_row(cursor.number.wrapping_sub(1))?;
-        let expected = previous.map(|row| fingerprint(&row)).transpose()?;
+        let expected = previous.map(|row| fingerprint(&row));
         let is_known = expected.is_none_or(|expected| expected == cursor.before);
         Ok(is_known && cursor.number <= self.next_event()?)
     }
@@ -119,7 +120,7 @@ impl Snapshot {
         let mut page = PageBuilder::default();
         for number in numbers {
             match self.event_row(*number)? {
-                Some(row) => page.add(*number, &row)?,
+                Some(row) => page.add(*number, &row),
                 None => page.next = number + 1,
             }
             if page.is_full() {
@@ -140,8 +141,10 @@ impl Snapshot {
             }
             let (number, row) = row?;
             page.next = number + 1;
-            if StoredEvent::read(row.value())?.tenant() == tenant.as_str() {
-                page.add(number, row.value())?;
+            // One that cannot be read is reported, whoever's it is.
+            let stored = StoredEvent::read(row.value());
+            if stored.map_or(true, |stored| stored.tenant() == tenant.as_str()) {
+                page.add(number, row.value());
             }
         }
         if is_end {
@@ -166,14 +169,17 @@ struct PageBuilder {
 }
 
 impl PageBuilder {
-    fn add(&mut self, number: u64, row: &[u8]) -> Result<(), Fault> {
-        let stored = StoredEvent::read(row)?;
-        let event = stored.decode()?;
+    /// Adds an event. One that cannot be read is left out.
+    fn add(&mut self, number: u64, row: &[u8]) {
         self.next = number + 1;
-        let cursor = Cursor { number: self.next, before: stored.fingerprint(&event) };
-        self.events.push((Arc::new(event), cursor.encode_to_vec()));
         self.bytes += row.len();
-        Ok(())
+        match StoredEvent::read(row).and_then(|stored| Ok((stored.decode()?, stored))) {
+            Ok((event, stored)) => {
+                let cursor = Cursor { number: self.next, before: stored.fingerprint(&event) };
+                self.events.push((Arc::new(event), cursor.encode_to_vec()));
+            }
+            Err(fault) => report_unreadable(None, &fault),
+        }
     }
 
     fn is_full(&self) -> bool {
@@ -181,7 +187,8 @@ impl PageBuilder {
     }
 }
 
-fn fingerprint(row: &[u8]) -> Result<u64, Fault> {
-    let event = StoredEvent::read(row)?;
-    Ok(event.fingerprint(&event.decode()?))
+/// The fingerprint of a row, or 0 if it cannot be read.
+fn fingerprint(row: &[u8]) -> u64 {
+    let stored = StoredEvent::read(row);
+    stored.and_then(|stored| Ok(stored.fingerprint(&stored.decode()?))).unwrap_or(0)
 }

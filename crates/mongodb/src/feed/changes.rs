@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use metrics::counter;
 use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc};
 use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken as DriverToken;
@@ -17,16 +16,11 @@ use crate::schema::tail::Tail;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::{ResumeToken, foreign_token};
+use polynym_store_common::unreadable::report_unreadable;
 
 /// The text of a change stream's token, in hexadecimal digits. MongoDB guarantees that later ones
 /// are greater, byte by byte.
 pub type StreamToken = String;
-
-/// The counter of changes and events that cannot be read.
-pub const UNREADABLE: (&str, &str) = (
-    "polynym_watch_unreadable_total",
-    "Changes and events of users that cannot be read, so that watches do not have them",
-);
 
 /// The time for which MongoDB waits for a change.
 const MAX_AWAIT: Duration = Duration::from_secs(1);
@@ -141,13 +135,6 @@ fn user_of(change: &RawDocument) -> Result<LocalityId, Fault> {
     let [document_key] = read_fields(change, ["documentKey"])?;
     let [id] = read_fields(required("documentKey", document_key, RawBsonRef::as_document)?, [ID])?;
     required(ID, id, as_id)
-}
-
-/// Counts and logs a change or an event that cannot be read. The others still reach the watchers.
-pub fn report_unreadable(user: Option<LocalityId>, error: &(dyn std::error::Error + 'static)) {
-    counter!(UNREADABLE.0).increment(1);
-    let user = user.map(tracing::field::display);
-    tracing::error!(user, error, "a change of a user cannot be read: watches do not have it");
 }
 
 /// Each event of a change with the position after it: for the last event, that of the change, and

@@ -14,7 +14,7 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::times::Times;
-use crate::feed::changes::{Change, StreamToken, report_unreadable};
+use crate::feed::changes::{Change, StreamToken};
 use crate::schema::bson::{by_id, id_of, id_value, read_fields, required};
 use crate::schema::event::{last_token, restore_names};
 use crate::schema::fields::{ID, JOURNAL, TENANT};
@@ -23,6 +23,7 @@ use polynym_directory::encoded::event::{decode_event, event_message};
 use polynym_directory::model::event::Event;
 use polynym_directory::model::tenant::Tenant;
 use polynym_store_common::attribute_names::KnownNames;
+use polynym_store_common::unreadable::report_unreadable;
 use prost::Message;
 
 /// The events that a change has added.

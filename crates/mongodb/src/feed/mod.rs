@@ -6,8 +6,6 @@ mod changes;
 mod completion;
 mod recent;
 
-pub use changes::UNREADABLE;
-
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
