@@ -27,7 +27,16 @@ async fn new_store(name: &str) -> (Database, String) {
     let set = servers::one_member().await;
     let (database, uri) = (set.client().await.database(name), set.uri(name, ""));
     init(&uri, &InitOptions::default(), &|line| println!("{line}")).await.unwrap();
-    // The schema of that time has the same collections.
+    // The schema of that time has the same collections, but claims without an epoch.
+    let list = doc! { "listCollections": 1, "filter": { "name": "identities" } };
+    let listed = database.run_command(list).await.unwrap();
+    let first = &listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0];
+    let options = first.as_document().unwrap().get_document("options").unwrap();
+    let mut validator = options.get_document("validator").unwrap().clone();
+    let schema = validator.get_document_mut("$jsonSchema").unwrap();
+    schema.get_document_mut("properties").unwrap().remove("e").unwrap();
+    let change = doc! { "collMod": "identities", "validator": validator };
+    database.run_command(change).await.unwrap();
     let versions = doc! { "n": i64::from(Rules::SECOND.version()), "v": 8_i64 };
     let change = doc! { "$set": versions };
     database.collection::<Document>("meta").update_one(doc! {}, change).await.unwrap();
