@@ -4,12 +4,10 @@ use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
 use polynym_mongodb::{InitOptions, init};
-use tonic::Code;
 
 use crate::calls::Client;
 use crate::server::Server;
 use crate::servers::{self, Layout, ReplicaSet, Signal};
-use crate::status::{StatusDetails, status_details};
 use crate::support::scenarios::watching::{
     Changing, Seen, Watching, follow, from, resumes_after_each_event, survives_kills,
     survives_reconnects,
@@ -113,16 +111,4 @@ async fn end_change_streams(set: &ReplicaSet) -> usize {
         let _ = database.run_command(doc! { "killCursors": "users", "cursors": [id] }).await;
     }
     streams.len()
-}
-
-/// The front end of the tests has no change streams.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_watch_needs_change_streams() {
-    let uri = servers::three_shards().await.uri("watch_refused");
-    init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
-    let server = start(&uri);
-    let mut client = Client::connect(&server.url).await;
-    let status = Watching::begin(&mut client, from("")).await.err().expect("it is refused");
-    let refused = status_details(status);
-    assert_eq!(refused, StatusDetails::new(Code::Unimplemented, "WATCH_UNSUPPORTED"));
 }
