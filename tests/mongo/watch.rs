@@ -9,8 +9,7 @@ use crate::calls::Client;
 use crate::server::Server;
 use crate::servers::{self, Layout, ReplicaSet, Signal};
 use crate::support::scenarios::watching::{
-    Changing, Seen, Watching, follow, from, resumes_after_each_event, survives_kills,
-    survives_reconnects,
+    Changing, Seen, follow, resumes_after_each_event, survives_kills, survives_reconnects,
 };
 
 async fn prepared(uri: &str) {

@@ -377,7 +377,10 @@ async fn other_shard_keys_are_refused() {
         async |database| {
             let space = format!("{}.identities", database.name());
             cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
-            cluster.admin(doc! { "shardCollection": space, "key": { "_id": 1 } }).await.unwrap();
+            cluster
+                .admin(doc! { "shardCollection": space, "key": { "_id": "hashed" } })
+                .await
+                .unwrap();
         },
     )
     .await;

@@ -181,7 +181,9 @@ fn since(row: &Document) -> Option<Timestamp> {
 }
 
 fn least(row: &Document) -> Result<Key, Fault> {
-    let least = row.get_document("min").ok().and_then(|min| min.get("_id")).unwrap_or(&Bson::Null);
+    let min = row.get_document("min").ok();
+    // Chunks by another key are whole collections here: one that is refused.
+    let least = min.and_then(|min| min.get("_id")).unwrap_or(&Bson::MinKey);
     let raw = RawDocumentBuf::try_from(&doc! { "_id": least })?;
     Key::of(raw.get("_id")?.unwrap_or(RawBsonRef::Null))
 }
