@@ -17,7 +17,7 @@ use crate::group::Group;
 use crate::ledger::Count;
 use crate::load::{Load, Plan};
 use crate::server::Server;
-use crate::servers::{Layout, ReplicaSet, Signal};
+use crate::servers::{Layout, ReplicaSet, Signal, wipe};
 use crate::stores::{TIMEOUT, fresh, limit_transactions, long, open, prepare, print_line};
 
 /// The fault of the primary.
@@ -124,8 +124,7 @@ impl Stage {
     async fn begin(&self) -> Load {
         let primary = self.set.primary().await;
         if self.plan.merges {
-            primary.database(&self.name).await.drop().await.unwrap();
-            prepare(&self.set, &self.name).await;
+            wipe(&primary.database(&self.name).await).await;
         }
         let before = State::read(&primary.database(&self.name).await).await;
         match before.users.is_empty() {

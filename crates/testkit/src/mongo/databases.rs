@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conformance::{Failure, StoreFactory};
 use locality_uuid::split_points;
+use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 use mongodb::options::WriteConcern;
@@ -109,14 +110,19 @@ impl Databases {
             Servers::Set(set, _) => set.client().await,
             Servers::Cluster(cluster) => cluster.client().await,
         };
-        for collection_name in COLLECTIONS {
-            let collection = client.database(name).collection::<Document>(collection_name);
-            collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
-        }
+        wipe(&client.database(name)).await;
     }
 
     fn release(&self, name: String) {
         self.free.lock().unwrap().push((Instant::now(), name));
+    }
+}
+
+/// Removes all users of a store, their histories and tenants. Servers may be using it.
+pub async fn wipe(database: &Database) {
+    for name in COLLECTIONS {
+        let collection = database.collection::<Document>(name);
+        collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
-pub use databases::{Databases, InDatabase, make};
+pub use databases::{Databases, InDatabase, make, wipe};
 pub use hashed::{Hashed, hash_of};
 pub use process::{Process, Signal};
 pub use proxy::{Line, NetworkFaults, Origin, Proxy, Side, Trap};
