@@ -112,6 +112,7 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::TenantNotFound => (Code::NotFound, "TENANT_NOT_FOUND"),
         Error::IdentityTaken { .. } => (Code::AlreadyExists, "IDENTITY_TAKEN"),
         Error::UserExists => (Code::AlreadyExists, "USER_EXISTS"),
+        Error::LineAmbiguous { .. } => (Code::FailedPrecondition, "LINE_AMBIGUOUS"),
         Error::TenantExists => (Code::AlreadyExists, "TENANT_EXISTS"),
         Error::UserNotDeleted => (Code::AlreadyExists, "USER_NOT_DELETED"),
         Error::IdentityHeld { .. } => (Code::FailedPrecondition, "IDENTITY_HELD"),

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod backup;
+mod changes;
 mod codec;
 pub mod export;
 pub mod import;

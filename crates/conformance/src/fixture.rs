@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
-    Backend, Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity,
-    NewUser, Outcome, Policies, Tenant, Timestamp, User, UserChange,
+    Backend, Claim, Consistency, Error, Event, IdempotencyKey, Mutation, MutationKind, NewIdentity,
+    NewUser, Outcome, PageLimit, Policies, Tenant, Timestamp, User, UserChange,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 
@@ -129,6 +129,13 @@ impl Fixture {
             outcomes.push(task.await?);
         }
         Ok(outcomes)
+    }
+
+    /// All events of a user of the default tenant, the newest first.
+    pub async fn events(&self, user: &User) -> Result<Vec<Event>, Failure> {
+        let (histories, all) = (&self.store.histories, PageLimit::unlimited());
+        let history = histories.history(&Tenant::DEFAULT, user.id, None, all).await?;
+        Ok(history.ok_or("the user is gone")?.events)
     }
 
     /// The user of the default tenant who owns the identifier with this text form.

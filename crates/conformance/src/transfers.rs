@@ -4,6 +4,7 @@ mod exporting;
 mod importing;
 mod link_model;
 mod merge_links;
+mod reimporting;
 
 use super::fixture::case::{Case, case};
 
@@ -26,5 +27,9 @@ pub fn cases() -> Vec<Case> {
         case(merge_links::lines_form_no_circle),
         case(merge_links::a_listed_user_of_another_tenant_is_never_changed),
         case(merge_links::a_listed_user_who_was_not_merged_stays),
+        case(reimporting::an_update_sets_what_the_line_has),
+        case(reimporting::a_replacement_removes_what_the_line_lacks),
+        case(reimporting::a_line_changes_only_the_user_that_it_names),
+        case(reimporting::policies_hold_for_lines),
     ]
 }

@@ -53,6 +53,12 @@ pub enum Error {
     /// The id of an imported user belongs to a different user.
     #[error("a different user has this id")]
     UserExists,
+    /// The identities of a line of an import belong to several users.
+    #[error("the identities of the line belong to different users: name the user_id, or a key")]
+    LineAmbiguous {
+        /// Two of them.
+        users: [LocalityId; 2],
+    },
     /// An imported tenant exists with other policies.
     #[error("the tenant exists with other policies: change them with UpdateTenant")]
     TenantExists,

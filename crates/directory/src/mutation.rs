@@ -10,6 +10,7 @@ pub mod merge_links;
 pub mod purge;
 pub mod read_set;
 pub mod redaction;
+pub mod reimport;
 pub mod renormalize;
 pub mod request_hash;
 pub mod rule_notices;

@@ -86,6 +86,15 @@ const PLAIN: [(&str, Field); 10] = [
 ];
 
 impl Field {
+    /// The name of the field for users who exist; none if it is set in new users alone.
+    pub fn changeable(&self) -> Option<String> {
+        match self {
+            Self::UserId | Self::Region | Self::CreateTime | Self::UpdateTime => None,
+            Self::Attribute(name, _) => Some(format!("{ATTRIBUTE}{name}")),
+            _ => Some(self.name()),
+        }
+    }
+
     /// The field with this name, such as `email` or `attributes.age:int`.
     ///
     /// # Errors

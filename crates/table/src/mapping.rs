@@ -139,6 +139,33 @@ impl Mapping {
         }
     }
 
+    /// The names of the fields that an import can change in users who exist.
+    pub fn fields(&self) -> Vec<String> {
+        self.entries.iter().filter_map(|entry| entry.field.changeable()).collect()
+    }
+
+    /// The name of the field by which rows find their users, from the name of a field, of an
+    /// attribute or of a column.
+    ///
+    /// # Errors
+    /// No column has it: in words.
+    pub fn key(&self, name: &str, columns: &Columns) -> Result<String, String> {
+        let column = columns.find(name).ok();
+        let has = |entry: &&Entry| {
+            let field = entry.field.changeable().unwrap_or_default();
+            field == name
+                || field.strip_prefix("attributes.") == Some(name)
+                || column.is_some_and(|column| entry.columns == [column])
+        };
+        let found = self.entries.iter().find(has).and_then(|entry| entry.field.changeable());
+        found.ok_or_else(|| {
+            format!(
+                "--key {name}: no column is mapped to it; mapped are {}",
+                self.fields().join(", ")
+            )
+        })
+    }
+
     /// The user of a row.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use crate::grpc::status::status;
 use polynym_access::{Call, Metric};
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::imported_user::OnConflict;
+use polynym_directory::model::reimport::{OnExisting, Reimport};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::ImportedTenant;
 use polynym_directory::service::Directory;
@@ -120,12 +121,22 @@ fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Statu
         Ok(v1::OnConflict::SkipIdentity) => OnConflict::SkipIdentity,
         Err(_) => return Err(invalid_field("options.on_conflict", "is unknown")),
     };
+    let on_existing = match v1::OnExisting::try_from(message.on_existing) {
+        Ok(v1::OnExisting::Unspecified | v1::OnExisting::Reject) => OnExisting::Reject,
+        Ok(v1::OnExisting::Skip) => OnExisting::Skip,
+        Ok(v1::OnExisting::Update) => OnExisting::Update,
+        Ok(v1::OnExisting::Replace) => OnExisting::Replace,
+        Err(_) => return Err(invalid_field("options.on_existing", "is unknown")),
+    };
+    let reimport = Reimport::parse(on_existing, &message.fields, &message.key).map_err(status)?;
     let tenant_name = Some(&message.tenant).filter(|name| !name.is_empty());
     Ok(ImportOptions {
         tenant: tenant_name.map(|name| permitted_tenant(call, name)).transpose()?,
         on_conflict,
+        reimport: Arc::new(reimport),
         dry_run: message.validate_only,
         sequential_ids: message.sequential_ids,
+        operation_id: String::new(),
     })
 }
 

@@ -57,18 +57,45 @@ pub fn lines(changes: &ChangeSet) -> Vec<String> {
         .collect()
 }
 
-fn state_line(change: &StateChange) -> String {
-    let text = |state: &Option<UserState>| {
-        let Some(state) = state else { return "none".to_owned() };
-        match (state.state(), &state.purge_time) {
-            (State::Deleted, Some(time)) => format!("deleted, to be purged at {time}"),
-            (State::Merged, _) => format!("merged into {}", printable(&state.merged_into)),
-            (state, _) => state.as_str_name().trim_start_matches("STATE_").to_ascii_lowercase(),
-        }
+/// The changes of a user by an import, as fields with their values before and after.
+pub fn cells(changes: &ChangeSet) -> Vec<(String, String, String)> {
+    let state = changes
+        .state
+        .as_ref()
+        .map(|change| ("state".to_owned(), state_text(&change.before), state_text(&change.after)));
+    let text = |recorded: &Option<RecordedValue>| recorded.as_ref().map_or_else(String::new, value);
+    let fields = changes
+        .fields
+        .iter()
+        .map(|change| (change.path.clone(), text(&change.before), text(&change.after)));
+    let name = |identity: &Option<Identity>| {
+        let identity = identity.as_ref();
+        identity.map_or_else(String::new, |own| {
+            format!("{}{}", identifier::text(own.identifier.as_ref()), marks(own))
+        })
     };
+    let identities = changes
+        .identities
+        .iter()
+        .map(|change| ("identity".to_owned(), name(&change.before), name(&change.after)));
+    state.into_iter().chain(fields).chain(identities).collect()
+}
+
+fn state_line(change: &StateChange) -> String {
     match &change.before {
-        None => format!("+ state {}", text(&change.after)),
-        Some(_) => format!("  state {} -> {}", text(&change.before), text(&change.after)),
+        None => format!("+ state {}", state_text(&change.after)),
+        Some(_) => {
+            format!("  state {} -> {}", state_text(&change.before), state_text(&change.after))
+        }
+    }
+}
+
+fn state_text(state: &Option<UserState>) -> String {
+    let Some(state) = state else { return "none".to_owned() };
+    match (state.state(), &state.purge_time) {
+        (State::Deleted, Some(time)) => format!("deleted, to be purged at {time}"),
+        (State::Merged, _) => format!("merged into {}", printable(&state.merged_into)),
+        (state, _) => state.as_str_name().trim_start_matches("STATE_").to_ascii_lowercase(),
     }
 }
 

@@ -14,6 +14,8 @@ Examples:
   polynym import users.csv --map email=E-Mail,handle=Login,attributes.team=Team
   polynym export --server http://old:7171 | polynym import - --server http://new:7171
   polynym import users.jsonl.rejects --on-conflict skip-identity
+  polynym import december.csv --map-file customers.toml --on-existing update --dry-run
+  polynym import december.csv --map-file customers.toml --on-existing update --key employee
 
 A file of JSON Lines has one user per line, in the JSON form of the API, as `polynym export` writes
 it. Rejected lines are written to FILE.rejects, and rejected rows of FILE.csv to FILE.rejects.csv,
@@ -45,9 +47,20 @@ pub struct Import {
     /// The action for a line with an invalid identity, or with one that another user owns.
     #[arg(long, value_enum, default_value = "reject")]
     pub on_conflict: OnConflict,
-    /// Check all lines without importing them.
+    /// The action for a line whose user exists.
+    #[arg(long, value_enum, default_value = "reject")]
+    pub on_existing: OnExisting,
+    /// What a line without a user_id finds its user by: email, handle, phone, url, social.PROVIDER,
+    /// the name of an attribute, or a column. By default all identities of the line, which must
+    /// belong to one user.
+    #[arg(long, value_name = "FIELD")]
+    pub key: Option<String>,
+    /// Check all lines without importing them, and show what they would change.
     #[arg(long)]
     pub dry_run: bool,
+    /// Write all that a dry run would change to a CSV file: line, user, field, before and after.
+    #[arg(long, value_name = "FILE", requires = "dry_run")]
+    pub changes: Option<PathBuf>,
     /// How to generate the ids of new users.
     #[arg(long, value_enum, default_value = "variable")]
     pub ids: Ids,
@@ -133,6 +146,19 @@ pub enum OnConflict {
     Reject,
     /// Import the user without that identity.
     SkipIdentity,
+}
+
+/// The action for a line whose user exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnExisting {
+    /// Reject the line, unless it describes the user as it is.
+    Reject,
+    /// Leave the user as it is.
+    Skip,
+    /// Set what the line has: names, attributes, state; add its identities.
+    Update,
+    /// The same, and remove what the line lacks of the mapped fields.
+    Replace,
 }
 
 /// How to generate the ids of new users.

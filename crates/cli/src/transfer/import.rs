@@ -12,7 +12,8 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::timeout;
 use tonic::{Request, Streaming};
 
-use super::arguments::{Ids, Import, OnConflict};
+use super::arguments::{Ids, Import, OnConflict, OnExisting};
+use super::changes::Changes;
 use super::inspect;
 use super::reader::{self, FileReader};
 use super::rejects::{Rejected, Rejects};
@@ -54,6 +55,7 @@ async fn import(command: Import) -> Result<(), Failure> {
     let bar = Bar::new(&command.file);
     let (sender, receiver) = mpsc::channel(QUEUE_SIZE);
     let options = options(&session, &command);
+    let changes = Changes::new(command.changes.as_deref())?;
     let (dry_run, names_rejects_file) = (command.dry_run, command.rejects.is_some());
     let reader = FileReader {
         window: window.clone(),
@@ -61,12 +63,15 @@ async fn import(command: Import) -> Result<(), Failure> {
         requests: sender,
         rejected: rejected_count.clone(),
         target: Target::new(&command, session.tenant()),
+        options,
     };
     let reader_thread = spawn(reader, command, given)?;
 
+    let progress = Progress::default();
     let mut exchange =
-        Exchange { window: &window, rejects: &rejects, bar: &bar, progress: Progress::default() };
-    let end = exchange.run(&session, options, receiver).await;
+        Exchange { window: &window, rejects: &rejects, bar: &bar, progress, changes };
+    let end = exchange.run(&session, receiver).await;
+    let changes = exchange.changes;
     let progress = exchange.progress;
     window.close();
     bar.clear();
@@ -87,7 +92,8 @@ async fn import(command: Import) -> Result<(), Failure> {
         Ok(tally) => {
             let rejects = &rejects;
             let json = session.json();
-            Summary { progress, rejected_here, rejects, tally, dry_run, json }.print()
+            let changes = changes.finish()?;
+            Summary { progress, rejected_here, rejects, tally, changes, dry_run, json }.print()
         }
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
@@ -172,12 +178,27 @@ fn options(session: &Session, command: &Import) -> Options {
         OnConflict::Reject => v1::OnConflict::Reject,
         OnConflict::SkipIdentity => v1::OnConflict::SkipIdentity,
     };
+    let on_existing = match command.on_existing {
+        OnExisting::Reject => v1::OnExisting::Reject,
+        OnExisting::Skip => v1::OnExisting::Skip,
+        OnExisting::Update => v1::OnExisting::Update,
+        OnExisting::Replace => v1::OnExisting::Replace,
+    };
     Options {
         tenant: if command.all_tenants { String::new() } else { session.tenant() },
         on_conflict: on_conflict.into(),
         validate_only: command.dry_run,
+        on_existing: on_existing.into(),
+        fields: Vec::new(),
+        key: command.key.clone().map_or_else(String::new, key),
         sequential_ids: command.ids == Ids::Sequential,
     }
+}
+
+/// The field of a key: another name is that of an attribute.
+fn key(name: String) -> String {
+    let is_field = ["email", "handle", "phone", "url"].contains(&&*name) || name.contains('.');
+    if is_field { name } else { format!("attributes.{name}") }
 }
 
 /// An exchange with the server.
@@ -186,17 +207,17 @@ struct Exchange<'a> {
     rejects: &'a Rejects,
     bar: &'a Bar,
     progress: Progress,
+    changes: Changes,
 }
 
 impl Exchange<'_> {
     async fn run(
         &mut self,
         session: &Session,
-        options: Options,
         receiver: Receiver<ImportUsersRequest>,
     ) -> Result<End, Failure> {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let requests = requests(options, receiver).take_until(stopped);
+        let requests = requests(receiver).take_until(stopped);
         let request = Request::new(requests);
         let mut answers = session.answer(session.admin().import_users(request).await)?;
         tokio::select! {
@@ -240,6 +261,9 @@ impl Exchange<'_> {
                 original: self.window.get(reject.line),
             })?;
         }
+        for change in &answer.changes {
+            self.changes.add(change)?;
+        }
         if let Some(progress) = answer.progress {
             self.progress = progress;
             let bytes = self.window.answer(progress.line);
@@ -249,17 +273,18 @@ impl Exchange<'_> {
     }
 }
 
-/// The messages of an import. Empty ones keep an idle stream open.
+/// The messages of an import, of which the first has the options. Empty ones keep an idle stream
+/// open.
 fn requests(
-    options: Options,
     receiver: Receiver<ImportUsersRequest>,
 ) -> impl Stream<Item = ImportUsersRequest> + Send + 'static {
-    let first = ImportUsersRequest { options: Some(options), ..Default::default() };
-    let lines = stream::unfold(receiver, |mut receiver| async move {
-        match timeout(KEEPALIVE_INTERVAL, receiver.recv()).await {
-            Ok(line) => line.map(|line| (line, receiver)),
-            Err(_) => Some((ImportUsersRequest::default(), receiver)),
+    stream::unfold((receiver, false), |(mut receiver, has_begun)| async move {
+        if !has_begun {
+            return receiver.recv().await.map(|first| (first, (receiver, true)));
         }
-    });
-    stream::iter([first]).chain(lines)
+        match timeout(KEEPALIVE_INTERVAL, receiver.recv()).await {
+            Ok(line) => line.map(|line| (line, (receiver, true))),
+            Err(_) => Some((ImportUsersRequest::default(), (receiver, true))),
+        }
+    })
 }

@@ -18,7 +18,7 @@ use super::target::Target;
 use super::window::{Original, OriginalRow, Window};
 use crate::failure::Failure;
 use crate::files;
-use polynym_proto::v1::ImportUsersRequest;
+use polynym_proto::v1::{ImportUsersRequest, import_users_request};
 use polynym_table::locale::NEUTRAL;
 use polynym_table::{CellError, Given, Mapping, Options, Row, Table, Tally};
 
@@ -34,6 +34,8 @@ pub struct FileReader {
     /// Lines that were rejected before they were sent.
     pub rejected: Arc<AtomicI64>,
     pub target: Target,
+    /// The options of the import.
+    pub options: import_users_request::Options,
 }
 
 impl FileReader {
@@ -42,7 +44,7 @@ impl FileReader {
         let path = &command.file;
         let reader = open(path)?;
         let read = match is_table(command) {
-            true => self.table(reader, given),
+            true => self.table(reader, command, given),
             false => self.jsonl(reader).map(|count| (count, Tally::default())),
         };
         read.map_err(|error| match error {
@@ -52,6 +54,9 @@ impl FileReader {
     }
 
     fn jsonl(&self, reader: impl Read) -> Result<i64, ReadError> {
+        if !self.begin(self.options.clone()) {
+            return Ok(0);
+        }
         let mut lines = Lines::new(BufReader::with_capacity(BUFFER_BYTES, reader));
         let mut count = 0;
         while let Some((number, line, bytes)) = lines.next().map_err(|e| file_error(&e))? {
@@ -95,12 +100,32 @@ impl FileReader {
         Ok(count)
     }
 
-    fn table(&self, reader: Box<dyn Read>, given: Given) -> Result<(i64, Tally), ReadError> {
+    /// Sends the options. Returns whether the import continues.
+    fn begin(&self, options: import_users_request::Options) -> bool {
+        let first = ImportUsersRequest { options: Some(options), ..Default::default() };
+        self.requests.blocking_send(first).is_ok()
+    }
+
+    fn table(
+        &self,
+        reader: Box<dyn Read>,
+        command: &Import,
+        given: Given,
+    ) -> Result<(i64, Tally), ReadError> {
         let table = Table::open(reader, given.encoding, given.separator);
         let mut table = table.map_err(ReadError::File)?;
         let options = Options { locale: given.locale.unwrap_or(NEUTRAL), ..given.options };
         let mapping = Mapping::new(&given.maps, &table.columns, options)
             .map_err(|error| ReadError::Other(Failure::Usage(error)))?;
+        let mut import =
+            import_users_request::Options { fields: mapping.fields(), ..self.options.clone() };
+        if let Some(name) = &command.key {
+            let key = mapping.key(name, &table.columns);
+            import.key = key.map_err(|error| ReadError::Other(Failure::Usage(error)))?;
+        }
+        if !self.begin(import) {
+            return Ok((0, Tally::default()));
+        }
         let (header, columns, separator) = (table.header, table.columns, table.separator);
         let form = self.rejects.set_form(Form { header, columns, separator });
         let (mut count, mut tally) = (0, Tally::default());

@@ -55,6 +55,8 @@ pub struct Summary<'a> {
     pub rejects: &'a Rejects,
     /// How a table was read.
     pub tally: Tally,
+    /// The first changes of a dry run, in words.
+    pub changes: String,
     pub dry_run: bool,
     pub json: bool,
 }
@@ -62,14 +64,14 @@ pub struct Summary<'a> {
 impl Summary<'_> {
     /// Prints the result. Fails if lines were rejected.
     pub fn print(&self) -> Result<(), Failure> {
-        let Progress { created, existing, skipped, orphans, .. } = self.progress;
+        let Progress { created, changed, existing, skipped, orphans, .. } = self.progress;
         let rejected = self.progress.rejected + self.rejected_here;
         let has_rejects = rejected > 0 || skipped > 0 || orphans > 0;
         let path = self.rejects.path().display().to_string();
         if self.json {
             let file = has_rejects.then_some(&path);
             output::print_json(&serde_json::json!({
-                "created": created, "existing": existing, "rejected": rejected,
+                "created": created, "changed": changed, "existing": existing, "rejected": rejected,
                 "skipped_identities": skipped, "orphans": orphans, "rejects": file,
                 "dry_run": self.dry_run, "reasons": self.rejects.reasons(),
                 "international_phones": self.tally.international,
@@ -78,8 +80,12 @@ impl Summary<'_> {
                 "absent_cells": self.tally.absent,
             }))?;
         } else {
-            let verb = if self.dry_run { "would be imported" } else { "imported" };
-            let mut text = format!("{created} {verb}, {existing} there already");
+            let verb = if self.dry_run { "would be " } else { "" };
+            let mut text = format!("{}{created} {verb}imported", self.changes);
+            if changed > 0 {
+                text += &format!(", {changed} {verb}changed");
+            }
+            text += &format!(", {existing} there already");
             if has_rejects {
                 text += &format!(", {rejected} lines rejected");
                 if skipped > 0 {

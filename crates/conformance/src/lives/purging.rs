@@ -1,8 +1,6 @@
 //! Purges of users who share many events with others.
 
-use polynym_directory::{
-    Event, Limits, Mutation, MutationReport, PageLimit, Tenant, User, UserChange, check_history,
-};
+use polynym_directory::{Event, Limits, Mutation, MutationReport, User, UserChange, check_history};
 
 use crate::fixture::assertions::{ensure, equal};
 use crate::fixture::factory::Failure;
@@ -33,20 +31,13 @@ fn purge(f: &Fixture, user: &User) -> Mutation {
     Mutation { limits, request: request("purge", 1), ..f.mutation(user.id, UserChange::Purge) }
 }
 
-/// All events of a user, the newest first.
-async fn events(f: &Fixture, user: &User) -> Result<Vec<Event>, Failure> {
-    let history =
-        f.store.histories.history(&Tenant::DEFAULT, user.id, None, PageLimit::unlimited()).await?;
-    Ok(history.ok_or("the user is gone")?.events)
-}
-
 fn count_with_name(events: &[Event]) -> usize {
     events.iter().filter(|event| format!("{event:?}").contains("wanderer")).count()
 }
 
 pub async fn a_purge_continues_until_no_event_has_the_name(f: Fixture) -> Result<(), Failure> {
     let (joe, ann) = users_sharing_events(&f).await?;
-    let before = events(&f, &ann).await?;
+    let before = f.events(&ann).await?;
     equal(&count_with_name(&before), &(2 * ROUND_TRIPS), "events of the other user with the name")?;
 
     let (mut f, mut rounds, mut left) = (f, 0, count_with_name(&before));
@@ -55,7 +46,7 @@ pub async fn a_purge_continues_until_no_event_has_the_name(f: Fixture) -> Result
         let report = f.apply(purge.clone()).await?.report;
         rounds += 1;
         ensure(rounds < MAX_ROUNDS, "the purge does not end")?;
-        let kept = events(&f, &ann).await?;
+        let kept = f.events(&ann).await?;
         check_history(&f.get(ann.id).await?.ok_or("the other user is gone")?, &kept)?;
         let with_name = count_with_name(&kept);
         let is_bounded = with_name <= left && left - with_name <= EVENTS_PER_ROUND;
@@ -72,7 +63,7 @@ pub async fn a_purge_continues_until_no_event_has_the_name(f: Fixture) -> Result
     }
     ensure(rounds > INTERRUPTED_ROUND, format!("{rounds} rounds"))?;
 
-    let after = events(&f, &ann).await?;
+    let after = f.events(&ann).await?;
     equal(&count_with_name(&after), &0, "events with the name")?;
     equal(&after.len(), &before.len(), "events of the other user")?;
     let ended = f.store.histories.ended_ownerships(&[key("default", NAME)?]).await?;
@@ -92,7 +83,7 @@ pub async fn a_purge_notices_changes_in_between(f: Fixture) -> Result<(), Failur
         let MutationReport::PurgeBegun(progress) = report else {
             ensure(round > 20, format!("{round} rounds"))?;
             for user in [&ann, &eve] {
-                let left = count_with_name(&events(&f, user).await?);
+                let left = count_with_name(&f.events(user).await?);
                 equal(&left, &0, "events with the name")?;
             }
             return Ok(());
@@ -111,5 +102,5 @@ pub async fn a_dry_run_of_a_purge_takes_one_round(f: Fixture) -> Result<(), Fail
     let trial = Mutation { dry_run: true, request: None, ..purge(&f, &joe) };
     let report = f.apply(trial).await?.report;
     equal(&report, &MutationReport::Purged(vec![joe.id]), "the trial")?;
-    equal(&count_with_name(&events(&f, &ann).await?), &(2 * ROUND_TRIPS), "events with the name")
+    equal(&count_with_name(&f.events(&ann).await?), &(2 * ROUND_TRIPS), "events with the name")
 }

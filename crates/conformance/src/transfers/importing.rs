@@ -1,9 +1,9 @@
 //! Importing users.
 
 use polynym_directory::{
-    Error, Hold, Imported, ImportedIdentity, ImportedUser, Mutation, MutationKind, MutationReport,
-    OnConflict, Outcome, Policies, SkipReason, SkippedIdentity, State, Tenant, Timestamp, User,
-    UserChange, Verification,
+    Effect, Error, Hold, Imported, ImportedIdentity, ImportedUser, Mutation, MutationKind,
+    MutationReport, OnConflict, Outcome, Policies, SkipReason, SkippedIdentity, State, Tenant,
+    Timestamp, User, UserChange, Verification,
 };
 use polynym_identifier::{IdentityKey, Kind};
 
@@ -29,7 +29,9 @@ fn import(f: &Fixture, line: &ImportedUser) -> Mutation {
 /// Whether the user is new, and the skipped identities.
 fn report(outcome: Result<Outcome, Error>) -> Result<(bool, Vec<SkippedIdentity>), Failure> {
     match outcome?.report {
-        MutationReport::Imported(Imported { is_new, skipped }) => Ok((is_new, skipped)),
+        MutationReport::Imported(Imported { effect, skipped }) => {
+            Ok((effect == Effect::Created, skipped))
+        }
         other => Err(format!("another report: {other:?}").into()),
     }
 }

@@ -119,7 +119,8 @@ event_kinds! {
     IdentityMoved IdentityVerified IdentityTakenOver IdentityRenormalized HoldReleased
 }
 
-fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {
+/// The differences of an event as a message.
+pub fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {
     let field = |change: &FieldChange| v1::FieldChange {
         path: change.path.clone(),
         before: change.before.as_ref().map(recorded_message),

@@ -71,7 +71,7 @@ pub enum EventKind {
     HistoryBegun,
     /// The user was created.
     UserCreated,
-    /// The user was created by an import.
+    /// The user was created or changed by an import.
     UserImported,
     /// Its display name or attributes changed.
     UserUpdated,

@@ -1,6 +1,7 @@
 //! Users as import files describe them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 
@@ -10,6 +11,8 @@ use super::record::{Record, UserInternals};
 use super::tenant::Tenant;
 use super::user::{Identity, State, User};
 use crate::error::Error;
+use crate::model::event::ChangeSet;
+use crate::model::reimport::{LineField, Reimport};
 use crate::model::unknown::Unknown;
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -27,6 +30,8 @@ pub struct ImportedUser {
     pub attributes: BTreeMap<String, Value>,
     /// The state.
     pub state: State,
+    /// Whether the line gives the state.
+    pub has_state: bool,
     /// When the user was created.
     pub create_time: Option<Timestamp>,
     /// When the user last changed.
@@ -35,6 +40,10 @@ pub struct ImportedUser {
     pub internals: Option<UserInternals>,
     /// The treatment of identities that cannot be linked.
     pub on_conflict: OnConflict,
+    /// The treatment of a user who exists.
+    pub reimport: Arc<Reimport>,
+    /// Whether the line was found to be about the user that the mutation changes.
+    pub is_found: bool,
 }
 
 /// An identity of such a user.
@@ -59,12 +68,23 @@ pub enum OnConflict {
 }
 
 /// The result of importing a user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// Whether the user was created. Otherwise it was there already.
-    pub is_new: bool,
+    /// What happened to the user.
+    pub effect: Effect,
     /// The identities that were skipped.
     pub skipped: Vec<SkippedIdentity>,
+}
+
+/// What a line did to its user, or to the hold that it is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// It was created.
+    Created,
+    /// It was there, and these differences were made.
+    Changed(Box<ChangeSet>),
+    /// It was there already.
+    Unchanged,
 }
 
 /// An identity that was skipped.
@@ -167,6 +187,16 @@ impl ImportedUser {
         wanted.etag() == user.etag()
     }
 
+    /// Whether a line without an id is about this user: whether it has the key of the import.
+    pub(crate) fn names(&self, user: &User) -> bool {
+        if let Some(LineField::Attribute(name)) = &self.reimport.key {
+            let wanted = self.attributes.get(name);
+            return wanted.is_some() && wanted == user.attributes.get(name);
+        }
+        let mut keys = self.identities.iter().map(|own| &own.new.identifier);
+        keys.any(|key| self.reimport.finds_by(key) && user.identity(key).is_some())
+    }
+
     /// Whether a line without an id describes this user.
     pub(crate) fn describes(&self, user: &User) -> bool {
         !self.identities.is_empty()
@@ -177,7 +207,8 @@ impl ImportedUser {
 }
 
 impl ImportedIdentity {
-    fn identity(&self, now: Timestamp) -> Identity {
+    /// The identity, imported at `now`.
+    pub(crate) fn identity(&self, now: Timestamp) -> Identity {
         let identity = self.new.identity(self.link_time.unwrap_or(now));
         Identity { import_time: Some(now), ..identity }
     }

@@ -218,6 +218,7 @@ fn update_holds(
         Some(
             UserChange::Unlink(_)
                 | UserChange::Replace(..)
+                | UserChange::Import(_)
                 | UserChange::Purge
                 | UserChange::Expire
         )

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Mutation;
 use crate::error::Error;
 use crate::model::claim::Claim;
-use crate::model::imported_user::Imported;
+use crate::model::imported_user::{Effect, Imported};
 use crate::model::record::{Hold, Record};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
@@ -36,7 +36,8 @@ pub fn import(
     let wanted = Claim { owner: None, guard, hold: Some(until), rules_version };
     let claims = read_set.read_claims(vec![key.clone()])?;
     let is_new = claims.iter().all(|(_, claim)| **claim != wanted) && !mutation.is_past(until);
-    let report = MutationReport::Imported(Imported { is_new, skipped: Vec::new() });
+    let effect = if is_new { Effect::Created } else { Effect::Unchanged };
+    let report = MutationReport::Imported(Imported { effect, skipped: Vec::new() });
     let changes = is_new.then_some((key, (None, Some(wanted))));
     let write_set = plan_writes(mutation, read_set, Vec::new(), changes.into_iter().collect())?;
     Ok(WriteSet { report, ..write_set })

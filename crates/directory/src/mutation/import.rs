@@ -4,38 +4,46 @@ use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, merge_links};
+use super::{Mutation, merge_links, reimport};
 use crate::error::{Error, Invalid};
 use crate::model::claim::Claim;
 use crate::model::imported_user::{
-    Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
+    Effect, Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
 use crate::model::record::{Guarded, Hold, Record};
+use crate::model::user::User;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, check_limits, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use polynym_identifier::IdentityKey;
 
-/// Creates the user, unless it exists.
+/// Creates the user. One who exists stays, or is changed as the options of the import say.
 pub fn import(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
     imported: &ImportedUser,
 ) -> Result<WriteSet, DecideError> {
+    if imported.is_found {
+        return reimport::change(mutation, read_set, id, imported);
+    }
     if imported.has_id {
         if let Some(Record { user, .. }) = read_set.read_user(id)? {
+            if imported.reimport.finds_users() && user.tenant == mutation.tenant {
+                return reimport::change(mutation, read_set, id, imported);
+            }
             let is_same = user.tenant == mutation.tenant && imported.is_like(user);
             return if is_same { Ok(existing(id)) } else { Err(Error::UserExists.into()) };
         }
     } else if read_set.read_new_user(id)?.is_some() {
         return Err(Error::Internal("an id was given twice".into()).into());
     }
+    check_absent(mutation, read_set, imported)?;
     merge_links::check_import(mutation, read_set, id, imported)?;
 
     match imported.on_conflict {
         OnConflict::Reject => {
-            let outcome = reserved(mutation, imported, &imported.identities)
-                .map_or(Ok(()), |skipped| Err(skipped.error().into()))
+            let outcome = check_reserved(mutation, imported, &imported.identities)
+                .map_err(DecideError::from)
                 .and_then(|()| create(mutation, read_set, id, imported, Vec::new()));
             accept_existing(read_set, imported, outcome)
         }
@@ -43,9 +51,29 @@ pub fn import(
     }
 }
 
+/// Rejects a line that found no user, if one has its identities by now.
+fn check_absent(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    imported: &ImportedUser,
+) -> Result<(), DecideError> {
+    if imported.has_id || !imported.reimport.finds_users() {
+        return Ok(());
+    }
+    let identifiers = imported.identities.iter().map(|own| &own.new.identifier);
+    let named = identifiers.filter(|identifier| imported.reimport.finds_by(identifier));
+    let claims = read_set.read_claims(named.map(|named| mutation.key(named)).collect())?;
+    match claims.iter().find_map(|(key, claim)| Some((key, claim.resolves_to()?))) {
+        Some((key, owner)) => {
+            Err(Error::IdentityTaken { owner, field: imported.field_of(key) }.into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// The write set for a user who exists already.
 pub fn existing(id: LocalityId) -> WriteSet {
-    let report = Imported { is_new: false, skipped: Vec::new() };
+    let report = Imported { effect: Effect::Unchanged, skipped: Vec::new() };
     WriteSet { report: MutationReport::Imported(report), ..WriteSet::unchanged(Some(id)) }
 }
 
@@ -69,7 +97,7 @@ fn create(
     let holds = own_holds(mutation, &mut record);
     let created = UserTransition { before: None, after: Some(record) };
     let write_set = plan_writes(mutation, read_set, vec![created], holds)?;
-    let report = MutationReport::Imported(Imported { is_new: true, skipped });
+    let report = MutationReport::Imported(Imported { effect: Effect::Created, skipped });
     Ok(WriteSet { report, ..write_set })
 }
 
@@ -129,6 +157,31 @@ fn skip_conflicts(
     id: LocalityId,
     imported: &ImportedUser,
 ) -> Result<WriteSet, DecideError> {
+    let (mut kept, skipped) = without_conflicts(mutation, read_set, id, imported, None)?;
+    if let Some(SkipReason::Taken(owner)) = skipped.first().map(|skipped| skipped.reason)
+        && !imported.has_id
+        && let Some(record) = read_set.read_user(owner)?
+        && imported.describes(&record.user)
+    {
+        return Ok(existing(owner));
+    }
+    if let Some(internals) = &mut kept.internals {
+        let handles: HashSet<_> = kept.identities.iter().map(|own| &own.new.identifier).collect();
+        internals.guards.retain(|guarded| handles.contains(&guarded.handle));
+    }
+
+    create(mutation, read_set, id, &kept, skipped)
+}
+
+/// The line of the user with this id without the identities and holds that cannot be linked.
+/// `present` is the user as it is, who keeps its identities.
+pub fn without_conflicts(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    imported: &ImportedUser,
+    present: Option<&User>,
+) -> Result<(ImportedUser, Vec<SkippedIdentity>), DecideError> {
     let wanted = imported.identities.iter().flat_map(|identity| keys(mutation, identity));
     let holds = imported.internals.iter().flat_map(|internals| &internals.holds);
     let unique: HashSet<_> = wanted.chain(holds.map(|hold| hold.key.clone())).collect();
@@ -142,6 +195,9 @@ fn skip_conflicts(
     let (mut kept, mut skipped) = (imported.clone(), Vec::new());
     let (mut claimed, mut failure) = (HashSet::new(), None);
     kept.identities.retain(|identity| {
+        if present.is_some_and(|user| user.identity(&identity.new.identifier).is_some()) {
+            return true;
+        }
         let reserved = reserved(mutation, imported, std::slice::from_ref(identity));
         let keys = keys(mutation, identity);
         let reason = reserved.map(|skipped| skipped.reason).or_else(|| {
@@ -162,27 +218,25 @@ fn skip_conflicts(
     if let Some(error) = failure {
         return Err(error.into());
     }
-
-    if let Some(SkipReason::Taken(owner)) = skipped.first().map(|skipped| skipped.reason)
-        && !imported.has_id
-        && let Some(record) = read_set.read_user(owner)?
-        && imported.describes(&record.user)
-    {
-        return Ok(existing(owner));
-    }
     if let Some(internals) = &mut kept.internals {
         internals.holds.retain(|hold| refusal(&hold.key, hold.guard).is_none());
-        let handles: HashSet<_> = kept.identities.iter().map(|own| &own.new.identifier).collect();
-        internals.guards.retain(|guarded| handles.contains(&guarded.handle));
     }
-
-    create(mutation, read_set, id, &kept, skipped)
+    Ok((kept, skipped))
 }
 
 /// The keys that an identity claims: its own, then its guard's.
 pub fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
     let Mutation { tenant, policies, rules, .. } = mutation;
     policies.claimed_keys(tenant, &identity.new.identifier, *rules)
+}
+
+/// Rejects a reserved handle among these identities of a line.
+pub fn check_reserved(
+    mutation: &Mutation,
+    imported: &ImportedUser,
+    identities: &[ImportedIdentity],
+) -> Result<(), Error> {
+    reserved(mutation, imported, identities).map_or(Ok(()), |skipped| Err(skipped.error()))
 }
 
 /// The first reserved handle. Exported users keep theirs.

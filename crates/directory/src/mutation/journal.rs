@@ -108,7 +108,7 @@ fn kind(mutation: &Mutation, after: &Record) -> EventKind {
 }
 
 /// The differences between a user before and after.
-fn changes(before: Option<&Record>, after: &Record) -> ChangeSet {
+pub fn changes(before: Option<&Record>, after: &Record) -> ChangeSet {
     let (old, new) = (before.map(|before| &before.user), &after.user);
     let state = (old.map(|old| old.state), new.state);
     ChangeSet {

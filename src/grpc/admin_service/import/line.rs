@@ -63,7 +63,8 @@ fn raw_state(user: &v1::User) -> Result<RawState<'_>, Error> {
     let state = v1::State::try_from(user.state)
         .map_err(|_| Error::invalid(Invalid::Field, "user.state", "is unknown"))?;
     Ok(match state {
-        v1::State::Unspecified | v1::State::Active => RawState::Active,
+        v1::State::Unspecified => RawState::Absent,
+        v1::State::Active => RawState::Active,
         v1::State::Disabled => RawState::Disabled,
         v1::State::Deleted => RawState::Deleted {
             delete_time: time("user.delete_time", user.delete_time.as_ref())?,

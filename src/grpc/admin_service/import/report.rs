@@ -10,12 +10,14 @@ use tonic::Status;
 
 use super::batch::LineResult;
 use crate::grpc::status::{reason, status};
+use polynym_directory::encoded::event::changes_message;
 use polynym_directory::error::Error;
+use polynym_directory::model::imported_user::Effect;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::transfer::import::{Import, LineOutcome, MergedLine};
 use polynym_directory::stores::{LIST_BYTES, MAX_FRAME_BYTES, PageLimit};
 use polynym_proto::v1;
-use v1::import_users_response::{Progress, Reject};
+use v1::import_users_response::{Change, Progress, Reject};
 
 /// The merged users that are looked up at once.
 const LOOKUP_BATCH: usize = 100;
@@ -51,7 +53,7 @@ impl Report {
     /// The messages for some results, each with all rejects of its lines, and the error that ends
     /// the import, if any.
     pub fn responses(&mut self, results: Vec<LineResult>) -> Vec<Response> {
-        let (mut responses, mut rejects, mut limit) = (Vec::new(), Vec::new(), page_limit());
+        let (mut responses, mut parts, mut limit) = (Vec::new(), Parts::default(), page_limit());
         let mut error = None;
         for result in results {
             let (line, outcome) = match result {
@@ -61,17 +63,20 @@ impl Report {
                     break;
                 }
             };
-            let of_line = rejects_of(line, &outcome);
-            let bytes = of_line.iter().map(|reject| reject.encoded_len() + MAX_FRAME_BYTES).sum();
+            let of_line = Parts {
+                rejects: rejects_of(line, &outcome),
+                changes: self.change(line, &outcome).into_iter().collect(),
+            };
+            let bytes = of_line.bytes();
             if !limit.take(bytes) {
-                responses.push(Ok(self.response(std::mem::take(&mut rejects))));
+                responses.push(Ok(self.response(std::mem::take(&mut parts))));
                 limit = page_limit();
                 let _ = limit.take(bytes);
             }
-            self.count(line, outcome, of_line.len());
-            rejects.extend(of_line);
+            self.count(line, outcome, of_line.rejects.len());
+            parts.extend(of_line);
         }
-        responses.push(Ok(self.response(rejects)));
+        responses.push(Ok(self.response(parts)));
         responses.extend(error);
         responses
     }
@@ -95,27 +100,37 @@ impl Report {
             let rejects: Vec<_> = found.map(|((line, user), _)| orphan(line, user)).collect();
             if !rejects.is_empty() {
                 self.progress.orphans += rejects.len() as i64;
-                return Some(Ok(self.response(rejects)));
+                let parts = Parts { rejects, ..Parts::default() };
+                return Some(Ok(self.response(parts)));
             }
         }
         None
     }
 
-    fn response(&self, rejects: Vec<Reject>) -> v1::ImportUsersResponse {
-        v1::ImportUsersResponse { progress: Some(self.progress), rejects }
+    fn response(&self, Parts { rejects, changes }: Parts) -> v1::ImportUsersResponse {
+        v1::ImportUsersResponse { progress: Some(self.progress), rejects, changes }
+    }
+
+    /// What a line would change, in a dry run.
+    fn change(&self, line: i64, outcome: &LineOutcome) -> Option<Change> {
+        let Some(Effect::Changed(changes)) = &outcome.effect else { return None };
+        let user_id = outcome.user?.to_string();
+        let changes = Some(changes_message(changes));
+        self.import.is_dry_run().then_some(Change { line, user_id, changes })
     }
 
     fn count(&mut self, line: i64, outcome: LineOutcome, rejects: usize) {
         let progress = &mut self.progress;
         progress.line = line;
         progress.lines += 1;
-        match outcome.is_new {
-            Some(true) => progress.created += 1,
-            Some(false) => progress.existing += 1,
+        match outcome.effect {
+            Some(Effect::Created) => progress.created += 1,
+            Some(Effect::Changed(_)) => progress.changed += 1,
+            Some(Effect::Unchanged) => progress.existing += 1,
             None => progress.rejected += 1,
         }
 
-        progress.skipped += if outcome.is_new.is_some() { rejects as i64 } else { 0 };
+        progress.skipped += if outcome.effect.is_some() { rejects as i64 } else { 0 };
         if let Some(merged) = outcome.merged {
             self.add_merged(line, merged);
         }
@@ -133,7 +148,28 @@ impl Report {
     }
 }
 
-/// The limit of the rejects in a message.
+/// What a message has besides the progress.
+#[derive(Default)]
+struct Parts {
+    rejects: Vec<Reject>,
+    changes: Vec<Change>,
+}
+
+impl Parts {
+    /// The size in a message, at most.
+    fn bytes(&self) -> usize {
+        let rejects = self.rejects.iter().map(|reject| reject.encoded_len() + MAX_FRAME_BYTES);
+        let changes = self.changes.iter().map(|change| change.encoded_len() + MAX_FRAME_BYTES);
+        rejects.chain(changes).sum()
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.rejects.extend(other.rejects);
+        self.changes.extend(other.changes);
+    }
+}
+
+/// The limit of what a message has besides the progress.
 const fn page_limit() -> PageLimit {
     PageLimit::new(usize::MAX, LIST_BYTES)
 }
@@ -145,7 +181,7 @@ fn rejects_of(line: i64, outcome: &LineOutcome) -> Vec<Reject> {
         reason: reason(&reject.error).to_owned(),
         message: reject.error.to_string(),
         identity_index: reject.identity.map(|index| index as i32),
-        skipped: outcome.is_new.is_some(),
+        skipped: outcome.effect.is_some(),
         owner: owner(&reject.error),
     });
     rejects.collect()
@@ -174,12 +210,13 @@ fn owner(error: &Error) -> String {
 
 impl Drop for Report {
     fn drop(&mut self) {
-        let Progress { lines, created, existing, rejected, orphans, .. } = self.progress;
+        let Progress { lines, created, changed, existing, rejected, orphans, .. } = self.progress;
         tracing::info!(
             caller = self.caller,
             tenant = self.tenant,
             lines,
             created,
+            changed,
             existing,
             rejected,
             orphans,

@@ -1,7 +1,9 @@
 //! Imports users, many at once, each in a mutation of its own.
 
+mod find;
 mod internals;
 mod line;
+mod outcome;
 pub mod raw;
 
 use std::sync::Arc;
@@ -11,14 +13,18 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Invalid};
-use crate::model::imported_user::{Imported, OnConflict};
+use crate::model::imported_user::{Effect, ImportedUser, OnConflict};
+use crate::model::reimport::Reimport;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::ImportedTenant;
 use crate::model::user::{State, User};
-use crate::mutation::read_set::{MutationReport, Outcome};
+use crate::mutation::read_set::Outcome;
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
+use find::Step;
+use outcome::imported;
+pub use outcome::{LineOutcome, LineReject, MergedLine};
 use raw::{RawHold, RawUser};
 
 /// Lines to parse before yielding to other tasks.
@@ -27,6 +33,8 @@ const YIELD_EVERY: usize = 32;
 const METHOD: &str = "ImportUsers";
 /// The first retry delay of a line, and the longest.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
+/// How often the users of lines are looked for, while they come and go.
+const MAX_SEARCHES: usize = 4;
 /// The time for which lines are retried while the store does not answer.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -37,10 +45,14 @@ pub struct ImportOptions {
     pub tenant: Option<Tenant>,
     /// The policy for lines with identities that cannot be linked.
     pub on_conflict: OnConflict,
+    /// The treatment of users who exist.
+    pub reimport: Arc<Reimport>,
     /// Whether to check the lines without writing.
     pub dry_run: bool,
     /// Whether new users get sequential ids.
     pub sequential_ids: bool,
+    /// The id of the import, in the events of its users; may be empty.
+    pub operation_id: String,
 }
 
 /// An import in progress.
@@ -62,54 +74,19 @@ pub struct Line<'l> {
     pub content: u128,
 }
 
-/// The result of one line.
-#[derive(Debug, Default)]
-pub struct LineOutcome {
-    /// Whether the line created something; none if it was rejected.
-    pub is_new: Option<bool>,
-    /// The reason of the rejection, or of each skipped identity.
-    pub rejects: Vec<LineReject>,
-    /// The imported user, if it was merged into another.
-    pub merged: Option<MergedLine>,
+/// A line that is about to be imported.
+struct Draft {
+    mutation: Mutation,
+    /// The identities to skip because they are invalid.
+    rejects: Vec<LineReject>,
 }
 
-/// A line with a merged user, whose primary may follow.
-#[derive(Clone, Debug)]
-pub struct MergedLine {
-    /// Its tenant.
-    pub tenant: Tenant,
-    /// The user.
-    pub user: LocalityId,
-}
-
-/// A rejected line, or a skipped identity.
-#[derive(Debug)]
-pub struct LineReject {
-    /// The position of the identity, if the error concerns one.
-    pub identity: Option<usize>,
-    /// The error.
-    pub error: Error,
-}
-
-impl LineReject {
-    fn of(error: Error) -> Self {
-        let field = match &error {
-            Error::Invalid { field, .. }
-            | Error::IdentityTaken { field, .. }
-            | Error::IdentityHeld { field, .. }
-            | Error::IdentityConfusable { field }
-            | Error::IdentityReserved { field } => field,
-            _ => return Self { identity: None, error },
-        };
-        let position = field.strip_prefix("user.identities[").and_then(|rest| rest.split_once(']'));
-        Self { identity: position.and_then(|(position, _)| position.parse().ok()), error }
-    }
-}
-
-impl LineOutcome {
-    /// The outcome of a rejected line.
-    pub fn rejected(error: Error) -> Self {
-        Self { rejects: vec![LineReject::of(error)], ..Self::default() }
+impl Draft {
+    fn imported(&self) -> Option<&ImportedUser> {
+        match self.mutation.user_change() {
+            Some(UserChange::Import(imported)) => Some(imported),
+            _ => None,
+        }
     }
 }
 
@@ -123,6 +100,11 @@ impl Directory {
 }
 
 impl Import {
+    /// Whether the lines are checked without writing.
+    pub fn is_dry_run(&self) -> bool {
+        self.options.dry_run
+    }
+
     /// The tenant of a line that names `own`, which may be empty.
     ///
     /// # Errors
@@ -143,52 +125,80 @@ impl Import {
     /// # Errors
     /// Those of the store, which end the import.
     pub async fn users(&self, lines: &[Line<'_>]) -> Result<Vec<LineOutcome>, Error> {
-        let mut retries = Retries::new();
+        let (mut retries, mut searches) = (Retries::new(), 0);
         let mut outcomes: Vec<Option<LineOutcome>> = lines.iter().map(|_| None).collect();
         loop {
             let pending: Vec<_> = (0..lines.len()).filter(|n| outcomes[*n].is_none()).collect();
-            let results = self.try_users(pending.iter().map(|n| &lines[*n])).await;
+            let results = match self.try_users(pending.iter().map(|n| &lines[*n])).await {
+                Ok(results) => results,
+                Err(error @ Error::Internal(_)) => return Err(error),
+                Err(error) => {
+                    retries.wait(error).await?;
+                    continue;
+                }
+            };
+            searches += 1;
             let mut store_error = None;
             for (n, result) in pending.into_iter().zip(results) {
                 match result {
                     Ok(outcome) => outcomes[n] = Some(outcome),
                     Err(error @ Error::Internal(_)) => return Err(error),
                     Err(error) if is_store_error(&error) => store_error = Some(error),
+                    Err(error) if self.has_moved(&error) && searches < MAX_SEARCHES => {}
                     Err(error) => outcomes[n] = Some(LineOutcome::rejected(error)),
                 }
             }
-            match store_error {
-                None => return Ok(outcomes.into_iter().flatten().collect()),
-                Some(error) => retries.wait(error).await?,
+            if let Some(error) = store_error {
+                retries.wait(error).await?;
+            }
+            if outcomes.iter().all(Option::is_some) {
+                return Ok(outcomes.into_iter().flatten().collect());
             }
         }
+    }
+
+    /// Whether a line may be about another user than the one that was found for it.
+    fn has_moved(&self, error: &Error) -> bool {
+        let is_other = matches!(error, Error::IdentityTaken { .. } | Error::UserExists);
+        is_other && self.options.reimport.finds_users()
     }
 
     /// Imports each line, without retries.
     async fn try_users<'l>(
         &self,
         lines: impl Iterator<Item = &'l Line<'l>>,
-    ) -> Vec<Result<LineOutcome, Error>> {
-        let (mut mutations, mut drafts) = (Vec::new(), Vec::new());
+    ) -> Result<Vec<Result<LineOutcome, Error>>, Error> {
+        let mut drafts = Vec::new();
         for (n, line) in lines.enumerate() {
             if n % YIELD_EVERY == YIELD_EVERY - 1 {
                 tokio::task::yield_now().await;
             }
-            drafts.push(self.draft(line).await.map(|(mutation, rejects)| {
-                let merged = merged_line(&mutation);
-                mutations.push(mutation);
-                (rejects, merged)
-            }));
+            drafts.push(self.draft(line).await);
         }
 
+        let mut mutations = Vec::new();
+        let steps = self.find_users(drafts).await?.into_iter().map(|step| {
+            Ok(match step? {
+                Step::Done(outcome) => Err(outcome),
+                Step::Mutate(Draft { mutation, rejects }) => {
+                    let (merged, user) = (merged_line(&mutation), mutation.user_id());
+                    mutations.push(mutation);
+                    Ok(LineOutcome { rejects, merged, user, ..LineOutcome::default() })
+                }
+            })
+        });
+        let steps: Vec<_> = steps.collect();
+
         let mut outcomes = self.directory.backend.mutations.mutate_all(mutations).await.into_iter();
-        let outcome = |draft: Result<_, Error>| {
-            let (rejects, merged) = draft?;
+        let outcome = |step: Result<Result<LineOutcome, LineOutcome>, Error>| {
+            let begun = match step? {
+                Ok(begun) => begun,
+                Err(done) => return Ok(done),
+            };
             let missing = || Err(Error::Internal("a mutation without its outcome".into()));
-            let outcome = imported(rejects, outcomes.next().unwrap_or_else(missing)?)?;
-            Ok(LineOutcome { merged, ..outcome })
+            imported(begun, outcomes.next().unwrap_or_else(missing)?)
         };
-        drafts.into_iter().map(outcome).collect()
+        Ok(steps.into_iter().map(outcome).collect())
     }
 
     /// Whether each of these users was merged into no user who lists it, so that it can be purged
@@ -225,8 +235,8 @@ impl Import {
         outcomes.into_iter().map(is_orphan).collect()
     }
 
-    /// The mutation for a line, and the identities to skip because they are invalid.
-    async fn draft(&self, line: &Line<'_>) -> Result<(Mutation, Vec<LineReject>), Error> {
+    /// The mutation for a line, as if its user were new.
+    async fn draft(&self, line: &Line<'_>) -> Result<Draft, Error> {
         let Line { tenant, raw, content } = line;
         let directory = &self.directory;
         let rules = directory.rules_to_change().await?;
@@ -240,10 +250,11 @@ impl Import {
             Some(id) => id,
             None => self.ids.as_ref().unwrap_or(&directory.ids).next_id(),
         };
-        let kind = MutationKind::User(id, UserChange::Import(Box::new(parsed.user)));
-        let request = self.request(tenant, *content).filter(|_| !self.options.dry_run);
+        let user = ImportedUser { reimport: self.options.reimport.clone(), ..parsed.user };
+        let request = self.request(tenant, *content, &user).filter(|_| !self.options.dry_run);
+        let kind = MutationKind::User(id, UserChange::Import(Box::new(user)));
         let mutation = Mutation { rules, request, ..directory.mutation(call, kind, known)? };
-        Ok((mutation, parsed.rejects))
+        Ok(Draft { mutation, rejects: parsed.rejects })
     }
 
     /// The call for a line of this tenant.
@@ -252,9 +263,20 @@ impl Import {
         MutationCall { dry_run: self.options.dry_run, ..context.into() }
     }
 
-    /// The idempotency key of a line.
-    fn request(&self, tenant: &Tenant, content: u128) -> Option<IdempotencyKey> {
-        let key = format!("{tenant},{METHOD},{content:032x}");
+    /// The idempotency key of a line. A line that may change its user is another one in another
+    /// import.
+    fn request(
+        &self,
+        tenant: &Tenant,
+        content: u128,
+        user: &ImportedUser,
+    ) -> Option<IdempotencyKey> {
+        let is_named = user.has_id || !user.identities.is_empty();
+        let operation = match self.options.reimport.finds_users() && is_named {
+            true => &*self.options.operation_id,
+            false => "",
+        };
+        let key = format!("{tenant},{METHOD},{content:032x}{operation}");
         let request_hash = xxh3_64(&content.to_be_bytes());
         Some(IdempotencyKey { key, request_hash })
     }
@@ -269,7 +291,7 @@ impl Import {
         imported: ImportedTenant,
     ) -> Result<LineOutcome, Error> {
         match self.try_tenant(tenant, imported).await {
-            Ok(is_new) => Ok(LineOutcome { is_new: Some(is_new), ..LineOutcome::default() }),
+            Ok(effect) => Ok(LineOutcome { effect: Some(effect), ..LineOutcome::default() }),
             Err(error) if is_store_error(&error) => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
@@ -281,7 +303,7 @@ impl Import {
     /// Those of the store, which end the import.
     pub async fn hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<LineOutcome, Error> {
         match self.try_hold(tenant, raw).await {
-            Ok(outcome) => imported(Vec::new(), outcome),
+            Ok(outcome) => imported(LineOutcome::default(), outcome),
             Err(error) if is_store_error(&error) => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
@@ -299,14 +321,14 @@ impl Import {
         self.directory.backend.mutations.mutate(mutation).await
     }
 
-    async fn try_tenant(&self, tenant: Tenant, imported: ImportedTenant) -> Result<bool, Error> {
+    async fn try_tenant(&self, tenant: Tenant, imported: ImportedTenant) -> Result<Effect, Error> {
         imported.policies.check()?;
         let now = self.directory.now().time;
         line::check_past(now, "tenant_record.create_time", imported.create_time)?;
         line::check_past(now, "tenant_record.update_time", imported.update_time)?;
         let is_new = self.directory.backend.tenants.tenant(&tenant).await?.is_none();
         self.directory.change_tenant(self.call(tenant), TenantChange::Import(imported)).await?;
-        Ok(is_new)
+        Ok(if is_new { Effect::Created } else { Effect::Unchanged })
     }
 }
 
@@ -342,16 +364,6 @@ fn is_orphan(purge: Result<Outcome, Error>) -> Result<bool, Error> {
         Err(error) if is_store_error(&error) => Err(error),
         Err(_) => Ok(false),
     }
-}
-
-/// The outcome of an imported line, with the identities that were skipped before its mutation.
-fn imported(mut rejects: Vec<LineReject>, outcome: Outcome) -> Result<LineOutcome, Error> {
-    let MutationReport::Imported(Imported { is_new, skipped }) = outcome.report else {
-        return Err(Error::Internal("an import without its report".into()));
-    };
-    rejects.extend(skipped.iter().map(|skipped| LineReject::of(skipped.error())));
-    rejects.sort_by_key(|reject| reject.identity);
-    Ok(LineOutcome { is_new: Some(is_new), rejects, merged: None })
 }
 
 /// The user of a line, if it was merged into another.

@@ -1,6 +1,7 @@
 //! Parses a line of an import, with the checks that need no store.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
@@ -80,10 +81,13 @@ impl Parser<'_> {
             identities,
             attributes: raw.attributes.clone(),
             state,
+            has_state: !matches!(raw.state, RawState::Absent),
             create_time: raw.create_time,
             update_time: raw.update_time,
             internals,
             on_conflict,
+            reimport: Arc::default(),
+            is_found: false,
         };
 
         Ok(Parsed { id, user, rejects })
@@ -251,7 +255,7 @@ impl Parser<'_> {
 
     fn state(&self, raw: &RawState<'_>) -> Result<State, Error> {
         Ok(match *raw {
-            RawState::Active => State::Active,
+            RawState::Absent | RawState::Active => State::Active,
             RawState::Disabled => State::Disabled,
             RawState::Deleted { delete_time, purge_time } => {
                 check_past(self.now, "user.delete_time", delete_time)?;

@@ -45,6 +45,8 @@ pub struct RawImportedIdentity<'a> {
 /// The state in a line.
 #[derive(Clone, Copy, Debug)]
 pub enum RawState<'a> {
+    /// None: a new user is active.
+    Absent,
     /// Active.
     Active,
     /// Disabled.

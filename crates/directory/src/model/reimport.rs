@@ -1,0 +1,144 @@
+//! What a line of an import does with a user who exists.
+
+use super::user::User;
+use crate::error::{Error, Invalid};
+use polynym_identifier::{Identifier, Kind};
+
+/// How the lines of an import find their users, and change those who exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reimport {
+    /// The treatment of a line whose user exists.
+    pub on_existing: OnExisting,
+    /// The fields that the file has. [`OnExisting::Replace`] removes what a line lacks of them.
+    pub fields: Vec<LineField>,
+    /// The identities, or the attribute, by which a line without an id finds its user. By default
+    /// all its identities, which must agree.
+    pub key: Option<LineField>,
+}
+
+/// The treatment of a line whose user exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExisting {
+    /// It is rejected, unless it describes the user as it is.
+    #[default]
+    Reject,
+    /// The user stays as it is.
+    Skip,
+    /// The user gets what the line has.
+    Update,
+    /// The user gets what the line has, and loses what the line lacks.
+    Replace,
+}
+
+/// A field of a user in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineField {
+    /// `display_name`.
+    DisplayName,
+    /// `state`.
+    State,
+    /// `identities`: those of all kinds.
+    Identities,
+    /// The identities of one kind, such as `email`.
+    Kind(Kind),
+    /// The accounts at one provider: `social.PROVIDER`.
+    Provider(String),
+    /// `attributes`: all of them.
+    Attributes,
+    /// One attribute: `attributes.NAME`.
+    Attribute(String),
+}
+
+impl LineField {
+    /// The field with this name; none for fields that an import sets only in new users.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "display_name" => Self::DisplayName,
+            "state" => Self::State,
+            "identities" => Self::Identities,
+            "email" => Self::Kind(Kind::Email),
+            "handle" => Self::Kind(Kind::Handle),
+            "phone" => Self::Kind(Kind::Phone),
+            "social" => Self::Kind(Kind::Social),
+            "url" => Self::Kind(Kind::Url),
+            "attributes" => Self::Attributes,
+            _ => match name.split_once('.')? {
+                ("social", provider) => Self::Provider(provider.to_ascii_lowercase()),
+                ("attributes", attribute) => Self::Attribute(attribute.to_owned()),
+                _ => return None,
+            },
+        })
+    }
+
+    /// Whether an identity belongs to the field.
+    pub fn has_identity(&self, identifier: &Identifier) -> bool {
+        match self {
+            Self::Identities => true,
+            Self::Kind(kind) => identifier.kind() == *kind,
+            Self::Provider(wanted) => {
+                identifier.social_parts().is_some_and(|(provider, _)| *provider == **wanted)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an attribute belongs to the field.
+    pub fn has_attribute(&self, name: &str) -> bool {
+        match self {
+            Self::Attributes => true,
+            Self::Attribute(own) => own == name,
+            _ => false,
+        }
+    }
+}
+
+impl Reimport {
+    /// The options with these names of fields. Without any, a line has all of a user: its display
+    /// name, identities and attributes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a field is unknown, or is no key.
+    pub fn parse(on_existing: OnExisting, fields: &[String], key: &str) -> Result<Self, Error> {
+        let unknown = |field| Error::invalid(Invalid::Field, field, "names an unknown field");
+        let parsed: Option<Vec<_>> = fields.iter().map(|name| LineField::parse(name)).collect();
+        let mut fields = parsed.ok_or_else(|| unknown("options.fields"))?;
+        if fields.is_empty() {
+            fields = vec![LineField::DisplayName, LineField::Identities, LineField::Attributes];
+        }
+        let is_key = |field: &LineField| {
+            !matches!(field, LineField::DisplayName | LineField::State | LineField::Attributes)
+        };
+        let key = match key {
+            "" => None,
+            name => Some(LineField::parse(name).filter(is_key).ok_or_else(|| {
+                let rule = "is email, handle, phone, url, social.PROVIDER or attributes.NAME";
+                Error::invalid(Invalid::Field, "options.key", rule)
+            })?),
+        };
+        Ok(Self { on_existing, fields, key })
+    }
+
+    /// Whether a user who exists is found, and perhaps changed.
+    pub fn finds_users(&self) -> bool {
+        self.on_existing != OnExisting::Reject
+    }
+
+    /// Whether a line finds its user by this identity.
+    pub fn finds_by(&self, identifier: &Identifier) -> bool {
+        self.key.as_ref().is_none_or(|key| key.has_identity(identifier))
+    }
+
+    /// Whether a user loses what a line lacks of a field.
+    pub(crate) fn clears(&self, is_meant: impl Fn(&LineField) -> bool) -> bool {
+        self.on_existing == OnExisting::Replace && self.fields.iter().any(is_meant)
+    }
+}
+
+/// The users that a line may be about: at most two, which is one too many.
+pub(crate) fn agreed(mut owners: impl Iterator<Item = User>) -> Result<Option<User>, Error> {
+    let Some(first) = owners.next() else { return Ok(None) };
+    match owners.find(|other| other.id != first.id) {
+        Some(other) => Err(Error::LineAmbiguous { users: [first.id, other.id] }),
+        None => Ok(Some(first)),
+    }
+}

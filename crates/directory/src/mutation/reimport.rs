@@ -1,0 +1,154 @@
+//! A line of an import about a user who exists: the user gets what the line has, and may lose what
+//! it lacks.
+
+use std::borrow::Cow;
+
+use locality_uuid::LocalityId;
+
+use super::{Mutation, import, journal};
+use crate::error::{Error, Invalid};
+use crate::model::imported_user::{Effect, Imported, ImportedIdentity, ImportedUser, OnConflict};
+use crate::model::record::Record;
+use crate::model::reimport::{LineField, OnExisting};
+use crate::model::user::{State, User};
+use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+
+/// Changes the user as the line says.
+pub fn change(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    imported: &ImportedUser,
+) -> Result<WriteSet, DecideError> {
+    let before = mutation.changeable(read_set, id)?;
+    if !imported.has_id && !imported.names(&before.user) {
+        return Err(Error::UserExists.into());
+    }
+    if imported.reimport.on_existing == OnExisting::Skip {
+        return Ok(import::existing(id));
+    }
+
+    let (kept, skipped) = match imported.on_conflict {
+        OnConflict::Reject => {
+            let is_new = |own: &&_| !has(&before.user, own);
+            let new: Vec<_> = imported.identities.iter().filter(is_new).cloned().collect();
+            import::check_reserved(mutation, imported, &new)?;
+            (Cow::Borrowed(imported), Vec::new())
+        }
+        OnConflict::SkipIdentity => {
+            let (kept, skipped) =
+                import::without_conflicts(mutation, read_set, id, imported, Some(&before.user))?;
+            (Cow::Owned(kept), skipped)
+        }
+    };
+    let mut after = before.clone();
+    apply(mutation, &kept, &mut after)?;
+    after.user.assign_primaries();
+
+    let changes = journal::changes(Some(before), &after);
+    let effect = match changes.is_empty() {
+        true => Effect::Unchanged,
+        false => Effect::Changed(Box::new(changes)),
+    };
+    let altered = UserTransition::new(before, after);
+    let write_set = plan_writes(mutation, read_set, vec![altered], ClaimDiff::new())?;
+    let report = MutationReport::Imported(Imported { effect, skipped });
+    Ok(WriteSet { report, ..write_set })
+}
+
+/// Whether the line of a mutation leaves this user as it is.
+pub fn leaves(mutation: &Mutation, imported: &ImportedUser, user: &User) -> bool {
+    let mut record = Record::new(user.clone());
+    let is_changeable = matches!(user.state, State::Active | State::Disabled);
+    is_changeable && apply(mutation, imported, &mut record).is_ok() && record.user == *user
+}
+
+fn has(user: &User, own: &ImportedIdentity) -> bool {
+    user.identity(&own.new.identifier).is_some()
+}
+
+fn apply(mutation: &Mutation, imported: &ImportedUser, record: &mut Record) -> Result<(), Error> {
+    let reimport = &*imported.reimport;
+    mutation.policies.check_types(&imported.attributes)?;
+    let user = &mut record.user;
+    let has_name = !imported.display_name.is_empty();
+    if has_name || reimport.clears(|field| *field == LineField::DisplayName) {
+        user.display_name.clone_from(&imported.display_name);
+    }
+    user.attributes.retain(|name, _| {
+        imported.attributes.contains_key(name)
+            || !reimport.clears(|field| field.has_attribute(name))
+    });
+    user.attributes.extend(imported.attributes.clone());
+    match imported.state {
+        _ if !imported.has_state => {}
+        state @ (State::Active | State::Disabled) => user.state = state,
+        State::Deleted { .. } | State::Merged { .. } => {
+            let message = "a line makes a user who exists active or disabled; other calls delete \
+                and merge";
+            return Err(Error::invalid(Invalid::Field, "user.state", message));
+        }
+    }
+    remove_identities(mutation, imported, record)?;
+    add_identities(mutation, imported, record);
+    Ok(())
+}
+
+/// Removes the identities that a replacing line lacks, as far as the policies allow it.
+fn remove_identities(
+    mutation: &Mutation,
+    imported: &ImportedUser,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let listed = |user: &User, n: usize| {
+        let identifier = &user.identities[n].identifier;
+        imported.identities.iter().any(|own| own.new.identifier == *identifier)
+    };
+    let had_some = !record.user.identities.is_empty();
+    let mut without_primary = Vec::new();
+    for n in (0..record.user.identities.len()).rev() {
+        let identifier = &record.user.identities[n].identifier;
+        let is_cleared = imported.reimport.clears(|field| field.has_identity(identifier));
+        if listed(&record.user, n) || !is_cleared {
+            continue;
+        }
+        let (lost, _) = record.remove_identity(n);
+        without_primary.extend(lost.primary.then_some(lost.identifier.kind()));
+    }
+    let mut kinds = record.user.identities.iter().map(|own| own.identifier.kind());
+    if mutation.policies.keep_primary && kinds.any(|kind| without_primary.contains(&kind)) {
+        return Err(Error::PrimaryIdentity);
+    }
+    let is_empty = record.user.identities.is_empty() && imported.identities.is_empty();
+    if mutation.policies.keep_last && had_some && is_empty {
+        return Err(Error::LastIdentity);
+    }
+    Ok(())
+}
+
+/// Adds the identities that the user lacks, and what the line says of the others.
+fn add_identities(mutation: &Mutation, imported: &ImportedUser, record: &mut Record) {
+    let time = mutation.time.after(record.user.update_time);
+    for own in &imported.identities {
+        let new = &own.new;
+        let present = record.user.identities.iter_mut();
+        match present.into_iter().find(|identity| identity.identifier == new.identifier) {
+            Some(identity) => {
+                if identity.verification.is_none() {
+                    identity.verification.clone_from(&new.verification);
+                }
+                if new.has_name() {
+                    identity.display.clone_from(&new.display);
+                }
+            }
+            None => {
+                record.user.identities.push(own.identity(time));
+                record.guard(&new.identifier, mutation.rules, &mutation.policies);
+            }
+        }
+        if new.primary {
+            record.user.make_primary(&new.identifier);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Finds the users that lines are about, before the transactions that decide: those check again
+//! that a user has the key of its line.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use locality_uuid::LocalityId;
+
+use super::{Draft, Import, LineOutcome};
+use crate::encoded::encoded_user::EncodedUser;
+use crate::error::{Error, Invalid};
+use crate::model::attribute::Value;
+use crate::model::imported_user::{Effect, ImportedUser};
+use crate::model::reimport::{LineField, OnExisting, agreed};
+use crate::model::tenant::Tenant;
+use crate::model::user::User;
+use crate::mutation::{MutationKind, UserChange, reimport};
+use crate::search::{AccessPath, Field, Scalar};
+use crate::stores::{Consistency, View};
+use polynym_identifier::IdentityKey;
+
+/// The limit of concurrent searches for the users of a batch of lines.
+const MAX_SEARCHES: usize = 8;
+
+/// What is to be done with a line.
+pub(super) enum Step {
+    /// Its mutation.
+    Mutate(Draft),
+    /// Nothing: this is its outcome.
+    Done(LineOutcome),
+}
+
+impl Import {
+    /// What is to be done with each draft: those of users who exist are about them, and those that
+    /// change nothing are done.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(super) async fn find_users(
+        &self,
+        drafts: Vec<Result<Draft, Error>>,
+    ) -> Result<Vec<Result<Step, Error>>, Error> {
+        if !self.options.reimport.finds_users() {
+            return Ok(drafts.into_iter().map(|draft| draft.map(Step::Mutate)).collect());
+        }
+        let keyed = drafts.into_iter().map(|draft| draft.and_then(|own| self.keyed(own)));
+        let drafts: Vec<_> = keyed.collect();
+        let mut owners = self.owners(&drafts).await?;
+        let steps = drafts.into_iter().enumerate().map(|(n, draft)| {
+            let draft = draft?;
+            match agreed(owners.remove(&n).unwrap_or_default().into_iter())? {
+                Some(user) => Ok(self.step(draft, &user)),
+                None => Ok(Step::Mutate(draft)),
+            }
+        });
+        Ok(steps.collect())
+    }
+
+    /// A draft that its user can be found by: otherwise each import would create another.
+    fn keyed(&self, draft: Draft) -> Result<Draft, Error> {
+        let Some(imported) = draft.imported() else { return Ok(draft) };
+        let has_key = match &self.options.reimport.key {
+            _ if imported.has_id => true,
+            Some(LineField::Attribute(name)) => {
+                imported.attributes.get(name).and_then(scalar).is_some()
+            }
+            _ => imported
+                .identities
+                .iter()
+                .any(|own| self.options.reimport.finds_by(&own.new.identifier)),
+        };
+        match has_key {
+            true => Ok(draft),
+            false => {
+                let message = "has no user_id and not the key of the import: its user cannot be \
+                    found among those who exist";
+                Err(Error::invalid(Invalid::Field, "user", message))
+            }
+        }
+    }
+
+    /// What is to be done with a line about this user.
+    fn step(&self, mut draft: Draft, user: &User) -> Step {
+        let Some(imported) = draft.imported() else { return Step::Mutate(draft) };
+        let skips = self.options.reimport.on_existing == OnExisting::Skip;
+        if skips || reimport::leaves(&draft.mutation, imported, user) {
+            let rejects = std::mem::take(&mut draft.rejects);
+            let effect = Some(Effect::Unchanged);
+            return Step::Done(LineOutcome { effect, rejects, ..LineOutcome::default() });
+        }
+        if !imported.has_id {
+            let found = ImportedUser { is_found: true, ..imported.clone() };
+            draft.mutation.kind = MutationKind::User(user.id, UserChange::Import(Box::new(found)));
+        }
+        Step::Mutate(draft)
+    }
+
+    /// The users that each draft names, by its position.
+    async fn owners(
+        &self,
+        drafts: &[Result<Draft, Error>],
+    ) -> Result<BTreeMap<usize, Vec<User>>, Error> {
+        let (mut keys, mut ids, mut searches) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for (n, draft) in drafts.iter().enumerate() {
+            let Ok(draft) = draft else { continue };
+            let (Some(imported), tenant) = (draft.imported(), &draft.mutation.tenant) else {
+                continue;
+            };
+            match (draft.mutation.user_id(), &self.options.reimport.key) {
+                (Some(id), _) if imported.has_id => {
+                    ids.entry(tenant).or_insert_with(Vec::new).push((n, id));
+                }
+                (_, Some(LineField::Attribute(name))) => {
+                    let value = imported.attributes.get(name).and_then(scalar);
+                    searches.extend(value.map(|value| (n, tenant, name, value)));
+                }
+                _ => {
+                    let identifiers = imported.identities.iter().map(|own| &own.new.identifier);
+                    let named = identifiers.filter(|one| self.options.reimport.finds_by(one));
+                    keys.extend(named.map(|one| (n, IdentityKey::new(tenant.as_str(), one))));
+                }
+            }
+        }
+
+        let mut owners = self.by_keys(&keys).await?;
+        for (tenant, ids) in ids {
+            owners.extend(self.by_ids(tenant, &ids).await?);
+        }
+        let searches = searches.into_iter().map(|(n, tenant, name, value)| async move {
+            Ok::<_, Error>((n, self.by_attribute(tenant, name, value).await?))
+        });
+        let found = stream::iter(searches.collect::<Vec<_>>()).buffered(MAX_SEARCHES);
+        owners.extend(found.try_collect::<Vec<_>>().await?);
+        Ok(owners)
+    }
+
+    async fn by_keys(
+        &self,
+        keys: &[(usize, IdentityKey)],
+    ) -> Result<BTreeMap<usize, Vec<User>>, Error> {
+        let lookups = &self.directory.backend.lookups;
+        let mut owners: BTreeMap<usize, Vec<User>> = BTreeMap::new();
+        let mut rest = keys;
+        while !rest.is_empty() {
+            let wanted: Vec<_> = rest.iter().map(|(_, key)| key.clone()).collect();
+            let latest = Consistency::Latest;
+            let resolved = lookups.resolve(&wanted, latest, View::Full, Duration::ZERO).await?;
+            let count = resolved.found.len().max(1);
+            for ((n, _), found) in rest.iter().zip(resolved.found) {
+                if let Some(found) = found? {
+                    owners.entry(*n).or_default().push(decoded(&found.user)?);
+                }
+            }
+            rest = rest.get(count..).unwrap_or_default();
+        }
+        Ok(owners)
+    }
+
+    async fn by_ids(
+        &self,
+        tenant: &Tenant,
+        ids: &[(usize, LocalityId)],
+    ) -> Result<Vec<(usize, Vec<User>)>, Error> {
+        let lookups = &self.directory.backend.lookups;
+        let (mut users, mut rest) = (Vec::new(), ids);
+        while !rest.is_empty() {
+            let wanted: Vec<_> = rest.iter().map(|(_, id)| *id).collect();
+            let found = lookups.get(tenant, &wanted, View::Full).await?;
+            let count = found.len().max(1);
+            for ((n, _), user) in rest.iter().zip(found) {
+                if let Some(user) = user? {
+                    users.push((*n, vec![decoded(&user)?]));
+                }
+            }
+            rest = rest.get(count..).unwrap_or_default();
+        }
+        Ok(users)
+    }
+
+    /// The users with this value of an attribute: at most two, which is one too many.
+    async fn by_attribute(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+        value: Scalar,
+    ) -> Result<Vec<User>, Error> {
+        let path = AccessPath::Equals { field: Field::Attribute(name.to_owned()), value };
+        let search = &self.directory.backend.search;
+        let found = search.search(tenant, &path, None, 2, View::Full).await?;
+        Ok(found.into_iter().map(|found| found.user).collect())
+    }
+}
+
+fn decoded(user: &EncodedUser) -> Result<User, Error> {
+    user.decode().map_err(|error| Error::Internal(error.into()))
+}
+
+/// The value of an attribute by which users can be found; none if it is a list.
+fn scalar(value: &Value) -> Option<Scalar> {
+    Some(match value {
+        Value::Int(number) => Scalar::Int(*number),
+        Value::Double(number) => Scalar::Double(*number),
+        Value::String(text) => Scalar::String(text.clone()),
+        Value::Bool(flag) => Scalar::Bool(*flag),
+        Value::Time(time) => Scalar::Time(*time),
+        _ => return None,
+    })
+}
