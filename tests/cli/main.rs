@@ -15,6 +15,7 @@ mod lifecycle;
 mod metrics;
 mod offline;
 mod other_servers;
+mod purposes;
 mod readme;
 mod sample;
 mod search;

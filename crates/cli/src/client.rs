@@ -11,7 +11,7 @@ use locality_uuid::{Generator, Mode};
 use tonic::{Code, Request, Response, Status};
 
 use super::failure::{CONNECTION_CLOSED, FailedCall, Failure, is_connection_closed};
-use crate::config::{Client, Flags};
+use crate::config::{Client, Flags, Resolve};
 use connection::{Connection, connect, root_cause};
 use polynym_client::admin_service_client::AdminServiceClient;
 use polynym_client::directory_service_client::DirectoryServiceClient;
@@ -43,8 +43,8 @@ pub struct Session {
 
 impl Session {
     /// Reads the settings and connects.
-    pub async fn open(flags: &Flags<Client>) -> Result<Self, Failure> {
-        let settings = flags.load()?;
+    pub async fn open<C: Resolve + Into<Client>>(flags: &Flags<C>) -> Result<Self, Failure> {
+        let settings = flags.load()?.into();
         let connection = connect(&settings).await?;
         Ok(Self::new(connection, settings))
     }

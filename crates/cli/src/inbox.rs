@@ -11,7 +11,7 @@ use super::client::user_ref::{self, UserRef};
 use super::failure::Failure;
 use super::output;
 use super::text::time::instant;
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Flags};
 use polynym_proto::v1::{DeleteNoticeRequest, MarkReadRequest, MarkReadResponse};
 
 pub const EXAMPLES: &str = "\
@@ -65,7 +65,7 @@ pub struct Read {
     #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "notices")]
     up_to: Option<Timestamp>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 #[derive(Args)]
@@ -77,7 +77,7 @@ pub struct Delete {
     #[arg(value_name = "NOTICE")]
     notice: String,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 pub async fn run(command: Inbox) -> Result<(), Failure> {

@@ -20,7 +20,7 @@ use super::output::{self, printable};
 use super::text::attribute::{self, AttributeArg};
 use super::text::identifier::{self, IdentifierArg};
 use super::text::user_table;
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Client, Flags};
 use change::{Change, show};
 use polynym_proto::v1;
 use polynym_proto::v1::{CreateUserRequest, GetUserRequest, UpdateUserRequest};
@@ -119,7 +119,7 @@ pub struct Create {
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 #[derive(Args)]

@@ -126,6 +126,8 @@ fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Statu
         on_conflict,
         dry_run: message.validate_only,
         sequential_ids: message.sequential_ids,
+        reason: call.purpose().reason.clone(),
+        operation_id: call.purpose().operation_id.clone(),
     })
 }
 
