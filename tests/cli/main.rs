@@ -8,9 +8,11 @@
 )]
 
 mod bench;
+mod bulk;
 mod client;
 mod deploy;
 mod duplicates;
+mod former_users;
 mod lifecycle;
 mod metrics;
 mod offline;

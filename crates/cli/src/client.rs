@@ -1,6 +1,7 @@
 //! Calls to a server: deadlines, retries of mutations, and failures.
 
 pub mod connection;
+pub mod former_user;
 pub mod pages;
 pub mod user_ref;
 
@@ -49,6 +50,20 @@ impl Session {
         Ok(Self::new(connection, settings))
     }
 
+    /// The same for an operation of many calls. If the settings name none, it gets an id that
+    /// begins with its name.
+    pub async fn open_operation<C: Resolve + Into<Client>>(
+        flags: &Flags<C>,
+        name: &str,
+    ) -> Result<Self, Failure> {
+        let mut settings: Client = flags.load()?.into();
+        if settings.purpose.operation_id.is_empty() {
+            settings.purpose.operation_id = format!("{name}-{}", request_id(None));
+        }
+        let connection = connect(&settings).await?;
+        Ok(Self::new(connection, settings))
+    }
+
     /// A session on an open connection.
     pub fn new(connection: Connection, settings: Client) -> Self {
         Self { connection, settings }
@@ -60,6 +75,11 @@ impl Session {
 
     pub fn tenant(&self) -> String {
         self.settings.tenant.clone()
+    }
+
+    /// The id of the operation that the calls belong to; may be empty.
+    pub fn operation_id(&self) -> &str {
+        &self.settings.purpose.operation_id
     }
 
     pub fn directory(&self) -> DirectoryServiceClient<Connection> {
