@@ -6,6 +6,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tonic::Status;
 
 use super::authorization::permitted_tenant;
+use super::purpose;
 use polynym_access::Call;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
@@ -43,7 +44,8 @@ impl Api {
         request_id: &'a str,
     ) -> Result<RequestContext<'a>, Status> {
         let permitted = permitted_tenant(call, tenant)?;
-        Ok(self.directory.context(permitted, &call.name, call.method(), request_id))
+        let context = self.directory.context(permitted, &call.name, call.method(), request_id);
+        Ok(RequestContext { purpose: purpose::of(call.purpose()), ..context })
     }
 
     /// The context of a look-up. See [`look_up_tenant`].

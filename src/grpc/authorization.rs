@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tonic::{Code, Request, Status};
 
 use super::methods::{Requirement, Target};
+use super::purpose;
 use super::status::status;
-use polynym_access::{Access, Call, Role};
+use polynym_access::{Access, Call, CallPurpose, Role};
 use polynym_directory::model::tenant::Tenant;
 use polynym_transport::rich_status::{internal, plain};
 use polynym_transport::routes::{Refusal, Target as _};
@@ -27,11 +28,19 @@ pub fn authorize<B>(
     let caller = access
         .caller(request.headers(), names)
         .ok_or_else(|| Refusal { call: None, status: unauthenticated() })?;
-    let call = Arc::new(Call::new(caller, target.name()));
+    let (purpose, rejection) = match purpose::read(request.headers()) {
+        Ok(purpose) => (purpose, None),
+        Err(status) => (CallPurpose::default(), Some(status)),
+    };
+    let call = Arc::new(Call::new(caller, target.name(), purpose));
     if let Requirement::Role(required) = requirement
         && call.role < required
     {
         return Err(Refusal { call: Some(call), status: role_too_low("this method", required) });
+    }
+
+    if let Some(status) = rejection {
+        return Err(Refusal { call: Some(call), status });
     }
 
     request.extensions_mut().insert(call.clone());

@@ -11,6 +11,7 @@ mod health;
 mod inbox_service;
 mod methods;
 mod policies;
+mod purpose;
 pub(crate) mod raw_response;
 mod registry_service;
 mod router;

@@ -8,13 +8,16 @@
 )]
 
 mod bench;
+mod bulk;
 mod client;
 mod deploy;
 mod duplicates;
+mod former_users;
 mod lifecycle;
 mod metrics;
 mod offline;
 mod other_servers;
+mod purposes;
 mod readme;
 mod sample;
 mod search;

@@ -32,7 +32,7 @@ fn an_identifier_is_accepted_wherever_a_user_id_is() {
     ] {
         assert_eq!(text(&user(&server, arguments), "userId"), id, "{arguments:?}");
     }
-    assert_fails(&server.run(&["user", "get", "handle:joe"]), 1, &["IDENTITY_NOT_FOUND"]);
+    assert_fails(&server.run(&["user", "disable", "handle:joe"]), 1, &["user undelete"]);
     assert_fails(&server.run(&["user", "get", "hadle:joe"]), 2, &["hadle:joe"]);
 }
 

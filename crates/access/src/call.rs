@@ -11,13 +11,28 @@ use super::tally::Metric;
 pub struct Call {
     caller: Arc<Caller>,
     method: &'static str,
+    purpose: CallPurpose,
     tenant: OnceLock<String>,
+}
+
+/// Why the caller makes the call, by its headers.
+#[derive(Clone, Debug, Default)]
+pub struct CallPurpose {
+    /// The reason; may be empty.
+    pub reason: String,
+    /// The id of the operation that the call belongs to; may be empty.
+    pub operation_id: String,
 }
 
 impl Call {
     /// A call of a method, such as `GetUser`.
-    pub const fn new(caller: Arc<Caller>, method: &'static str) -> Self {
-        Self { caller, method, tenant: OnceLock::new() }
+    pub const fn new(caller: Arc<Caller>, method: &'static str, purpose: CallPurpose) -> Self {
+        Self { caller, method, purpose, tenant: OnceLock::new() }
+    }
+
+    /// Why the caller makes it.
+    pub const fn purpose(&self) -> &CallPurpose {
+        &self.purpose
     }
 
     /// The caller.

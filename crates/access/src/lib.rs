@@ -17,7 +17,7 @@ mod role;
 mod tally;
 mod token;
 
-pub use call::Call;
+pub use call::{Call, CallPurpose};
 pub use caller::{Caller, Tenants};
 pub use caller_state::{CallerState, CallerStates, Turn};
 pub use credentials::{Credential, Credentials, CredentialsError};

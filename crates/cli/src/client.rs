@@ -1,6 +1,7 @@
 //! Calls to a server: deadlines, retries of mutations, and failures.
 
 pub mod connection;
+pub mod former_user;
 pub mod pages;
 pub mod user_ref;
 
@@ -11,7 +12,7 @@ use locality_uuid::{Generator, Mode};
 use tonic::{Code, Request, Response, Status};
 
 use super::failure::{CONNECTION_CLOSED, FailedCall, Failure, is_connection_closed};
-use crate::config::{Client, Flags};
+use crate::config::{Client, Flags, Resolve};
 use connection::{Connection, connect, root_cause};
 use polynym_client::admin_service_client::AdminServiceClient;
 use polynym_client::directory_service_client::DirectoryServiceClient;
@@ -43,8 +44,22 @@ pub struct Session {
 
 impl Session {
     /// Reads the settings and connects.
-    pub async fn open(flags: &Flags<Client>) -> Result<Self, Failure> {
-        let settings = flags.load()?;
+    pub async fn open<C: Resolve + Into<Client>>(flags: &Flags<C>) -> Result<Self, Failure> {
+        let settings = flags.load()?.into();
+        let connection = connect(&settings).await?;
+        Ok(Self::new(connection, settings))
+    }
+
+    /// The same for an operation of many calls. If the settings name none, it gets an id that
+    /// begins with its name.
+    pub async fn open_operation<C: Resolve + Into<Client>>(
+        flags: &Flags<C>,
+        name: &str,
+    ) -> Result<Self, Failure> {
+        let mut settings: Client = flags.load()?.into();
+        if settings.purpose.operation_id.is_empty() {
+            settings.purpose.operation_id = format!("{name}-{}", request_id(None));
+        }
         let connection = connect(&settings).await?;
         Ok(Self::new(connection, settings))
     }
@@ -60,6 +75,11 @@ impl Session {
 
     pub fn tenant(&self) -> String {
         self.settings.tenant.clone()
+    }
+
+    /// The id of the operation that the calls belong to; may be empty.
+    pub fn operation_id(&self) -> &str {
+        &self.settings.purpose.operation_id
     }
 
     pub fn directory(&self) -> DirectoryServiceClient<Connection> {

@@ -21,7 +21,7 @@ mod top;
 mod values;
 
 pub use access::{ServerAccess, ServerTls};
-pub use client::{Bench, Client, Output};
+pub use client::{Bench, ChangeClient, Client, Output, Purpose};
 pub use error::{SettingError, SettingErrors};
 pub use flags::Flags;
 pub use serve::Serve;

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::output::{self, Table, printable};
 use super::text::identifier::{self, IdentifierArg};
 use super::user::change::{self, Change};
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Client, Flags};
 use polynym_proto::v1::{
     CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, MoveIdentityRequest,
     NormalizeIdentityRequest, NormalizeIdentityResponse, ReleaseHoldRequest,
@@ -186,7 +186,7 @@ pub struct Release {
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 pub async fn run(command: Identity) -> Result<(), Failure> {

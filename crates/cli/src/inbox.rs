@@ -11,14 +11,20 @@ use super::client::user_ref::{self, UserRef};
 use super::failure::Failure;
 use super::output;
 use super::text::time::instant;
-use crate::config::{Client, Flags};
-use polynym_proto::v1::{DeleteNoticeRequest, MarkReadRequest, MarkReadResponse};
+use crate::config::{ChangeClient, Client, Flags};
+use polynym_proto::v1::{
+    CountUnreadRequest, DeleteNoticeRequest, MarkReadRequest, MarkReadResponse,
+};
 
 pub const EXAMPLES: &str = "\
 Examples:
   polynym inbox send handle:joe --subject 'Your email is verified'
   polynym inbox list handle:joe --unread
   polynym inbox read handle:joe --all";
+
+const COUNT: &str = "\
+Example:
+  polynym inbox count handle:joe";
 
 const READ: &str = "\
 Examples:
@@ -42,12 +48,24 @@ pub enum Inbox {
     /// List the notices of a user, latest first.
     #[command(after_help = list::LIST)]
     List(list::List),
+    /// Count the unread notices of a user.
+    #[command(after_help = COUNT)]
+    Count(Count),
     /// Mark notices of a user as read.
     #[command(after_help = READ)]
     Read(Read),
     /// Delete a notice of a user.
     #[command(after_help = DELETE)]
     Delete(Delete),
+}
+
+#[derive(Args)]
+pub struct Count {
+    /// The user: an id, or an identifier of the user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
+    #[command(flatten)]
+    settings: Flags<Client>,
 }
 
 #[derive(Args)]
@@ -65,7 +83,7 @@ pub struct Read {
     #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "notices")]
     up_to: Option<Timestamp>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 #[derive(Args)]
@@ -77,16 +95,29 @@ pub struct Delete {
     #[arg(value_name = "NOTICE")]
     notice: String,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 pub async fn run(command: Inbox) -> Result<(), Failure> {
     match command {
         Inbox::Send(command) => send::send(command).await,
         Inbox::List(command) => list::list(command).await,
+        Inbox::Count(command) => count(command).await,
         Inbox::Read(command) => read(command).await,
         Inbox::Delete(command) => delete(command).await,
     }
+}
+
+async fn count(command: Count) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let user_id = command.user.id(&session).await?;
+    let request = CountUnreadRequest { tenant: session.tenant(), user_id };
+    let outcome = session.inbox().count_unread(session.request(request)).await;
+    let answer = session.answer(outcome)?;
+    if session.json() {
+        return output::print_message_with_defaults("CountUnreadResponse", &answer);
+    }
+    output::print(&format!("{}\n", answer.unread))
 }
 
 async fn read(command: Read) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ pub use delete::delete_with_users;
 use super::client::{Session, request_id};
 use super::failure::Failure;
 use super::output::{self, Table, confirm, printable};
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Client, Flags};
 use polynym_identifier::Kind;
 use polynym_proto::v1::{
     AttributeDefinition, AttributeType, GetTenantRequest, GetTenantResponse, Holds,
@@ -138,7 +138,7 @@ pub struct Change {
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 /// Parses a duration, such as `30d`, `12h`, `5m` or `10s`.

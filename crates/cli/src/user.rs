@@ -1,5 +1,6 @@
 //! `polynym user`.
 
+mod bulk;
 pub mod change;
 mod count;
 mod duplicates;
@@ -13,17 +14,19 @@ use std::time::SystemTime;
 use clap::{Args, Subcommand};
 use prost_types::{FieldMask, Timestamp};
 
+use super::client::former_user::{deletion_note, merge_note};
 use super::client::user_ref::{self, UserRef};
 use super::client::{Session, request_id};
 use super::failure::Failure;
-use super::output::{self, printable};
+use super::output;
 use super::text::attribute::{self, AttributeArg};
 use super::text::identifier::{self, IdentifierArg};
 use super::text::user_table;
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Client, Flags};
+use bulk::{Action, Subject};
 use change::{Change, show};
 use polynym_proto::v1;
-use polynym_proto::v1::{CreateUserRequest, GetUserRequest, UpdateUserRequest};
+use polynym_proto::v1::{CreateUserRequest, GetUserRequest, State, UpdateUserRequest};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -43,8 +46,9 @@ Examples:
   polynym user get handle:joe";
 
 const UPDATE_EXAMPLES: &str = "\
-Example:
-  polynym user update handle:joe --name 'Joe E. Smith' --remove-attribute team";
+Examples:
+  polynym user update handle:joe --name 'Joe E. Smith' --remove-attribute team
+  polynym user set --filter 'attributes.team = \"search\"' --attribute team=find --dry-run";
 
 #[derive(Subcommand)]
 pub enum User {
@@ -54,8 +58,8 @@ pub enum User {
     /// Show a user.
     #[command(after_help = GET_EXAMPLES)]
     Get(Get),
-    /// Change a user's name and attributes.
-    #[command(after_help = UPDATE_EXAMPLES)]
+    /// Change the name and attributes of a user, or of many.
+    #[command(after_help = UPDATE_EXAMPLES, visible_alias = "set")]
     Update(Update),
     /// Search users by a filter.
     #[command(after_help = search::SEARCH)]
@@ -72,13 +76,13 @@ pub enum User {
     /// Show the history of a user, newest first. Needs the role viewer.
     #[command(after_help = history::HISTORY)]
     History(history::History),
-    /// Disable a user: it keeps its identifiers, but they do not resolve.
+    /// Disable users: they keep their identifiers, which do not resolve.
     #[command(after_help = lifecycle::DISABLE)]
     Disable(lifecycle::Lifecycle),
-    /// Enable a disabled user.
+    /// Enable disabled users.
     #[command(after_help = lifecycle::ENABLE)]
     Enable(lifecycle::Lifecycle),
-    /// Delete a user, which can be restored until it is purged.
+    /// Delete users, who can be restored until they are purged.
     #[command(after_help = lifecycle::DELETE)]
     Delete(lifecycle::Lifecycle),
     /// Restore a deleted user.
@@ -119,7 +123,7 @@ pub struct Create {
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 #[derive(Args)]
@@ -134,9 +138,8 @@ pub struct Get {
 #[derive(Args)]
 #[group(id = "change", required = true, multiple = true, args = ["name", "attributes", "remove"])]
 pub struct Update {
-    /// The user: an id, or an identifier of the user.
-    #[arg(value_name = "USER", value_parser = user_ref::parse)]
-    user: UserRef,
+    #[command(flatten)]
+    subject: Subject,
     /// The new name.
     #[arg(long)]
     name: Option<String>,
@@ -200,7 +203,7 @@ async fn create(command: Create) -> Result<(), Failure> {
 
 async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let user_id = command.user.id(&session).await?;
+    let user_id = command.user.id_of_any(&session).await?;
     let request = GetUserRequest { tenant: session.tenant(), user_id, read_mask: None };
     let answer = session.answer(session.directory().get_user(session.request(request)).await)?;
     if session.json() {
@@ -209,11 +212,10 @@ async fn get(command: Get) -> Result<(), Failure> {
 
     let user = answer.user.unwrap_or_default();
     if !answer.merged_from.is_empty() {
-        eprintln!(
-            "{} was merged into {}",
-            printable(&answer.merged_from),
-            printable(&user.user_id)
-        );
+        eprintln!("{}", merge_note(&session, &answer.merged_from, &user.user_id).await);
+    }
+    if user.state() == State::Deleted {
+        eprintln!("{}", deletion_note(&session, &user).await);
     }
 
     user_table::print(&user)
@@ -221,13 +223,20 @@ async fn get(command: Get) -> Result<(), Failure> {
 
 async fn update(command: Update) -> Result<(), Failure> {
     check(&command)?;
+    let Some(user) = command.subject.one() else {
+        let mask = mask(&command);
+        let display_name = command.name.unwrap_or_default();
+        let attributes = command.attributes.into_iter().map(|a| (a.name, a.value)).collect();
+        let action = Action::Update { mask, display_name, attributes };
+        return bulk::run(command.subject, command.change, action).await;
+    };
     let session = Session::open(&command.change.settings).await?;
     let request_id = command.change.request_id();
     let request = UpdateUserRequest {
         tenant: session.tenant(),
         update_mask: Some(FieldMask { paths: mask(&command) }),
         user: Some(v1::User {
-            user_id: command.user.id(&session).await?,
+            user_id: user.id(&session).await?,
             etag: command.change.etag,
             display_name: command.name.unwrap_or_default(),
             attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),

@@ -3,6 +3,7 @@
 mod holding;
 mod lookalikes;
 mod purging;
+mod purposes;
 mod shortening;
 mod states;
 
@@ -31,6 +32,7 @@ pub fn cases() -> Vec<Case> {
         case(purging::a_purge_continues_until_no_event_has_the_name),
         case(purging::a_purge_notices_changes_in_between),
         case(purging::a_dry_run_of_a_purge_takes_one_round),
+        case(purposes::events_keep_the_reason_and_the_operation),
         case(shortening::a_shorter_retention_removes_old_events),
         case(states::disable_and_enable_change_the_state_alone),
         case(states::a_deleted_user_keeps_its_identities),

@@ -77,6 +77,7 @@ pub use service::inbox::send::{SendRequest, SentNotice};
 pub use service::lookup::as_of::owners_at;
 pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
 pub use service::mutate::write::{DISPLACED, RawIdentity};
+pub use service::purpose::Purpose;
 pub use service::renormalization::move_all::move_all;
 pub use service::search::{Page, Plan, SearchRequest};
 pub use service::tenants::renormalization::{Problem, Progress, Renormalization};

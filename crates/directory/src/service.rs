@@ -9,6 +9,7 @@ pub mod lookup;
 pub mod mutate;
 mod page_token;
 mod parse;
+pub mod purpose;
 mod read_size;
 pub mod renormalization;
 pub mod runs;
@@ -26,6 +27,7 @@ use locality_uuid::Generator;
 use tokio::sync::Semaphore;
 
 use self::context::RequestContext;
+use self::purpose::Purpose;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
 use super::stores::{Backend, Consistency, StoredRules};
@@ -166,6 +168,7 @@ impl Directory {
         method: &'static str,
         request_id: &'a str,
     ) -> RequestContext<'a> {
-        RequestContext { tenant, caller, method, request_id, now: self.now() }
+        let (purpose, now) = (Purpose::default(), self.now());
+        RequestContext { tenant, caller, method, request_id, purpose, now }
     }
 }

@@ -10,8 +10,8 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
     Backend, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
     LookUps, Mutation, MutationCall, MutationKind, Mutations, NewIdentity, NewUser, Now, Policies,
-    PolicyUpdate, RequestContext, ResolveOptions, Resolved, State, Tenant, TenantChange, Tenants,
-    Timestamp, UserChange, View,
+    PolicyUpdate, Purpose, RequestContext, ResolveOptions, Resolved, State, Tenant, TenantChange,
+    Tenants, Timestamp, UserChange, View,
 };
 use polynym_identifier::{IdentityKey, Kind, RawIdentifier, Rules};
 
@@ -140,7 +140,14 @@ fn time(n: usize) -> Timestamp {
 /// The context of a call at `time`.
 fn context_at(time: Timestamp, method: &'static str) -> RequestContext<'static> {
     let now = Now::certain(time);
-    RequestContext { tenant: Tenant::DEFAULT, caller: "", method, request_id: "", now }
+    RequestContext {
+        tenant: Tenant::DEFAULT,
+        caller: "",
+        method,
+        request_id: "",
+        purpose: Purpose::default(),
+        now,
+    }
 }
 
 fn directory(backend: &Backend) -> Arc<Directory> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use polynym_directory::{
     Consistency, Decision, EncodedUser, Error, ItemResult, LookUps, Mutation, MutationCall,
-    MutationKind, NewIdentity, NewUser, Now, Policies, ReadSet, RequestContext, Tenant,
+    MutationKind, NewIdentity, NewUser, Now, Policies, Purpose, ReadSet, RequestContext, Tenant,
     TenantChange, Timestamp, User, UserChange, Value, View,
 };
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
@@ -34,7 +34,7 @@ pub fn email(n: usize) -> Identifier {
 /// The context of a call of this method without a caller.
 pub fn context(tenant: Tenant, method: &'static str) -> RequestContext<'static> {
     let now = Now::certain(Timestamp::now());
-    RequestContext { tenant, caller: "", method, request_id: "", now }
+    RequestContext { tenant, caller: "", method, request_id: "", purpose: Purpose::default(), now }
 }
 
 /// A mutating call of this method without a caller.

@@ -136,7 +136,8 @@ fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Statu
         reimport: Arc::new(reimport),
         dry_run: message.validate_only,
         sequential_ids: message.sequential_ids,
-        operation_id: String::new(),
+        reason: call.purpose().reason.clone(),
+        operation_id: call.purpose().operation_id.clone(),
     })
 }
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use locality_uuid::{Generator, Mode};
-use polynym_directory::{Directory, Limits, Now, RawIdentity, RequestContext, Tenant, Timestamp};
+use polynym_directory::{
+    Directory, Limits, Now, Purpose, RawIdentity, RequestContext, Tenant, Timestamp,
+};
 use polynym_embedded::{Embedded, Options};
 use polynym_identifier::{Identifier, Kind, PHONE_METADATA, RULES_VERSION, RawIdentifier, Rules};
 use serde_json::{Value, json};
@@ -123,7 +125,14 @@ async fn create_by_former_metadata(store: &Path) {
     };
     let now = Now::certain(Timestamp::now());
     let (tenant, method) = (Tenant::DEFAULT, "CreateUser");
-    let context = RequestContext { tenant, caller: "", method, request_id: "", now };
+    let context = RequestContext {
+        tenant,
+        caller: "",
+        method,
+        request_id: "",
+        purpose: Purpose::default(),
+        now,
+    };
     let name = "Phone".to_owned();
     directory.create(context.into(), name, &[phone], BTreeMap::new()).await.unwrap();
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::client::{Session, request_id};
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use polynym_proto::v1::{
@@ -33,7 +33,7 @@ pub struct Define {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 fn value_types() -> impl TypedValueParser<Value = ValueType> {

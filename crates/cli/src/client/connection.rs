@@ -5,6 +5,7 @@ use std::iter::successors;
 use std::path::Path;
 
 use http::HeaderValue;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -13,7 +14,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
 
-use crate::config::Client;
+use crate::config::{Client, Purpose};
 use crate::failure::Failure;
 use polynym_access::Token;
 
@@ -24,7 +25,7 @@ const WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 
 /// A connection whose calls carry the caller's credential.
-pub type Connection = InterceptedService<Channel, Credential>;
+pub type Connection = InterceptedService<Channel, CallHeaders>;
 
 /// Connects to the server. The connection itself sets no deadline for calls.
 pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
@@ -33,7 +34,7 @@ pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
     if endpoint.uri().scheme_str() == Some("https") {
         endpoint = endpoint.tls_config(tls(settings)?).map_err(failure)?;
     }
-    let credential = Credential::read(settings.token_file.as_deref())?;
+    let headers = CallHeaders::new(settings)?;
     let channel = endpoint
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -41,7 +42,7 @@ pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
         .connect()
         .await
         .map_err(failure)?;
-    Ok(InterceptedService::new(channel, credential))
+    Ok(InterceptedService::new(channel, headers))
 }
 
 /// Trusts the given certificate authorities or those of the system, and presents the caller's
@@ -70,6 +71,51 @@ fn tls(settings: &Client) -> Result<ClientTlsConfig, Failure> {
 
 /// The error of a file without a certificate.
 pub const NO_CERTIFICATE: &str = "the file has no certificate";
+
+/// The headers of every call.
+#[derive(Clone)]
+pub struct CallHeaders {
+    credential: Credential,
+    purpose: Vec<(&'static str, MetadataValue<Ascii>)>,
+}
+
+impl CallHeaders {
+    fn new(settings: &Client) -> Result<Self, Failure> {
+        let Purpose { reason, operation_id } = &settings.purpose;
+        let texts = [
+            (REASON_HEADER, "--reason", reason),
+            (OPERATION_HEADER, "--operation-id", operation_id),
+        ];
+        let given = texts.into_iter().filter(|(_, _, text)| !text.is_empty());
+        let header = |(name, flag, text): (_, &str, &String)| {
+            let encoded = utf8_percent_encode(text, ENCODED).to_string();
+            let wrong = |_| Failure::Usage(format!("{flag} has characters that cannot be sent"));
+            Ok::<_, Failure>((name, encoded.parse().map_err(wrong)?))
+        };
+        Ok(Self {
+            credential: Credential::read(settings.token_file.as_deref())?,
+            purpose: given.map(header).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Interceptor for CallHeaders {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        let mut request = self.credential.call(request)?;
+        for (name, value) in &self.purpose {
+            request.metadata_mut().insert(*name, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// The header with the reason of a call, percent-encoded.
+const REASON_HEADER: &str = "polynym-reason";
+/// The header with the id of the operation that a call belongs to.
+const OPERATION_HEADER: &str = "polynym-operation-id";
+/// The characters of a reason that are sent as `%` and two hexadecimal digits, with all others that
+/// are not ASCII.
+const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// The `authorization` header of every call, if there is a token.
 #[derive(Clone)]

@@ -1,10 +1,14 @@
 //! The user argument of commands: an id, or an identifier that the user owns.
 
+use tonic::Status;
+use tonic_types::StatusExt;
+
 use crate::client::Session;
+use crate::client::former_user::{deleted_owner, with_deleted_owner};
 use crate::failure::Failure;
 use crate::text::identifier::{self, IdentifierArg};
 use polynym_identifier::TextError;
-use polynym_proto::v1::{Consistency, ResolveIdentityRequest};
+use polynym_proto::v1::{Consistency, ResolveIdentityRequest, User};
 
 /// A user's id, or an identifier.
 #[derive(Clone, Debug)]
@@ -25,24 +29,65 @@ pub fn parse(text: &str) -> Result<UserRef, TextError> {
 }
 
 impl UserRef {
-    /// The user's id. Looks up an identifier, even that of a disabled user.
-    pub async fn id(self, session: &Session) -> Result<String, Failure> {
+    /// The user's id. Looks up an identifier, even that of a disabled user. The error for an
+    /// identifier of a deleted user says how to restore it.
+    pub async fn id(&self, session: &Session) -> Result<String, Failure> {
         let typed = match self {
-            Self::Id(id) => return Ok(id),
+            Self::Id(id) => return Ok(id.clone()),
             Self::Identifier(typed) => typed,
         };
+        match self.find(session, typed).await? {
+            Found::Present(id) => Ok(id),
+            Found::Deleted(user) => {
+                let status = with_deleted_owner(session, &typed.text, &user).await;
+                Err(session.failure(status, None))
+            }
+        }
+    }
+
+    /// The user's id, even if the user is deleted.
+    pub async fn id_of_any(&self, session: &Session) -> Result<String, Failure> {
+        let typed = match self {
+            Self::Id(id) => return Ok(id.clone()),
+            Self::Identifier(typed) => typed,
+        };
+        Ok(match self.find(session, typed).await? {
+            Found::Present(id) => id,
+            Found::Deleted(user) => user.user_id,
+        })
+    }
+
+    async fn find(&self, session: &Session, typed: &IdentifierArg) -> Result<Found, Failure> {
         let request = ResolveIdentityRequest {
             tenant: session.tenant(),
-            identifier: Some(typed.message),
+            identifier: Some(typed.message.clone()),
             consistency: Consistency::Latest.into(),
             show_disabled: true,
             ..Default::default()
         };
-        let found =
-            session.answer(session.directory().resolve_identity(session.request(request)).await)?;
-
-        Ok(found.user.unwrap_or_default().user_id)
+        match session.directory().resolve_identity(session.request(request)).await {
+            Ok(answer) => Ok(Found::Present(answer.into_inner().user.unwrap_or_default().user_id)),
+            Err(status) if is_identity_not_found(&status) => {
+                let deleted = deleted_owner(session, &typed.message).await;
+                deleted
+                    .map(|user| Found::Deleted(Box::new(user)))
+                    .ok_or_else(|| session.failure(status, None))
+            }
+            Err(status) => Err(session.failure(status, None)),
+        }
     }
+}
+
+/// The user of an identifier.
+enum Found {
+    /// The id of a user to whom it resolves.
+    Present(String),
+    Deleted(Box<User>),
+}
+
+fn is_identity_not_found(status: &Status) -> bool {
+    let info = status.get_details_error_info();
+    info.is_some_and(|info| info.reason == "IDENTITY_NOT_FOUND")
 }
 
 #[cfg(test)]

@@ -24,6 +24,27 @@ pub struct Client {
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// The output settings.
     pub output: Output,
+    /// Why the caller makes the calls.
+    pub purpose: Purpose,
+}
+
+/// Why a caller makes its calls. The history has it beside each change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purpose {
+    /// The reason; may be empty.
+    pub reason: String,
+    /// The id that the calls of one operation share; may be empty.
+    pub operation_id: String,
+}
+
+/// The server of a command that changes something, with the purpose of its calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeClient(Client);
+
+impl From<ChangeClient> for Client {
+    fn from(ChangeClient(client): ChangeClient) -> Self {
+        client
+    }
 }
 
 /// The output settings.
@@ -80,6 +101,14 @@ pub const CA: Setting = Setting::new(
 pub const CERT: Setting = Setting::new("cert", "FILE", "", "The caller's certificate, as PEM");
 pub const KEY: Setting =
     Setting::new("key", "FILE", "", "The key of the caller's certificate, as PEM");
+const REASON: Setting =
+    Setting::new("reason", "TEXT", "", "The reason, which the history has beside each change");
+const OPERATION_ID: Setting = Setting::new(
+    "operation-id",
+    "ID",
+    "",
+    "The id that the changes of one operation share in the history",
+);
 pub const JSON: Setting =
     Setting::switch("json", "Print JSON, one object per line, instead of tables");
 
@@ -121,6 +150,20 @@ impl Resolve for Client {
     }
 }
 
+impl Resolve for ChangeClient {
+    fn settings() -> Vec<&'static Setting> {
+        Client::settings().into_iter().chain([&REASON, &OPERATION_ID]).collect()
+    }
+
+    fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        let client = Client::resolve(values);
+        let (reason, operation_id) =
+            (values.get(&REASON, text_or_none), values.get(&OPERATION_ID, text_or_none));
+        let purpose = Purpose { reason: reason?, operation_id: operation_id? };
+        Some(Self(Client { purpose, ..client? }))
+    }
+}
+
 impl Client {
     fn with_tenant(values: &mut Values<'_>, tenant: &Setting) -> Option<Self> {
         let server = values.get(&SERVER, server);
@@ -139,8 +182,13 @@ impl Client {
             ca: ca?,
             certificate: certificate?,
             output: output?,
+            purpose: Purpose::default(),
         })
     }
+}
+
+fn text_or_none(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
 }
 
 /// The caller's certificate with its key.

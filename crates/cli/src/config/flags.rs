@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use super::client::Bench;
+use super::client::{Bench, ChangeClient};
 use super::error::SettingErrors;
 use super::serve::Serve;
 use super::setting::{Setting, key, variable};
@@ -40,6 +40,7 @@ impl<C: Resolve> Flags<C> {
 /// The keys that the file may have: one file configures the server and the clients.
 fn known_keys() -> Vec<String> {
     let settings = Serve::settings().into_iter().chain(Bench::settings());
+    let settings = settings.chain(ChangeClient::settings());
     settings.map(|setting| key(setting.name)).collect()
 }
 

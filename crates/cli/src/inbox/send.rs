@@ -5,7 +5,7 @@ use prost_types::Timestamp;
 
 use crate::client::user_ref::{self, UserRef};
 use crate::client::{Session, request_id};
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::attribute::{self, AttributeArg};
@@ -42,7 +42,7 @@ pub struct Send {
     #[arg(long, value_name = "UUID")]
     request_id: Option<String>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 pub async fn send(command: Send) -> Result<(), Failure> {

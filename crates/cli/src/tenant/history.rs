@@ -8,6 +8,7 @@ use crate::client::pages::Pages;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use crate::text::event::purpose_lines;
 use crate::text::time::instant;
 use polynym_proto::v1::tenant_event::Change;
 use polynym_proto::v1::{ListTenantHistoryRequest, TenantEvent};
@@ -55,14 +56,18 @@ pub async fn history(command: History) -> Result<(), Failure> {
     }
 }
 
-/// Shows an event in one line.
+/// Shows an event: its time and kind, then its purpose.
 fn show(session: &Session, event: &TenantEvent) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("TenantEvent", event);
     }
     let time = event.time.as_ref().map(ToString::to_string).unwrap_or_default();
     let (caller, method) = (printable(&event.caller), printable(&event.method));
-    output::print(&format!("{time}  {}  by {caller} ({method})\n", text(event)))
+    let mut shown = format!("{time}  {}  by {caller} ({method})\n", text(event));
+    for line in purpose_lines(&event.reason, &event.operation_id) {
+        shown.push_str(&format!("    {line}\n"));
+    }
+    output::print(&shown)
 }
 
 /// The event as a phrase, such as `deletion begun`.

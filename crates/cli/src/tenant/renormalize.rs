@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::client::Session;
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::identifier;
@@ -24,7 +24,7 @@ pub struct Renormalize {
     #[arg(long, value_name = "TOKEN", default_value = "")]
     from: String,
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 pub async fn run(command: Renormalize) -> Result<(), Failure> {

@@ -43,6 +43,13 @@ const EMPTY: ChangeSet = ChangeSet {
     redacted: false,
 };
 
+/// The reason of an event and the id of its operation, as far as they are given, one per line.
+pub fn purpose_lines(reason: &str, operation_id: &str) -> Vec<String> {
+    let parts = [("reason", reason), ("operation", operation_id)];
+    let given = parts.into_iter().filter(|(_, text)| !text.is_empty());
+    given.map(|(name, text)| format!("{name}: {}", printable(text))).collect()
+}
+
 /// The changes, one per line: `+` for an addition, `-` for a removal.
 pub fn lines(changes: &ChangeSet) -> Vec<String> {
     let other = Some(&changes.other_user_id).filter(|id| !id.is_empty());

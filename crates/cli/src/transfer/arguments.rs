@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Client, Flags};
 
 pub const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -78,7 +78,7 @@ pub struct Import {
     pub rejects: Option<PathBuf>,
     /// The server, and the output.
     #[command(flatten)]
-    pub settings: Flags<Client>,
+    pub settings: Flags<ChangeClient>,
 }
 
 /// How to read a CSV file.

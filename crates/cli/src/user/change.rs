@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::client::{Session, request_id};
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output;
 use crate::text::user_table;
@@ -19,7 +19,7 @@ pub struct Change {
     #[arg(long, value_name = "UUID")]
     pub request_id: Option<String>,
     #[command(flatten)]
-    pub settings: Flags<Client>,
+    pub settings: Flags<ChangeClient>,
 }
 
 impl Change {

@@ -13,7 +13,7 @@ use polynym_proto::v1::SearchUsersRequest;
 pub const COUNT: &str = "\
 Examples:
   polynym user count
-  polynym user count 'state = DISABLED AND attributes.team = \"search\"'
+  polynym user count --filter 'state = DISABLED AND attributes.team = \"search\"'
 
 Reads the matching users page by page: a count is not of one moment.";
 
@@ -25,6 +25,9 @@ pub struct Count {
     /// The filter: conditions joined by AND, OR and NOT. Without it, all users count.
     #[arg(value_name = "FILTER", default_value = "")]
     filter: String,
+    /// The same, as other commands take it.
+    #[arg(long = "filter", value_name = "FILTER", conflicts_with = "filter")]
+    named_filter: Option<String>,
     #[command(flatten)]
     settings: Flags<Client>,
 }
@@ -33,7 +36,7 @@ pub async fn count(command: Count) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let mut request = SearchUsersRequest {
         tenant: session.tenant(),
-        filter: command.filter,
+        filter: command.named_filter.unwrap_or(command.filter),
         page_size: PAGE_SIZE,
         read_mask: Some(FieldMask { paths: vec!["user_id".to_owned()] }),
         ..SearchUsersRequest::default()

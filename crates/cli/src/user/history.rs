@@ -90,6 +90,9 @@ pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
     let (bold, plain) = if stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
     let mut text =
         format!("{time}  #{}  {bold}{kind}{plain}  by {caller} ({method})\n", event.sequence);
+    for line in event::purpose_lines(&event.reason, &event.operation_id) {
+        text.push_str(&format!("    {line}\n"));
+    }
     for line in event::lines(changes) {
         text.push_str(&format!("    {line}\n"));
     }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::bulk::{self, Action, Subject};
 use super::change::{Change, show};
 use crate::client::user_ref::{self, UserRef};
 use crate::client::{Session, request_id};
@@ -11,26 +12,43 @@ use polynym_proto::v1::{
     DeleteUserRequest, DisableUserRequest, EnableUserRequest, PurgeUserRequest, UndeleteUserRequest,
 };
 
-pub const DISABLE: &str = "Example:\n  polynym user disable handle:joe";
-pub const ENABLE: &str = "Example:\n  polynym user enable handle:joe";
-pub const DELETE: &str = "Example:\n  polynym user delete handle:joe";
-pub const UNDELETE: &str = "Example:\n  polynym user undelete 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+pub const DISABLE: &str = "\
+Examples:
+  polynym user disable handle:joe --reason 'left the company'
+  polynym user disable --filter 'attributes.team = \"search\"' --dry-run
+  polynym user disable --file leavers.txt --reason 'left the company'
+
+Many users change in many calls, with one operation id in their history. After Ctrl-C or a failure,
+--file continues with the file of the users that are left.";
+pub const ENABLE: &str = "\
+Examples:
+  polynym user enable handle:joe
+  polynym user enable --filter 'attributes.team = \"search\" AND state = DISABLED' --dry-run";
+pub const DELETE: &str = "\
+Examples:
+  polynym user delete handle:joe
+  polynym user delete --filter 'attributes.source = \"trial\"' --dry-run
+  polynym user delete --file leavers.txt --reason 'left the company'";
+pub const UNDELETE: &str = "\
+Examples:
+  polynym user undelete handle:joe
+  polynym user undelete 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 pub const PURGE: &str =
     "Example:\n  polynym user purge --dry-run 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
 #[derive(Args)]
 pub struct Lifecycle {
-    /// The user: an id, or an identifier of the user.
-    #[arg(value_name = "USER", value_parser = user_ref::parse)]
-    user: UserRef,
+    #[command(flatten)]
+    subject: Subject,
     #[command(flatten)]
     change: Change,
 }
 
 #[derive(Args)]
 pub struct Undelete {
-    /// The user's id: identifiers of deleted users do not resolve.
-    user_id: String,
+    /// The user: an id, or an identifier of the deleted user.
+    #[arg(value_name = "USER", value_parser = user_ref::parse)]
+    user: UserRef,
     #[command(flatten)]
     change: Change,
 }
@@ -50,7 +68,10 @@ pub struct Purge {
     change: Change,
 }
 
-pub async fn disable(Lifecycle { user, change }: Lifecycle) -> Result<(), Failure> {
+pub async fn disable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
+    let Some(user) = subject.one() else {
+        return bulk::run(subject, change, Action::Disable).await;
+    };
     let session = Session::open(&change.settings).await?;
     let user_id = user.id(&session).await?;
     let request_id = change.request_id();
@@ -60,7 +81,10 @@ pub async fn disable(Lifecycle { user, change }: Lifecycle) -> Result<(), Failur
     show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-pub async fn enable(Lifecycle { user, change }: Lifecycle) -> Result<(), Failure> {
+pub async fn enable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
+    let Some(user) = subject.one() else {
+        return bulk::run(subject, change, Action::Enable).await;
+    };
     let session = Session::open(&change.settings).await?;
     let user_id = user.id(&session).await?;
     let request_id = change.request_id();
@@ -70,7 +94,10 @@ pub async fn enable(Lifecycle { user, change }: Lifecycle) -> Result<(), Failure
     show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-pub async fn delete(Lifecycle { user, change }: Lifecycle) -> Result<(), Failure> {
+pub async fn delete(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
+    let Some(user) = subject.one() else {
+        return bulk::run(subject, change, Action::Delete).await;
+    };
     let session = Session::open(&change.settings).await?;
     let user_id = user.id(&session).await?;
     let request_id = change.request_id();
@@ -80,8 +107,9 @@ pub async fn delete(Lifecycle { user, change }: Lifecycle) -> Result<(), Failure
     show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-pub async fn undelete(Undelete { user_id, change }: Undelete) -> Result<(), Failure> {
+pub async fn undelete(Undelete { user, change }: Undelete) -> Result<(), Failure> {
     let session = Session::open(&change.settings).await?;
+    let user_id = user.id_of_any(&session).await?;
     let request_id = change.request_id();
     let (tenant, etag) = (session.tenant(), change.etag);
     let request = UndeleteUserRequest { tenant, user_id, etag, request_id: request_id.clone() };

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::change::{Change, show};
 use crate::client::Session;
+use crate::client::former_user;
 use crate::client::user_ref::{self, UserRef};
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -19,7 +20,8 @@ Examples:
   polynym user merge --conflicts fail handle:joe email:joseph@example.com";
 
 pub const UNMERGE: &str = "\
-Example:
+Examples:
+  polynym user unmerge handle:joe email:joseph@example.com
   polynym user unmerge 20be0ffc-314a-bd53-7a50-013a65ca76d2 5bcb4db0-05a3-b000-001e-019b8d627a80";
 
 /// The user whose value stays if both have one.
@@ -57,8 +59,9 @@ pub struct Unmerge {
     /// The user that has the other's identities: an id, or an identifier of the user.
     #[arg(value_parser = user_ref::parse)]
     primary: UserRef,
-    /// The id of the merged user to restore.
-    secondary: String,
+    /// The merged user to restore: its id, or an identifier that it had before the merge.
+    #[arg(value_parser = user_ref::parse)]
+    secondary: UserRef,
     /// Show the restored user, and what could not be restored, without restoring it.
     #[arg(long)]
     dry_run: bool,
@@ -119,10 +122,12 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
     let dry_run = command.dry_run;
     let session = Session::open(&command.change.settings).await?;
     let request_id = command.change.request_id();
+    let primary_user_id = command.primary.id(&session).await?;
+    let secondary_user_id = merged_id(&session, &primary_user_id, &command.secondary).await?;
     let request = UnmergeUsersRequest {
         tenant: session.tenant(),
-        primary_user_id: command.primary.id(&session).await?,
-        secondary_user_id: command.secondary,
+        primary_user_id,
+        secondary_user_id,
         etag: command.change.etag,
         request_id: request_id.clone(),
         validate_only: dry_run,
@@ -137,6 +142,23 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
         output::print("The secondary would be:\n")?;
     }
     print_unmerged(&answer)
+}
+
+/// The id of a user that was merged into the primary, who has its identifiers since.
+async fn merged_id(session: &Session, primary: &str, user: &UserRef) -> Result<String, Failure> {
+    let id = user.id(session).await?;
+    let UserRef::Identifier(typed) = user else { return Ok(id) };
+    if id != primary {
+        return Ok(id);
+    }
+    former_user::merged_owner(session, primary, &typed.message).await.ok_or_else(|| {
+        let text = printable(&typed.text);
+        Failure::Other(format!(
+            "no merge into {primary} that is in its history brought {text} along\n  what to do: \
+             see `polynym user history {primary} --type user_merged`, and name the merged user by \
+             its id"
+        ))
+    })
 }
 
 fn print_unmerged(answer: &UnmergeUsersResponse) -> Result<(), Failure> {

@@ -50,7 +50,13 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
         user,
         sequence: message.sequence.try_into().map_err(|_| error("a negative sequence number"))?,
         time: read_time(message.time),
-        origin: Origin { caller: message.caller, method: message.method, request_id },
+        origin: Origin {
+            caller: message.caller,
+            method: message.method,
+            request_id,
+            reason: message.reason,
+            operation_id: message.operation_id,
+        },
         kind,
         changes: read_changes(tenant, changes)?,
     })
@@ -76,13 +82,15 @@ fn error(what: &str) -> WireError {
 }
 
 fn stored_message(event: &Event) -> v1::Event {
-    let Origin { caller, method, request_id } = &event.origin;
+    let Origin { caller, method, request_id, reason, operation_id } = &event.origin;
     v1::Event {
         time: Some(time_message(event.time)),
         sequence: event.sequence as i64,
         caller: caller.clone(),
         method: method.clone(),
         request_id: request_id.map(|id| id.to_string()).unwrap_or_default(),
+        reason: reason.clone(),
+        operation_id: operation_id.clone(),
         change: Some(change_of(event.kind, changes_message(&event.changes))),
         ..v1::Event::default()
     }

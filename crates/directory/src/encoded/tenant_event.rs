@@ -36,13 +36,19 @@ pub fn decode_tenant_event(sequence: u64, bytes: &[u8]) -> Result<TenantEvent, W
         tenant: read_tenant(&message.tenant)?,
         sequence,
         time: read_time(message.time),
-        origin: Origin { caller: message.caller, method: message.method, request_id },
+        origin: Origin {
+            caller: message.caller,
+            method: message.method,
+            request_id,
+            reason: message.reason,
+            operation_id: message.operation_id,
+        },
         kind: kind_of(change)?,
     })
 }
 
 fn stored_message(event: &TenantEvent) -> v1::TenantEvent {
-    let Origin { caller, method, request_id } = &event.origin;
+    let Origin { caller, method, request_id, reason, operation_id } = &event.origin;
     v1::TenantEvent {
         event_id: String::new(),
         time: Some(time_message(event.time)),
@@ -50,6 +56,8 @@ fn stored_message(event: &TenantEvent) -> v1::TenantEvent {
         caller: caller.clone(),
         method: method.clone(),
         request_id: request_id.map(|id| id.to_string()).unwrap_or_default(),
+        reason: reason.clone(),
+        operation_id: operation_id.clone(),
         change: Some(change_of(&event.kind)),
     }
 }

@@ -44,7 +44,7 @@ pub fn of_sequence(events: &[Event], sequence: u64) -> Option<&Event> {
 }
 
 /// The call behind a mutation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The caller; [`Origin::SERVER`] for the server's own jobs.
     pub caller: String,
@@ -52,6 +52,10 @@ pub struct Origin {
     pub method: String,
     /// The id of the request, if it has one.
     pub request_id: Option<LocalityId>,
+    /// The caller's reason; may be empty.
+    pub reason: String,
+    /// The id of the operation that the call belongs to; may be empty.
+    pub operation_id: String,
 }
 
 impl Origin {
@@ -60,7 +64,7 @@ impl Origin {
 
     /// A job of the server, by name.
     pub fn server(job: &str) -> Self {
-        Self { caller: Self::SERVER.to_owned(), method: job.to_owned(), request_id: None }
+        Self { caller: Self::SERVER.to_owned(), method: job.to_owned(), ..Self::default() }
     }
 }
 

@@ -314,6 +314,8 @@ impl ForeignValues<'_> {
             return None;
         }
         after.changes.is_redacted = true;
+        // The reason may name the purged user.
+        after.origin.reason.clear();
         Some(after)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::clock::Now;
 use crate::model::tenant::Tenant;
+use crate::service::purpose::Purpose;
 
 /// The circumstances of a call, passed along from the API to the rules.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct RequestContext<'a> {
     pub method: &'static str,
     /// The UUID of the request; may be empty.
     pub request_id: &'a str,
+    /// Why the caller makes the call.
+    pub purpose: Purpose<'a>,
     /// The time of the call.
     pub now: Now,
 }

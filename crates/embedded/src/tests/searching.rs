@@ -13,6 +13,7 @@ use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::{MutationKind, UserChange};
 use polynym_directory::service::Directory;
 use polynym_directory::service::context::RequestContext;
+use polynym_directory::service::purpose::Purpose;
 use polynym_directory::service::search::SearchRequest;
 use polynym_directory::stores::Mutations;
 use polynym_directory::timestamp::Timestamp;
@@ -35,8 +36,14 @@ async fn a_page_ends_at_the_read_limit_and_the_next_one_continues() {
     let directory =
         Directory::new(store.backend(), Generator::new(Mode::Variable), Limits::default());
     let now = Now::certain(Timestamp::now());
-    let context =
-        RequestContext { tenant: Tenant::DEFAULT, caller: "", method: "", request_id: "", now };
+    let context = RequestContext {
+        tenant: Tenant::DEFAULT,
+        caller: "",
+        method: "",
+        request_id: "",
+        purpose: Purpose::default(),
+        now,
+    };
     let filter = "NOT display_name != \"user 3\"";
     let (mut token, mut pages, mut empty, mut found) = (String::new(), 0, 0, 0);
     loop {

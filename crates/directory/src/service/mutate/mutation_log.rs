@@ -8,12 +8,14 @@ use crate::error::Error;
 use crate::model::tenant::Tenant;
 use crate::mutation::read_set::Outcome;
 use crate::service::context::{MutationCall, RequestContext};
+use crate::service::purpose::Purpose;
 
 /// The log entry of a mutation in progress.
 pub struct MutationLog<'a> {
     caller: &'a str,
     tenant: Tenant,
     method: &'static str,
+    purpose: Purpose<'a>,
     user: Option<LocalityId>,
     started: Instant,
     /// Whether the entry is still to be written. A dry run has none.
@@ -34,6 +36,7 @@ impl<'a> MutationLog<'a> {
             caller: context.caller,
             tenant: context.tenant.clone(),
             method: context.method,
+            purpose: context.purpose,
             user,
             started: Instant::now(),
             is_pending: true,
@@ -65,11 +68,15 @@ impl<'a> MutationLog<'a> {
         if !std::mem::take(&mut self.is_pending) {
             return;
         }
+        let operation = Some(self.purpose.operation_id).filter(|id| !id.is_empty());
+        let reason = Some(self.purpose.logged_reason()).filter(|reason| !reason.is_empty());
         tracing::info!(
             caller = self.caller,
             tenant = self.tenant.as_str(),
             method = self.method,
             user = self.user.map(tracing::field::display),
+            operation,
+            reason,
             outcome,
             ms = self.started.elapsed().as_secs_f64() * 1e3,
             "mutation"

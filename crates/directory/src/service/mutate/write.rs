@@ -276,6 +276,7 @@ impl Directory {
         kind: MutationKind,
         tenant: KnownTenant,
     ) -> Result<Mutation, Error> {
+        call.context.purpose.check()?;
         let request = request(&call, &kind)?.filter(|_| !call.dry_run);
         let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
         let MutationCall { context, dry_run, .. } = call;
@@ -291,6 +292,8 @@ impl Directory {
                 caller: context.caller.to_owned(),
                 method: context.method.to_owned(),
                 request_id: context.request_id.parse().ok(),
+                reason: context.purpose.reason.to_owned(),
+                operation_id: context.purpose.operation_id.to_owned(),
             },
             ..Mutation::new(context.tenant, context.now.time, kind)
         })

@@ -21,7 +21,8 @@ use crate::model::user::{State, User};
 use crate::mutation::read_set::Outcome;
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
-use crate::service::context::MutationCall;
+use crate::service::context::{MutationCall, RequestContext};
+use crate::service::purpose::Purpose;
 use find::Step;
 use outcome::imported;
 pub use outcome::{LineOutcome, LineReject, MergedLine};
@@ -51,6 +52,8 @@ pub struct ImportOptions {
     pub dry_run: bool,
     /// Whether new users get sequential ids.
     pub sequential_ids: bool,
+    /// The reason of the import; may be empty.
+    pub reason: String,
     /// The id of the import, in the events of its users; may be empty.
     pub operation_id: String,
 }
@@ -260,6 +263,9 @@ impl Import {
     /// The call for a line of this tenant.
     fn call(&self, tenant: Tenant) -> MutationCall<'_> {
         let context = self.directory.context(tenant, &self.caller, METHOD, "");
+        let ImportOptions { reason, operation_id, .. } = &self.options;
+        let purpose = Purpose { reason, operation_id };
+        let context = RequestContext { purpose, ..context };
         MutationCall { dry_run: self.options.dry_run, ..context.into() }
     }
 

@@ -1,0 +1,171 @@
+//! Makes the changes, several at once, until all are made, Ctrl-C stops them, or the server refuses
+//! them all.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt, stream};
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+use super::action::Action;
+use super::left::Left;
+use super::targets::{Target, Targets, is_denied};
+use crate::client::{Session, request_id};
+use crate::failure::Failure;
+
+/// The number of calls in flight.
+const CONCURRENCY: usize = 16;
+/// The first delay before a call is repeated, and the longest.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// The time after which a call that the server cannot take is given up.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
+const BAR: &str = "{bar:30} {percent}%  {pos} users, {per_sec}  {eta} left";
+
+/// What became of the users.
+#[derive(Default)]
+pub struct Outcome {
+    pub changed: usize,
+    /// The users that were as the action leaves them.
+    pub unchanged: usize,
+    /// The users that the filter matches and the action does not apply to.
+    pub skipped: usize,
+    pub failed: usize,
+    /// The users that were not reached.
+    pub remaining: usize,
+    /// The failures by reason.
+    pub reasons: BTreeMap<String, usize>,
+    /// The file of the users that are left.
+    pub left: Option<PathBuf>,
+    /// The failure that ended the operation early.
+    pub end: Option<Failure>,
+}
+
+/// The result of one call.
+enum CallOutcome {
+    Done,
+    Failed(Status),
+    /// The operation was stopped before the call.
+    NotReached,
+}
+
+/// Changes the users.
+pub async fn apply(
+    session: &Session,
+    action: &Action,
+    targets: Targets,
+    mut left: Left,
+) -> Result<Outcome, Failure> {
+    let Targets { eligible, unchanged, skipped, refused } = targets;
+    let mut outcome = Outcome { unchanged, skipped, ..Outcome::default() };
+    for (user, reason) in &refused {
+        outcome.fail(&mut left, user, reason, reason)?;
+    }
+    let is_stopped = AtomicBool::new(false);
+    let bar = bar(eligible.len());
+    let change = async |target: Target| {
+        if is_stopped.load(Ordering::Relaxed) {
+            return (target, CallOutcome::NotReached);
+        }
+        let outcome = match change(session, action, &target, &is_stopped).await {
+            Ok(()) => CallOutcome::Done,
+            Err(status) => CallOutcome::Failed(status),
+        };
+        (target, outcome)
+    };
+    let calls = stream::iter(eligible).map(change).buffer_unordered(CONCURRENCY);
+    let mut calls = std::pin::pin!(calls);
+    loop {
+        let ended = tokio::select! {
+            ended = calls.next() => ended,
+            _ = signal::ctrl_c(), if outcome.end.is_none() => {
+                is_stopped.store(true, Ordering::Relaxed);
+                outcome.end = Some(Failure::Interrupted);
+                continue;
+            }
+        };
+        let Some((target, ended)) = ended else { break };
+        bar.inc(1);
+        match ended {
+            CallOutcome::Done => outcome.changed += 1,
+            CallOutcome::NotReached => {
+                outcome.remaining += 1;
+                left.add(&target.text, "")?;
+            }
+            CallOutcome::Failed(status) if is_denied(&status) || is_transient(&status) => {
+                outcome.remaining += 1;
+                left.add(&target.text, status.message())?;
+                is_stopped.store(true, Ordering::Relaxed);
+                outcome.end.get_or_insert_with(|| session.failure(status, None));
+            }
+            CallOutcome::Failed(status) => {
+                outcome.fail(&mut left, &target.text, &reason(&status), status.message())?;
+            }
+        }
+    }
+    bar.finish_and_clear();
+    outcome.left = left.finish()?;
+    Ok(outcome)
+}
+
+impl Outcome {
+    fn fail(
+        &mut self,
+        left: &mut Left,
+        user: &str,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Failure> {
+        self.failed += 1;
+        *self.reasons.entry(reason.to_owned()).or_default() += 1;
+        left.add(user, message)
+    }
+}
+
+/// Changes a user. Repeats the call while the server cannot take it.
+async fn change(
+    session: &Session,
+    action: &Action,
+    target: &Target,
+    is_stopped: &AtomicBool,
+) -> Result<(), Status> {
+    let (request_id, began, mut delay) = (request_id(None), Instant::now(), RETRY_DELAYS[0]);
+    loop {
+        let status = match action.call(session, target, &request_id).await {
+            Ok(()) => return Ok(()),
+            Err(status) => status,
+        };
+        let is_over = began.elapsed() > RETRY_TIMEOUT || is_stopped.load(Ordering::Relaxed);
+        if !is_transient(&status) || is_over {
+            return Err(status);
+        }
+        let asked = status.get_details_retry_info().and_then(|info| info.retry_delay);
+        tokio::time::sleep(asked.unwrap_or(delay).min(RETRY_DELAYS[1])).await;
+        delay = (delay * 2).min(RETRY_DELAYS[1]);
+    }
+}
+
+/// Whether a call may succeed later: the request id makes that safe.
+fn is_transient(status: &Status) -> bool {
+    match status.code() {
+        Code::Unavailable | Code::Unknown | Code::DeadlineExceeded | Code::Cancelled => true,
+        Code::ResourceExhausted => status.get_details_retry_info().is_some(),
+        _ => false,
+    }
+}
+
+/// The reason of a failure, for a tally.
+fn reason(status: &Status) -> String {
+    let info = status.get_details_error_info();
+    info.map_or_else(|| format!("{:?}", status.code()), |info| info.reason)
+}
+
+/// A progress bar; hidden unless standard error is a terminal.
+fn bar(users: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(users as u64).with_style(style)
+}

@@ -1,0 +1,212 @@
+//! Changes of many users, by a filter or a file.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json as value;
+use tempfile::TempDir;
+
+use super::client::{one, text};
+use super::{assert_fails, json, stderr, stdout};
+use crate::server::{Server, polynym};
+
+/// A server with as many users as the two teams have, and a folder for files.
+fn teams(sizes: [usize; 2], arguments: &[&str]) -> (Server, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let users = folder.path().join("users.jsonl");
+    let mut lines = String::new();
+    for (team, size) in ["red", "blue"].into_iter().zip(sizes) {
+        for n in 0..size {
+            let identity = value!({ "identifier": { "handle": format!("{team}{n}") } });
+            let user = value!({
+                "displayName": format!("{team} {n}"), "identities": [identity],
+                "attributes": { "team": { "stringValue": team } },
+            });
+            lines += &format!("{user}\n");
+        }
+    }
+    fs::write(&users, lines).unwrap();
+    let server = Server::start(&["--store", &store]);
+    stdout(&server.run(&["import", users.to_str().unwrap()]));
+    if arguments.is_empty() {
+        return (server, folder);
+    }
+    server.signal("TERM");
+    assert!(server.wait().success());
+    (Server::start(&[&["--store", &store], arguments].concat()), folder)
+}
+
+/// Runs a command in a folder.
+fn run_in(folder: &Path, server: &Server, arguments: &[&str]) -> Output {
+    polynym(arguments).env("POLYNYM_SERVER", &server.url).current_dir(folder).output().unwrap()
+}
+
+fn count(server: &Server, filter: &str) -> i64 {
+    one(server, &["user", "count", "--filter", filter])["count"].as_i64().unwrap()
+}
+
+#[test]
+fn a_filter_chooses_the_users_to_change() {
+    let (server, folder) = teams([13, 2], &[]);
+    let red = ["--filter", "attributes.team = red"];
+    one(&server, &["user", "disable", "handle:red0"]);
+    one(&server, &["user", "delete", "handle:red1"]);
+
+    let dry = [&["user", "disable", "--dry-run"][..], &red].concat();
+    let shown = stdout(&server.run(&dry));
+    let expected = "11 users would be disabled (the first 10 are shown, 1 more follow), 1 were \
+        disabled already, 1 in other states were left out\n";
+    assert!(shown.ends_with(expected) && shown.contains("┆ red 1"), "{shown}");
+    assert_eq!(one(&server, &dry)["users"].as_array().unwrap().len(), 10);
+    assert_eq!(count(&server, "state = DISABLED"), 1);
+
+    let disable = [&["user", "disable", "--reason", "left", "--json"][..], &red].concat();
+    let output = run_in(folder.path(), &server, &disable);
+    let answer = json(&output).remove(0);
+    let operation = text(&answer, "operation_id").to_owned();
+    assert!(operation.starts_with("disable-"), "{operation}");
+    assert_eq!(
+        answer,
+        value!({
+            "operation_id": operation, "changed": 11, "unchanged": 1, "skipped": 1, "failed": 0,
+            "remaining": 0, "reasons": {}, "left": null,
+        })
+    );
+    assert!(stderr(&output).contains(&format!("operation {operation}: 11 users to disable")));
+    assert_eq!(count(&server, "state = DISABLED"), 12);
+    assert_eq!(count(&server, "attributes.team = blue AND state = ACTIVE"), 2);
+    let event = one(&server, &["user", "history", "handle:red5", "--limit", "1"]);
+    assert_eq!((&event["operationId"], &event["reason"]), (&value!(operation), &value!("left")));
+
+    let set = ["user", "set", "--attribute", "team=green", "--remove-attribute", "room"];
+    let update = [&set[..], &red, &["--operation-id", "moving"]].concat();
+    assert_eq!(stdout(&server.run(&update)), "12 users updated, 1 in other states were left out\n");
+    assert_eq!(count(&server, "attributes.team = green"), 12);
+    let enable = ["user", "enable", "--filter", "attributes.team = green", "--yes"];
+    assert_eq!(stdout(&server.run(&enable)), "12 users enabled\n");
+    let delete = ["user", "delete", "--filter", "attributes.team = green"];
+    assert_eq!(stdout(&server.run(&delete)), "12 users deleted\n");
+    assert_eq!(count(&server, "state = DELETED"), 13);
+    assert!(
+        fs::read_dir(folder.path())
+            .unwrap()
+            .all(|file| { !file.unwrap().file_name().to_string_lossy().ends_with(".left") })
+    );
+}
+
+#[test]
+fn a_file_names_the_users_to_change_and_those_that_are_left() {
+    let (server, folder) = teams([3, 1], &[]);
+    let id = one(&server, &["resolve", "handle:red1"])["user"]["userId"].clone();
+    let file = folder.path().join("leavers.txt");
+    let named =
+        format!("# leavers\nhandle:red0\n{}\n\nhandle:nobody # typo\n", id.as_str().unwrap());
+    fs::write(&file, named).unwrap();
+    let delete = ["user", "delete", "--file", "leavers.txt", "--left", "again.txt"];
+    let output = run_in(folder.path(), &server, &delete);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout_of(&output).starts_with("2 users deleted, 1 failed"), "{output:?}");
+    assert!(stderr(&output).contains("continue with --file again.txt --operation-id delete-"));
+    let left = fs::read_to_string(folder.path().join("again.txt")).unwrap();
+    assert!(left.starts_with("handle:nobody # ") && left.lines().count() == 1, "{left}");
+
+    fs::write(folder.path().join("again.txt"), left.replace("nobody", "red2")).unwrap();
+    let again = ["user", "delete", "--file", "again.txt", "--operation-id", "leavers"];
+    assert_eq!(stdout(&run_in(folder.path(), &server, &again)), "1 users deleted\n");
+    assert_eq!(count(&server, "state = DELETED"), 3);
+
+    fs::write(&file, "handle:blue0\nhadle:joe\n").unwrap();
+    let wrong = run_in(folder.path(), &server, &delete);
+    assert_fails(&wrong, 2, &["leavers.txt line 2"]);
+    assert_eq!(count(&server, "state = DELETED"), 3);
+    for arguments in [
+        &["user", "delete"][..],
+        &["user", "delete", "handle:blue0", "--filter", "state = ACTIVE"],
+        &["user", "delete", "--filter", " "],
+        &["user", "delete", "--filter", "state = ACTIVE", "--etag", "x"],
+    ] {
+        assert_fails(&server.run(arguments), 2, &["--filter"][..0]);
+    }
+    assert_eq!(count(&server, "state = DELETED"), 3);
+}
+
+/// Creates a token with a rate of calls a second.
+fn token(folder: &Path, name: &str, role: &str, calls: u32) -> String {
+    let credentials = folder.join("callers.toml");
+    let create = ["token", "create", name, "--role", role, "--credentials"];
+    let output =
+        polynym(&[&create[..], &[credentials.to_str().unwrap()]].concat()).output().unwrap();
+    let file = folder.join(format!("{name}.token"));
+    fs::write(&file, stdout(&output)).unwrap();
+    let callers = fs::read_to_string(&credentials).unwrap();
+    let (before, after) = callers.rsplit_once("role = ").unwrap();
+    let limited = format!("{before}rate = {{ calls = {calls} }}\nrole = {after}");
+    fs::write(&credentials, limited).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_operation_stops_at_ctrl_c_and_continues_with_those_that_are_left() {
+    const USERS: usize = 120;
+    let folder = tempfile::tempdir().unwrap();
+    let slow = token(folder.path(), "slow", "registrar", 40);
+    let viewer = token(folder.path(), "reader", "viewer", 10_000);
+    let credentials = folder.path().join("callers.toml");
+    let (server, _store) = teams([USERS, 0], &["--credentials", credentials.to_str().unwrap()]);
+    let disable = ["user", "disable", "--filter", "attributes.team = red", "--json"];
+
+    // A role that is too low ends the operation at the first call.
+    let denied = [&disable[..], &["--token-file", &viewer, "--operation-id", "denied"]].concat();
+    let output = run_in(folder.path(), &server, &denied);
+    assert_fails(&output, 1, &["ROLE_DENIED"]);
+    assert_eq!(json_of(&output)["remaining"], USERS);
+
+    // The rate of the caller makes the operation slow.
+    let arguments = [&disable[..], &["--token-file", &slow, "--operation-id", "leavers"]].concat();
+    let mut child = polynym(&arguments)
+        .env("POLYNYM_SERVER", &server.url)
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let disabled = || {
+        let count = ["user", "count", "state = DISABLED", "--token-file", &viewer];
+        stdout(&server.run(&count)).trim().parse::<usize>().unwrap()
+    };
+    let start = Instant::now();
+    while disabled() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(20) && child.try_wait().unwrap().is_none());
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let answer = json_of(&output);
+    let [changed, remaining] =
+        ["changed", "remaining"].map(|key| answer[key].as_u64().unwrap() as usize);
+    assert!(changed > 0 && remaining > 0 && changed + remaining == USERS, "{answer}");
+    assert_eq!(disabled(), changed);
+    let left = "polynym-leavers.left";
+    assert_eq!(answer["left"], left);
+    let lines = fs::read_to_string(folder.path().join(left)).unwrap().lines().count();
+    assert_eq!(lines, remaining);
+
+    let again = ["user", "disable", "--file", left, "--operation-id", "leavers"];
+    let output = run_in(folder.path(), &server, &[&again[..], &["--token-file", &slow]].concat());
+    assert_eq!(stdout(&output), format!("{remaining} users disabled\n"));
+    assert_eq!(disabled(), USERS);
+}
+
+/// The standard output, whatever the exit status.
+fn stdout_of(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The first JSON object of the standard output, whatever the exit status.
+fn json_of(output: &Output) -> serde_json::Value {
+    serde_json::from_str(stdout_of(output).lines().next().unwrap()).unwrap()
+}
