@@ -25,6 +25,7 @@ mod backup;
 mod duplicates;
 mod export;
 mod import;
+mod undo;
 mod usage;
 
 /// The number of tenants in a page by default, and at most (AIP-158).
@@ -152,6 +153,20 @@ impl AdminService for Api {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
         Ok(Response::new(duplicates::find(&self.directory, tenant, &request).await?))
+    }
+
+    type UndoOperationStream = undo::Responses;
+
+    async fn undo_operation(
+        &self,
+        request: Request<v1::UndoOperationRequest>,
+    ) -> Result<Response<Self::UndoOperationStream>, Status> {
+        let permit = request.extensions().get::<StreamPermit>().cloned();
+        let (call, request) = authorized(request)?;
+        let mut mutation = self.mutation(&call, &request.tenant, "", "")?;
+        mutation.dry_run = request.validate_only;
+        let undo = self.directory.begin_undo(&mutation, &request.operation_id).await;
+        Ok(Response::new(undo::undo(undo.map_err(status)?, permit)))
     }
 
     type BackupStoreStream = backup::Responses;

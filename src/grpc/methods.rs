@@ -22,6 +22,7 @@ const MAX_EXPORTS: usize = 64;
 const MAX_DUPLICATE_SEARCHES: usize = 2;
 /// Each copy takes the disk space of the store.
 const MAX_BACKUPS: usize = 2;
+const MAX_UNDOINGS: usize = 4;
 const MAX_REFLECTIONS: usize = 64;
 
 /// A service.
@@ -149,6 +150,7 @@ static METHODS: &[Method] = &[
     stream(MAX_IMPORTS, admin("/polynym.v1.AdminService/ImportUsers")),
     scan(stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers"))),
     scan(stream(MAX_DUPLICATE_SEARCHES, admin("/polynym.v1.AdminService/FindDuplicates"))),
+    scan(stream(MAX_UNDOINGS, admin("/polynym.v1.AdminService/UndoOperation"))),
     stream(MAX_BACKUPS, admin("/polynym.v1.AdminService/BackupStore")),
     health("/grpc.health.v1.Health/Check"),
     health("/grpc.health.v1.Health/List"),

@@ -59,6 +59,9 @@ pub enum Command {
     /// Import users from a file of JSON Lines or CSV.
     #[command(after_help = transfer::arguments::IMPORT_EXAMPLES)]
     Import(transfer::arguments::Import),
+    /// Undo an import or a bulk change: users become what they were before.
+    #[command(after_help = transfer::undo::EXAMPLES)]
+    Undo(transfer::undo::Undo),
     /// Export a tenant and its users as JSON Lines.
     #[command(after_help = transfer::arguments::EXPORT_EXAMPLES)]
     Export(transfer::arguments::Export),

@@ -51,14 +51,14 @@ impl Session {
     }
 
     /// The same for an operation of many calls. If the settings name none, it gets an id that
-    /// begins with its name.
+    /// begins with its name and has the time, by which `polynym undo` knows users without a change.
     pub async fn open_operation<C: Resolve + Into<Client>>(
         flags: &Flags<C>,
         name: &str,
     ) -> Result<Self, Failure> {
         let mut settings: Client = flags.load()?.into();
         if settings.purpose.operation_id.is_empty() {
-            settings.purpose.operation_id = format!("{name}-{}", request_id(None));
+            settings.purpose.operation_id = format!("{name}-{}", uuid::Uuid::now_v7());
         }
         let connection = connect(&settings).await?;
         Ok(Self::new(connection, settings))

@@ -54,6 +54,7 @@ pub fn run(
         Command::Inbox(command) => client::block_on(inbox::run(command)),
         Command::Usage(command) => client::block_on(tenant::usage::run(command)),
         Command::Import(command) => client::block_on(transfer::import::run(command)),
+        Command::Undo(command) => client::block_on(transfer::undo::run(command)),
         Command::Export(command) => client::block_on(transfer::export::run(command)),
         Command::Backup(command) => client::block_on(transfer::backup::run(command)),
         Command::Restore(command) => store(store::Store::Restore(command)),

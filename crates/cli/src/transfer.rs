@@ -15,6 +15,7 @@ mod report;
 pub mod sample;
 mod table;
 mod target;
+pub mod undo;
 mod unique_json;
 mod user_json;
 mod window;

@@ -13,6 +13,7 @@ pub mod redaction;
 pub mod reimport;
 pub mod renormalize;
 pub mod request_hash;
+pub mod revert;
 pub mod rule_notices;
 pub mod size;
 pub mod takeover;
@@ -189,6 +190,8 @@ pub enum UserChange {
     Renormalize(Identifier),
     /// Creates the user from a line of an import, unless it exists.
     Import(Box<ImportedUser>),
+    /// Makes the user what it was before the operation with this id, unless it was changed since.
+    Revert(String),
     /// Stores the user unchanged, so that the index of attributes follows the tenant's definitions.
     Reindex,
     /// Removes from the user's record what names users that it is not merged with.

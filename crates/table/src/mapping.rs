@@ -160,7 +160,7 @@ impl Mapping {
         let found = self.entries.iter().find(has).and_then(|entry| entry.field.changeable());
         found.ok_or_else(|| {
             format!(
-                "--key {name}: no column is mapped to it; mapped are {}",
+                "--match {name}: no column is mapped to it; mapped are {}",
                 self.fields().join(", ")
             )
         })

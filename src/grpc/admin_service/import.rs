@@ -33,7 +33,7 @@ mod batch;
 mod line;
 mod report;
 
-use batch::{LineResult, PendingLine, Repeats, UserLine, Work};
+use batch::{Keys, LineResult, PendingLine, Repeats, UserLine, Work};
 use line::raw_hold;
 use report::{Report, Response};
 
@@ -85,6 +85,7 @@ async fn open(
         byte_permits: Arc::new(Semaphore::new(MAX_BYTES)),
         last_line: i64::MIN,
         repeats: Repeats::default(),
+        keys: Keys::default(),
     };
     let lines = stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|line| (line, reader)))
@@ -174,6 +175,7 @@ struct LineReader {
     byte_permits: Arc<Semaphore>,
     last_line: i64,
     repeats: Repeats,
+    keys: Keys,
 }
 
 impl LineReader {
@@ -223,6 +225,11 @@ impl LineReader {
             return Ok(PendingLine { number, work: Work::Done(outcome) });
         };
 
+        if let Some(name) = self.import.key_attribute()
+            && let Err(error) = self.keys.add(&tenant, &user, name)
+        {
+            return Ok(PendingLine { number, work: Work::Done(LineOutcome::rejected(error)) });
+        }
         let permit = self
             .byte_permits
             .clone()

@@ -15,7 +15,7 @@ Examples:
   polynym export --server http://old:7171 | polynym import - --server http://new:7171
   polynym import users.jsonl.rejects --on-conflict skip-identity
   polynym import december.csv --map-file customers.toml --on-existing update --dry-run
-  polynym import december.csv --map-file customers.toml --on-existing update --key employee
+  polynym import december.csv --map-file customers.toml --on-existing update --match employee
 
 A file of JSON Lines has one user per line, in the JSON form of the API, as `polynym export` writes
 it. Rejected lines are written to FILE.rejects, and rejected rows of FILE.csv to FILE.rejects.csv,
@@ -53,8 +53,8 @@ pub struct Import {
     /// What a line without a user_id finds its user by: email, handle, phone, url, social.PROVIDER,
     /// the name of an attribute, or a column. By default all identities of the line, which must
     /// belong to one user.
-    #[arg(long, value_name = "FIELD")]
-    pub key: Option<String>,
+    #[arg(long = "match", value_name = "FIELD")]
+    pub matches: Option<String>,
     /// Check all lines without importing them, and show what they would change.
     #[arg(long)]
     pub dry_run: bool,

@@ -46,7 +46,7 @@ pub async fn run(command: Import) -> Result<(), Failure> {
 
 async fn import(command: Import) -> Result<(), Failure> {
     let given = table::given(&command.table)?;
-    let session = Session::open(&command.settings).await?;
+    let session = Session::open_operation(&command.settings, "import").await?;
     let given = with_types(given, &command, &session).await?;
     let window = Arc::new(Window::default());
     // Lines that the reader rejected, without sending them.
@@ -93,7 +93,18 @@ async fn import(command: Import) -> Result<(), Failure> {
             let rejects = &rejects;
             let json = session.json();
             let changes = changes.finish()?;
-            Summary { progress, rejected_here, rejects, tally, changes, dry_run, json }.print()
+            let operation_id = session.operation_id();
+            let summary = Summary {
+                progress,
+                rejected_here,
+                rejects,
+                tally,
+                operation_id,
+                changes,
+                dry_run,
+                json,
+            };
+            summary.print()
         }
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
@@ -190,7 +201,7 @@ fn options(session: &Session, command: &Import) -> Options {
         validate_only: command.dry_run,
         on_existing: on_existing.into(),
         fields: Vec::new(),
-        key: command.key.clone().map_or_else(String::new, key),
+        key: command.matches.clone().map_or_else(String::new, key),
         sequential_ids: command.ids == Ids::Sequential,
     }
 }

@@ -119,7 +119,7 @@ impl FileReader {
             .map_err(|error| ReadError::Other(Failure::Usage(error)))?;
         let mut import =
             import_users_request::Options { fields: mapping.fields(), ..self.options.clone() };
-        if let Some(name) = &command.key {
+        if let Some(name) = &command.matches {
             let key = mapping.key(name, &table.columns);
             import.key = key.map_err(|error| ReadError::Other(Failure::Usage(error)))?;
         }

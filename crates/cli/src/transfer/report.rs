@@ -55,6 +55,8 @@ pub struct Summary<'a> {
     pub rejects: &'a Rejects,
     /// How a table was read.
     pub tally: Tally,
+    /// The id of the import in the history.
+    pub operation_id: &'a str,
     /// The first changes of a dry run, in words.
     pub changes: String,
     pub dry_run: bool,
@@ -73,7 +75,7 @@ impl Summary<'_> {
             output::print_json(&serde_json::json!({
                 "created": created, "changed": changed, "existing": existing, "rejected": rejected,
                 "skipped_identities": skipped, "orphans": orphans, "rejects": file,
-                "dry_run": self.dry_run, "reasons": self.rejects.reasons(),
+                "dry_run": self.dry_run, "operation_id": self.operation_id, "reasons": self.rejects.reasons(),
                 "international_phones": self.tally.international,
                 "national_phones": self.tally.national,
                 "phones_without_prefix": self.tally.without_prefix,
@@ -101,6 +103,9 @@ impl Summary<'_> {
             }
             text += &tally_text(&self.tally);
             output::print(&format!("{text}\n"))?;
+            if !self.dry_run && created + changed > 0 {
+                eprintln!("`polynym undo {}` undoes it", self.operation_id);
+            }
         }
         if has_rejects { Err(Failure::AlreadyReported) } else { Ok(()) }
     }

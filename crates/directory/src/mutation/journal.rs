@@ -13,7 +13,7 @@ use crate::model::ownership::Ownership;
 use crate::model::policies::Policies;
 use crate::model::record::{Hold, Record};
 use crate::model::tenant_event::{TenantEvent, TenantEventKind};
-use crate::model::user::{Identity, User};
+use crate::model::user::{Identity, State, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::mutation::read_set::Write;
 use crate::mutation::{Mutation, UserChange, size};
@@ -90,7 +90,11 @@ fn kind(mutation: &Mutation, after: &Record) -> EventKind {
         _ if subject != after.id() => EventKind::IdentityTakenOver,
         UserChange::Create(_) => EventKind::UserCreated,
         UserChange::Import(_) => EventKind::UserImported,
+        UserChange::Revert(_) if matches!(after.user.state, State::Deleted { .. }) => {
+            EventKind::UserDeleted
+        }
         UserChange::Update(_)
+        | UserChange::Revert(_)
         | UserChange::Reindex
         | UserChange::RemoveMergeFaults
         | UserChange::Purge

@@ -18,6 +18,7 @@ use crate::model::record::Record;
 use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
 use crate::model::user::User;
+use crate::mutation::revert::Reversal;
 use crate::purge_progress::PurgeProgress;
 use polynym_identifier::IdentityKey;
 
@@ -176,6 +177,8 @@ pub enum MutationReport {
     PurgeBegun(Arc<PurgeProgress>),
     /// The result of importing a user.
     Imported(Imported),
+    /// What undoing an operation did.
+    Reverted(Reversal),
     /// The present tenant.
     Tenant(Box<TenantRecord>),
 }

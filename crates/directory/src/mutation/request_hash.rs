@@ -76,6 +76,7 @@ fn user_change(hash: &mut FieldHasher, change: &UserChange) {
         | UserChange::Expire
         | UserChange::Import(_)
         | UserChange::Reindex
+        | UserChange::Revert(_)
         | UserChange::RemoveMergeFaults => {}
     }
 }

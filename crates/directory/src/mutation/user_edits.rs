@@ -39,6 +39,7 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
         | UserChange::Expire
         | UserChange::Renormalize(_)
         | UserChange::Reindex
+        | UserChange::Revert(_)
         | UserChange::RemoveMergeFaults => {}
     }
 
@@ -131,7 +132,8 @@ fn replace(
     Ok(())
 }
 
-fn delete(mutation: &Mutation, record: &mut Record) {
+/// Deletes the user, who can be restored within the window.
+pub fn delete(mutation: &Mutation, record: &mut Record) {
     record.internals.disabled = record.user.state == State::Disabled;
     let purge_time = mutation.time.plus(mutation.policies.restore_window);
     record.user.state = State::Deleted { delete_time: mutation.time, purge_time };

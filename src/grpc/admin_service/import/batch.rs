@@ -1,6 +1,6 @@
 //! Imports a batch of lines together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use prost::Message;
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 use super::line::raw_user;
 use crate::grpc::status::status;
-use polynym_directory::error::Error;
+use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::transfer::import::{Import, Line, LineOutcome};
 use polynym_proto::v1;
@@ -19,6 +19,9 @@ use polynym_transport::rich_status::internal;
 
 /// The limit of different lines without identities that are counted.
 const MAX_COUNTED: usize = 100_000;
+
+/// The limit of lines that find their users by an attribute.
+const MAX_KEYS: usize = 1_000_000;
 
 /// The number of a line and its outcome, or the error that ends the import.
 pub type LineResult = Result<(i64, LineOutcome), Status>;
@@ -62,6 +65,29 @@ impl Repeats {
         let count = self.0.entry(hash).or_default();
         *count += 1;
         *count - 1
+    }
+}
+
+/// The attribute by which lines find their users: each value once.
+#[derive(Default)]
+pub struct Keys(HashSet<u64>);
+
+impl Keys {
+    /// Adds the key of a line.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if an earlier line has it, or there are too many.
+    pub fn add(&mut self, tenant: &Tenant, user: &v1::User, name: &str) -> Result<(), Error> {
+        let Some(value) = user.attributes.get(name).filter(|_| user.user_id.is_empty()) else {
+            return Ok(());
+        };
+        let hash = xxh3_64_with_seed(&value.encode_to_vec(), xxh3_64(tenant.as_str().as_bytes()));
+        let fault = match self.0.len() >= MAX_KEYS {
+            true => "is one of too many keys: an import has at most 1,000,000",
+            false if self.0.insert(hash) => return Ok(()),
+            false => "is the key of an earlier line, too",
+        };
+        Err(Error::invalid(Invalid::Field, format!("user.attributes.{name}"), fault))
     }
 }
 

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Invalid};
 use crate::model::imported_user::{Effect, ImportedUser, OnConflict};
-use crate::model::reimport::Reimport;
+use crate::model::reimport::{LineField, Reimport};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::ImportedTenant;
 use crate::model::user::{State, User};
@@ -24,7 +24,7 @@ use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::purpose::Purpose;
 use find::Step;
-use outcome::imported;
+use outcome::{Draft, imported};
 pub use outcome::{LineOutcome, LineReject, MergedLine};
 use raw::{RawHold, RawUser};
 
@@ -77,22 +77,6 @@ pub struct Line<'l> {
     pub content: u128,
 }
 
-/// A line that is about to be imported.
-struct Draft {
-    mutation: Mutation,
-    /// The identities to skip because they are invalid.
-    rejects: Vec<LineReject>,
-}
-
-impl Draft {
-    fn imported(&self) -> Option<&ImportedUser> {
-        match self.mutation.user_change() {
-            Some(UserChange::Import(imported)) => Some(imported),
-            _ => None,
-        }
-    }
-}
-
 impl Directory {
     /// Begins an import.
     pub fn begin_import(self: &Arc<Self>, caller: &str, options: ImportOptions) -> Import {
@@ -103,6 +87,14 @@ impl Directory {
 }
 
 impl Import {
+    /// The attribute by which lines find their users, if they do.
+    pub fn key_attribute(&self) -> Option<&str> {
+        match &self.options.reimport.key {
+            Some(LineField::Attribute(name)) if self.options.reimport.finds_users() => Some(name),
+            _ => None,
+        }
+    }
+
     /// Whether the lines are checked without writing.
     pub fn is_dry_run(&self) -> bool {
         self.options.dry_run

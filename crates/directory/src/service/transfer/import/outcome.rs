@@ -1,11 +1,30 @@
-//! The outcomes of lines.
+//! Lines on their way, and their outcomes.
 
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
-use crate::model::imported_user::{Effect, Imported};
+use crate::model::imported_user::{Effect, Imported, ImportedUser};
 use crate::model::tenant::Tenant;
 use crate::mutation::read_set::{MutationReport, Outcome};
+use crate::mutation::{Mutation, UserChange};
+
+/// A line that is about to be imported.
+pub(super) struct Draft {
+    /// Its mutation.
+    pub mutation: Mutation,
+    /// The identities to skip because they are invalid.
+    pub rejects: Vec<LineReject>,
+}
+
+impl Draft {
+    /// The user of the line.
+    pub fn imported(&self) -> Option<&ImportedUser> {
+        match self.mutation.user_change() {
+            Some(UserChange::Import(imported)) => Some(imported),
+            _ => None,
+        }
+    }
+}
 
 /// The result of one line.
 #[derive(Debug, Default)]

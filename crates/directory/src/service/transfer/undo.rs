@@ -1,0 +1,180 @@
+//! Undoes an operation of many changes, such as an import: all users of a tenant are read, and those
+//! that it changed last become what they were before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+
+use crate::error::{Error, Invalid};
+use crate::model::record::Record;
+use crate::model::user::State;
+use crate::mutation::read_set::MutationReport;
+use crate::mutation::revert::Reversal;
+use crate::mutation::{Mutation, MutationKind, UserChange};
+use crate::pace::Pace;
+use crate::service::Directory;
+use crate::service::context::MutationCall;
+use crate::service::mutate::write::SKEW;
+use crate::service::tenant_cache::KnownTenant;
+use crate::timestamp::Timestamp;
+
+/// Users in one read.
+const READ_BATCH: usize = 256;
+
+/// A step of the undoing.
+#[derive(Debug, Default)]
+pub struct UndoStep {
+    /// Users that were read.
+    pub users: u64,
+    /// Users that became what they were before.
+    pub reverted: u64,
+    /// Users that stay as they are, and why.
+    pub kept: Vec<(LocalityId, Kept)>,
+}
+
+/// Why a user stays as the operation left it.
+#[derive(Debug)]
+pub enum Kept {
+    /// Somebody changed it since.
+    ChangedSince,
+    /// The values before are not known.
+    NotKept,
+    /// It cannot be changed.
+    Rejected(Error),
+}
+
+/// An undoing in progress.
+pub struct Undo {
+    directory: Arc<Directory>,
+    caller: String,
+    call: MutationCall<'static>,
+    known: KnownTenant,
+    operation_id: String,
+    /// The operation began after this.
+    since: Option<Timestamp>,
+    after: Option<LocalityId>,
+    pace: Pace,
+}
+
+impl Directory {
+    /// Begins to undo an operation. Nothing is read until [`Undo::next`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is no id, or the tenant keeps no history;
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn begin_undo(
+        self: &Arc<Self>,
+        call: &MutationCall<'_>,
+        operation_id: &str,
+    ) -> Result<Undo, Error> {
+        let known = self.tenant_to_change(call).await?;
+        let fault = match operation_id {
+            "" => Some("is the id of an operation, such as an import"),
+            _ if known.policies.history_retention.is_zero() => {
+                Some("cannot be undone: the tenant keeps no history")
+            }
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            return Err(Error::invalid(Invalid::Field, "operation_id", fault));
+        }
+        let context = self.context(call.context.tenant.clone(), "", call.context.method, "");
+        Ok(Undo {
+            directory: self.clone(),
+            caller: call.context.caller.to_owned(),
+            call: MutationCall { dry_run: call.dry_run, ..context.into() },
+            known,
+            operation_id: operation_id.to_owned(),
+            since: began_after(operation_id),
+            after: None,
+            pace: Pace::default(),
+        })
+    }
+}
+
+impl Undo {
+    /// Undoes the operation for the next users; none at the end.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn next(&mut self) -> Result<Option<UndoStep>, Error> {
+        self.pace.rest().await;
+        let search = &self.directory.backend.search;
+        let tenant = self.call.context.tenant.clone();
+        let records = search.scan(&tenant, self.after, READ_BATCH).await?;
+        let Some(last) = records.last().map(Record::id) else { return Ok(None) };
+        self.after = Some(last);
+
+        let mut step = UndoStep { users: records.len() as u64, ..UndoStep::default() };
+        let candidates: Vec<_> =
+            records.iter().filter(|record| self.may_be_changed(record)).map(Record::id).collect();
+        let mutations = candidates.iter().map(|id| self.mutation(*id)).collect::<Result<_, _>>()?;
+        let outcomes = self.directory.backend.mutations.mutate_all(mutations).await;
+        for (id, outcome) in candidates.into_iter().zip(outcomes) {
+            match outcome.map(|outcome| outcome.report) {
+                Ok(MutationReport::Reverted(Reversal::Reverted)) => step.reverted += 1,
+                Ok(MutationReport::Reverted(Reversal::ChangedSince)) => {
+                    step.kept.push((id, Kept::ChangedSince));
+                }
+                Ok(MutationReport::Reverted(Reversal::NotKept)) => {
+                    step.kept.push((id, Kept::NotKept));
+                }
+                Ok(_) | Err(Error::UserNotFound) => {}
+                Err(
+                    error @ (Error::Internal(_)
+                    | Error::Unavailable(_)
+                    | Error::Overloaded
+                    | Error::OutcomeUnknown(_)
+                    | Error::Outdated(_)
+                    | Error::RulesChanging),
+                ) => return Err(error),
+                Err(error) => step.kept.push((id, Kept::Rejected(error))),
+            }
+        }
+        Ok(Some(step))
+    }
+
+    /// Whether the operation may have changed a user last.
+    fn may_be_changed(&self, record: &Record) -> bool {
+        let is_merged = matches!(record.user.state, State::Merged { .. });
+        !is_merged && self.since.is_none_or(|since| record.user.update_time >= since)
+    }
+
+    fn mutation(&self, id: LocalityId) -> Result<Mutation, Error> {
+        let change = UserChange::Revert(self.operation_id.clone());
+        let kind = MutationKind::User(id, change);
+        let now = self.directory.now();
+        let mut mutation = self.directory.mutation(self.call.clone(), kind, self.known.clone())?;
+        (mutation.time, mutation.clock_uncertain) = (now.time, now.clock_uncertain);
+        mutation.origin.caller.clone_from(&self.caller);
+        Ok(mutation)
+    }
+}
+
+/// A time before an operation whose id ends in a UUID with a time (version 7, RFC 9562); none for
+/// other ids. Clocks may differ.
+fn began_after(operation_id: &str) -> Option<Timestamp> {
+    let uuid = operation_id.get(operation_id.len().checked_sub(36)?..)?;
+    let (high, rest) = uuid.split_once('-')?;
+    let (low, rest) = rest.split_once('-')?;
+    let is_timed = rest.starts_with('7') && high.len() == 8 && low.len() == 4;
+    let millis = i64::from_str_radix(&format!("{high}{low}"), 16).ok().filter(|_| is_timed)?;
+    let slack = SKEW.max(Duration::from_secs(600)).as_millis() as i64;
+    Some(Timestamp::from_millis(millis - slack))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_with_a_time_bound_the_operation() {
+        // The example of RFC 9562, appendix A.6.
+        let time = began_after("import-017f22e2-79b0-7cc3-98c4-dc0c0c07398f").unwrap();
+        assert_eq!(time, Timestamp::from_millis(1_645_557_742_000 - 600_000));
+        for id in ["", "import-2026", "import-919108f7-52d1-4320-9bac-f847db4148a8"] {
+            assert_eq!(began_after(id), None);
+        }
+    }
+}
