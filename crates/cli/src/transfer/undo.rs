@@ -42,7 +42,7 @@ pub struct Undo {
 }
 
 pub async fn run(command: Undo) -> Result<(), Failure> {
-    let session = Session::open_operation(&command.settings, "undo").await?;
+    let session = Session::open(&command.settings).await?;
     // Without a deadline: the time depends on the number of users.
     let request = Request::new(UndoOperationRequest {
         tenant: session.tenant(),

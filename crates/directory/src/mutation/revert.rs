@@ -15,6 +15,9 @@ use crate::mutation::read_set::{DecideError, HistoryPart, MutationReport, ReadSe
 /// The events of a user that are read: more of one operation are not undone.
 const MAX_EVENTS: usize = 64;
 
+/// The method that undoes operations. Its events have the id of the operation that they undo.
+const METHOD: &str = "UndoOperation";
+
 /// What undoing an operation did to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reversal {
@@ -47,7 +50,12 @@ pub fn revert(
     let part = HistoryPart { user: id, cursor: None, limit: MAX_EVENTS };
     let events = &read_set.read_history(part)?.events;
     let is_own = |event: &&Event| event.origin.operation_id == operation_id;
-    let own: Vec<_> = events.iter().take_while(is_own).collect();
+    let is_undone = events.first().is_some_and(|event| is_own(&event) && is_undoing(event));
+    if is_undone {
+        return Ok(report(Reversal::Untouched));
+    }
+    let own: Vec<_> =
+        events.iter().take_while(|event| is_own(event) && !is_undoing(event)).collect();
     if own.is_empty() {
         let changed_since = events.iter().any(|event| is_own(&event));
         return Ok(report(match changed_since {
@@ -63,6 +71,11 @@ pub fn revert(
     let reverted = UserTransition::new(before, after);
     let write_set = plan_writes(mutation, read_set, vec![reverted], ClaimDiff::new())?;
     Ok(WriteSet { report: MutationReport::Reverted(Reversal::Reverted), ..write_set })
+}
+
+/// Whether an event undid the operation that it names.
+fn is_undoing(event: &Event) -> bool {
+    event.origin.method == METHOD
 }
 
 /// Undoes one event, the newest. False if that is not possible.

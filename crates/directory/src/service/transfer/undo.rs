@@ -148,6 +148,7 @@ impl Undo {
         let mut mutation = self.directory.mutation(self.call.clone(), kind, self.known.clone())?;
         (mutation.time, mutation.clock_uncertain) = (now.time, now.clock_uncertain);
         mutation.origin.caller.clone_from(&self.caller);
+        mutation.origin.operation_id.clone_from(&self.operation_id);
         Ok(mutation)
     }
 }
