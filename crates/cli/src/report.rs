@@ -157,8 +157,7 @@ fn advice(reason: &str, message: &str) -> Option<&'static str> {
              `polynym token create` makes a token for a server's --credentials"
         }
         "ROLE_DENIED" => {
-            "use a token of that role: `polynym token list` shows the callers of a server's \
-             --credentials"
+            "use a token of that role: see `polynym token list` on a server's --credentials"
         }
         "TENANT_DENIED" => {
             "name a --tenant of the token: `polynym token list` shows the callers of a server's \
