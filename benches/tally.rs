@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use divan::{Bencher, black_box};
-use polynym_access::{Call, Caller, Metric};
+use polynym_access::{Call, CallPurpose, Caller, Metric};
 
 fn main() {
     divan::main();
@@ -13,7 +13,7 @@ fn main() {
 fn resolve(bencher: Bencher<'_, '_>) {
     let caller = Arc::new(Caller::anonymous());
     bencher.bench(|| {
-        let call = Call::new(caller.clone(), "ResolveIdentity");
+        let call = Call::new(caller.clone(), "ResolveIdentity", CallPurpose::default());
         call.set_tenant(black_box("default"));
         call.count(Metric::Resolve { kind: "email", found: true }, 1);
         call.count(Metric::Call { method: "ResolveIdentity", code: "OK" }, 1);

@@ -6,6 +6,7 @@ mod signals;
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -264,6 +265,7 @@ async fn serve(
     // Before the address is printed: its reader may check readiness at once.
     readiness.opened(directory.clone());
     warn_if_exposed(address, &settings.access);
+    log_start(address, settings);
     announce(address, &settings.access, settings.sample);
     let stopped = async move {
         stop.signalled().await;
@@ -278,6 +280,25 @@ async fn serve(
     };
 
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
+}
+
+/// Logs what was started: the version, the store and the addresses.
+fn log_start(address: SocketAddr, settings: &Serve) {
+    let store = match &settings.store {
+        StoreChoice::Embedded(folder) => format!("embedded:{}", folder.display()),
+        StoreChoice::Mongo(uri) => uri.to_string(),
+        StoreChoice::Temporary => "temporary".to_owned(),
+    };
+    let operators = settings.access.admin_listen.iter().flatten().map(ToString::to_string);
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        store,
+        listen = %address,
+        admin_listen = operators.collect::<Vec<_>>().join(","),
+        tls = settings.access.tls.is_some(),
+        credentials = settings.access.credentials.is_some(),
+        "started"
+    );
 }
 
 /// Logs a warning if the events of the store cannot be watched.

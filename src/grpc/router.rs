@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Request, Response};
 use tokio::sync::watch;
 use tonic::body::Body;
+use tonic::codegen::CompressionEncoding::Gzip;
 use tonic::codegen::Service as _;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::HealthReporter;
@@ -56,10 +57,15 @@ impl Router {
         Ok(Self {
             max_batch_items: directory.limits().batch,
             access,
-            directory: DirectoryServiceServer::from_arc(api.clone()),
+            // The transport decompresses the messages of other calls than streams.
+            directory: DirectoryServiceServer::from_arc(api.clone())
+                .accept_compressed(Gzip)
+                .max_decoding_message_size(MAX_STREAM_BYTES),
             registry: RegistryServiceServer::from_arc(api.clone()),
             inbox: InboxServiceServer::from_arc(api.clone()),
-            admin: AdminServiceServer::from_arc(api).max_decoding_message_size(MAX_STREAM_BYTES),
+            admin: AdminServiceServer::from_arc(api)
+                .accept_compressed(Gzip)
+                .max_decoding_message_size(MAX_STREAM_BYTES),
             health: HealthServer::new(HealthApi::new(health))
                 .max_decoding_message_size(MAX_SMALL_BYTES),
             reflection: BoxedService::new(v1),

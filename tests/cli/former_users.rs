@@ -15,7 +15,7 @@ fn a_deleted_user_is_shown_and_restored_by_its_name() {
     let expected = [
         &*format!("user {joe} (Joe Smith) was deleted at 20"),
         " by anonymous, with the reason \"left the company\", and will be purged at 20",
-        &format!("restore it with `polynym user undelete {joe}`"),
+        &format!("to restore it: polynym user undelete {joe}"),
     ];
     expected.iter().for_each(|part| assert!(told.contains(part), "{told}"));
 
@@ -45,7 +45,7 @@ fn a_merge_is_undone_by_a_name_of_the_merged_user() {
     let expected = [
         &*format!("user {grace} was merged into {joe} at 20"),
         " by anonymous, with the reason \"one person\"",
-        &format!("undo it with `polynym user unmerge {joe} {grace}`"),
+        &format!("to undo it: polynym user unmerge {joe} {grace}"),
     ];
     expected.iter().for_each(|part| assert!(told.contains(part), "{told}"));
 

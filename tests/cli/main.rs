@@ -13,6 +13,7 @@ mod client;
 mod deploy;
 mod duplicates;
 mod former_users;
+mod hints;
 mod lifecycle;
 mod metrics;
 mod offline;

@@ -45,7 +45,9 @@ impl Failure {
 fn describe(status: &Status, request_id: Option<&str>) -> String {
     let details = status.get_error_details();
     let (message, reason, advice) = match (details.error_info(), without_reason(status.code())) {
-        (Some(info), _) => (status.message(), info.reason.as_str(), advice(&info.reason)),
+        (Some(info), _) => {
+            (status.message(), info.reason.as_str(), advice(&info.reason, status.message()))
+        }
         (None, (message, advice)) => (message, status.message(), Some(advice)),
     };
     // The message on a filter has several lines, the last with a caret.
@@ -142,9 +144,29 @@ fn code_name(code: Code) -> String {
     name
 }
 
-fn advice(reason: &str) -> Option<&'static str> {
+fn advice(reason: &str, message: &str) -> Option<&'static str> {
     Some(match reason {
-        "IDENTIFIER_INVALID" => "see docs/identifiers.md for the rules of each kind",
+        "IDENTIFIER_INVALID" if message.contains("give a region") => {
+            "name the country, as in phone/DE:030123456, or write it as in phone:+4930123456"
+        }
+        "IDENTIFIER_INVALID" => {
+            "`polynym identity normalize` shows how an identifier is read, and where it is wrong"
+        }
+        "CREDENTIAL_INVALID" => {
+            "name the file of a token with --token-file, or a certificate with --cert and --key; \
+             `polynym token create` makes a token for a server's --credentials"
+        }
+        "ROLE_DENIED" => {
+            "use a token of that role: see `polynym token list` on a server's --credentials"
+        }
+        "TENANT_DENIED" => {
+            "name a --tenant of the token: `polynym token list` shows the callers of a server's \
+             --credentials"
+        }
+        "RATE_LIMITED" => {
+            "try again in a second, or have the caller's `rate` raised in the server's \
+             --credentials"
+        }
         "IDENTITY_NOT_FOUND" => {
             "check the spelling and the --tenant; `polynym user get` shows what a user has"
         }

@@ -228,7 +228,7 @@ async fn update(command: Update) -> Result<(), Failure> {
         let display_name = command.name.unwrap_or_default();
         let attributes = command.attributes.into_iter().map(|a| (a.name, a.value)).collect();
         let action = Action::Update { mask, display_name, attributes };
-        return bulk::run(command.subject, command.change, action).await;
+        return bulk::run(command.subject, command.change.of_many()?, action).await;
     };
     let session = Session::open(&command.change.settings).await?;
     let request_id = command.change.request_id();

@@ -3,6 +3,7 @@
 pub mod count;
 pub mod handler;
 pub mod permits;
+pub mod refusal_log;
 pub mod response_body;
 pub mod trace;
 pub mod turns;

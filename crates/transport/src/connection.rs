@@ -66,8 +66,9 @@ pub async fn accept<R: Routes>(
     let counting_handler = handler.clone();
     let _counted = CountedConnection::new(&counting_handler.connections);
     let unauthenticated = handler.unauthenticated.add();
+    let address = stream.peer_addr().ok();
     let Some(tls) = tls else {
-        let peer = Peer::new(None, unauthenticated);
+        let peer = Peer::new(address, None, unauthenticated);
         return serve_after_preface(stream, peer, pending(), handler, options, draining).await;
     };
     let accepted = tokio::select! {
@@ -84,7 +85,7 @@ pub async fn accept<R: Routes>(
                     pending::<()>().await;
                 }
             };
-            let peer = Peer::new(certificate, unauthenticated);
+            let peer = Peer::new(address, certificate, unauthenticated);
             handler.count_certified(&peer);
             serve_after_preface(stream, peer, certificate_revoked, handler, options, draining).await
         }

@@ -3,6 +3,7 @@
 mod calls;
 mod connection;
 mod eviction;
+mod gzip;
 pub mod log_throttle;
 mod memory_budget;
 mod options;

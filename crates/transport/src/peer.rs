@@ -1,5 +1,6 @@
 //! The client of a connection: its certificate, and its caller's permit for the connection.
 
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -45,6 +46,8 @@ fn prefixed_name(name: &GeneralName<'_>) -> Option<String> {
 
 /// The client of a connection.
 pub struct Peer {
+    /// The address of the client, or of a proxy.
+    address: Option<SocketAddr>,
     certificate: Option<ClientCertificate>,
     /// Whether the certificate is no longer valid.
     is_distrusted: AtomicBool,
@@ -65,16 +68,23 @@ const MAX_FAST_REFUSALS: u32 = 200;
 
 impl Peer {
     pub const fn new(
+        address: Option<SocketAddr>,
         certificate: Option<ClientCertificate>,
         unauthenticated: EvictionEntry,
     ) -> Self {
         Self {
+            address,
             certificate,
             is_distrusted: AtomicBool::new(false),
             unauthenticated,
             permit: OnceLock::new(),
             refusals: AtomicU32::new(0),
         }
+    }
+
+    /// The address of the client, or of a proxy.
+    pub const fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// Counts a call without a valid credential. Returns the delay of its refusal.

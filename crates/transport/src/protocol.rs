@@ -46,8 +46,9 @@ pub fn rate_limited(wait: Duration) -> Status {
 /// The status for a look-up of a caller that exceeds its rate of misses, whether it would find a
 /// user or not.
 pub fn misses_limited(wait: Duration) -> Status {
-    let message = "too many look-ups of this caller found no user: slow down, or ask for more \
-        `misses` in the server's credentials file";
+    let message = "too many look-ups of this caller found no user in the last second, so that all \
+        of its look-ups are refused: retry after the delay in RetryInfo, or have an operator raise \
+        `rate = { misses = N }` in the server's credentials file, or --caller-misses";
     retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
 }
 
@@ -131,11 +132,11 @@ pub fn timeout_invalid() -> Status {
     plain(Code::InvalidArgument, "TIMEOUT_INVALID", message)
 }
 
-/// The status for a compressed message.
+/// The status for a message that is compressed in a way other than gzip.
 pub fn compressed() -> Status {
-    let message = "compressed messages are not supported: send them uncompressed";
+    let message = "messages may be compressed with gzip only: use it, or send them uncompressed";
     let mut status = plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", message);
-    status.metadata_mut().insert(ACCEPTED, MetadataValue::from_static("identity"));
+    status.metadata_mut().insert(ACCEPTED, MetadataValue::from_static("identity,gzip"));
     status
 }
 
@@ -170,7 +171,7 @@ pub fn with_details(response: Response<Body>) -> Response<Body> {
     match status.code() {
         Code::Unimplemented if response.headers().contains_key(ACCEPTED) => compressed(),
         Code::Unimplemented => unknown_method(),
-        Code::OutOfRange | Code::Internal => of_message(status),
+        Code::OutOfRange | Code::ResourceExhausted | Code::Internal => of_message(status),
         _ => return response,
     }
     .into_http()
@@ -182,7 +183,9 @@ pub fn of_message(status: Status) -> Status {
     let is_of_connection = std::error::Error::source(&status).is_some();
     match status.code() {
         _ if is_of_connection || !status.details().is_empty() => status,
-        Code::OutOfRange => plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", status.message()),
+        Code::OutOfRange | Code::ResourceExhausted => {
+            plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", status.message())
+        }
         Code::Internal => message_invalid(status.message()),
         _ => status,
     }

@@ -14,12 +14,16 @@ use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 
 use super::request_check;
+use crate::gzip;
 use crate::memory_budget::Reservation;
 use crate::protocol;
 
 /// The bytes in front of a message: a flag and the message's length (gRPC over HTTP/2,
 /// "Length-Prefixed-Message").
 pub const PREFIX: usize = 5;
+
+/// The header that names how messages are compressed.
+pub const ENCODING: &str = "grpc-encoding";
 
 /// The limits on the message of a refused call that is read and dropped.
 const MAX_DISCARDED_BYTES: usize = 1 << 20;
@@ -96,8 +100,12 @@ pub async fn read_message(
     limit: usize,
     reservation: &mut Reservation,
 ) -> Result<Request<RequestBody>, Status> {
-    let (parts, body) = request.into_parts();
-    let message = collect_message(body, &parts.headers, limit, reservation).await?;
+    let (mut parts, body) = request.into_parts();
+    let sent = collect_message(body, &parts.headers, limit, reservation).await?;
+    let message = gzip::decompressed(sent, limit, reservation)?;
+    if gzip::is_gzip(&parts.headers) {
+        parts.headers.remove(ENCODING);
+    }
     Ok(Request::from_parts(parts, RequestBody::Complete(message)))
 }
 
@@ -145,7 +153,8 @@ async fn collect_message(
     }
 }
 
-fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(), Status> {
+/// Reserves bytes for a call.
+pub fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(), Status> {
     if reservation.reserve(bytes) { Ok(()) } else { Err(protocol::overloaded()) }
 }
 
@@ -171,6 +180,7 @@ fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, 
     };
     match flag {
         0 => {}
+        1 if gzip::is_gzip(headers) => {}
         1 if is_encoded(headers) => return Err(protocol::compressed()),
         1 => {
             return Err(protocol::message_invalid(
@@ -200,7 +210,7 @@ fn complete(bytes: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes, St
 }
 
 fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get("grpc-encoding").is_some_and(|encoding| encoding != "identity")
+    headers.get(ENCODING).is_some_and(|encoding| encoding != "identity")
 }
 
 #[cfg(test)]

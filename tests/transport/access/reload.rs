@@ -1,6 +1,7 @@
 //! The credentials file under a running server.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
 use tonic::transport::Channel;
@@ -9,6 +10,7 @@ use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use super::{Callers, RESOLVE, connect, refusal, wait_for_invalid_files};
+use crate::server::Server;
 
 /// The time limit of a change: far beyond the promised 5 seconds, for busy machines.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -55,6 +57,36 @@ async fn changes_apply_to_open_connections_and_broken_files_do_not() {
     callers.run(&["revoke", "marker"]);
     wait(&channel, &marker, false).await;
     assert!(is_valid(&channel, &second).await);
+}
+
+/// Servers that share a file as Kubernetes mounts a secret: behind two links, of which an update
+/// replaces one.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_share_a_file_behind_links() {
+    let callers = Callers::new();
+    let first = callers.create("a", "resolver", "*");
+    let mount = tempfile::tempdir().unwrap();
+    let publish = |version: &str| {
+        fs::create_dir(mount.path().join(version)).unwrap();
+        fs::copy(callers.path(), mount.path().join(version).join("callers.toml")).unwrap();
+        symlink(version, mount.path().join("next")).unwrap();
+        fs::rename(mount.path().join("next"), mount.path().join("..data")).unwrap();
+    };
+    publish("..1");
+    let shared = mount.path().join("callers.toml");
+    symlink("..data/callers.toml", &shared).unwrap();
+    let arguments = ["--credentials", shared.to_str().unwrap(), "--sample"];
+    let servers = [Server::start(&arguments), Server::start(&arguments)];
+    let channels = [connect(&servers[0]).await, connect(&servers[1]).await];
+
+    let second = callers.create("b", "resolver", "*");
+    callers.run(&["revoke", "a"]);
+    publish("..2");
+    fs::remove_dir_all(mount.path().join("..1")).unwrap();
+    for channel in &channels {
+        wait(channel, &second, true).await;
+        wait(channel, &first, false).await;
+    }
 }
 
 /// A stream has the rights of its caller in the present file, and ends with the token.

@@ -1,12 +1,16 @@
 //! Requests that violate the protocol: each is answered with an error that names the violation.
 
+use std::io::Write;
+
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::{HeaderMap, Request, StatusCode};
 use http_body::{Frame, SizeHint};
 use polynym_proto::v1;
 use prost::Message;
 use tonic::body::Body;
-use tonic::codegen::Service;
+use tonic::codegen::{CompressionEncoding, Service};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
@@ -15,7 +19,7 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::block_on;
 use super::store::{TestStore, tests_on_store};
-use crate::calls::{Client, email, handle, identity};
+use crate::calls::{Client, email, handle, identity, user};
 use crate::status::{StatusDetails, status_details};
 
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
@@ -101,6 +105,7 @@ fn with_http<F: Future<Output = ()>>(store: &TestStore, test: impl FnOnce(Http, 
 tests_on_store! {
     malformed_messages_are_invalid_arguments
     unsupported_requests_are_refused_with_a_reason
+    compressed_messages_have_the_limits_of_others
     malformed_deadlines_and_large_headers_are_refused
     only_grpc_requests_are_calls
     fields_out_of_range_are_named
@@ -158,11 +163,11 @@ fn unsupported_requests_are_refused_with_a_reason(store: &TestStore) {
                 "{path}"
             );
         }
-        let gzip = [("grpc-encoding", "gzip")];
+        let brotli = [("grpc-encoding", "br")];
         for flag in [0, 1] {
             let body = [&[flag], &joe()[1..]].concat();
             assert_eq!(
-                http.refused(RESOLVE, &gzip, &body).await,
+                http.refused(RESOLVE, &brotli, &body).await,
                 unknown("COMPRESSION_UNSUPPORTED"),
                 "{flag}"
             );
@@ -176,6 +181,81 @@ fn unsupported_requests_are_refused_with_a_reason(store: &TestStore) {
             watching.message().await.unwrap().unwrap().status(),
             ServingStatus::ServiceUnknown
         );
+    });
+}
+
+/// A message, compressed, with its prefix.
+fn gzipped(message: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(message).unwrap();
+    let mut framed = framed(&encoder.finish().unwrap());
+    framed[0] = 1;
+    framed
+}
+
+fn compressed_messages_have_the_limits_of_others(store: &TestStore) {
+    with_http(store, async |mut http: Http, mut client: Client| {
+        let gzip = [("grpc-encoding", "gzip")];
+        let nobody = StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND");
+        for body in [gzipped(&joe()[5..]), joe()] {
+            assert_eq!(http.refused(RESOLVE, &gzip, &body).await, nobody);
+        }
+
+        // A kilobyte that becomes more than a message may have.
+        let limit = 1 << 20;
+        for size in [limit + 1, 4 << 20] {
+            let bomb = gzipped(&vec![0; size]);
+            assert!(bomb.len() < limit / 10);
+            let status = http.refused(RESOLVE, &gzip, &bomb).await;
+            assert_eq!(
+                (status.code, &*status.reason),
+                (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
+            );
+            assert_eq!(status.metadata["limit"], limit.to_string());
+        }
+        let identifier = || Some(handle("joe"));
+        let items = (0..1_001).filter_map(|_| identifier()).collect();
+        let batch = v1::BatchResolveIdentitiesRequest { identifiers: items, ..Default::default() };
+        let batch_path = "/polynym.v1.DirectoryService/BatchResolveIdentities";
+        let status = http.refused(batch_path, &gzip, &gzipped(&batch.encode_to_vec())).await;
+        assert_eq!(status.reason, "BATCH_TOO_LARGE");
+        let mut broken = gzipped(&joe()[5..]);
+        let middle = broken.len() / 2;
+        broken[middle] ^= 0xff;
+        let status = http.refused(RESOLVE, &gzip, &broken).await;
+        assert_eq!(status, StatusDetails::new(Code::InvalidArgument, "MESSAGE_INVALID"));
+
+        // Streams.
+        let line = |n: i64, name: &str, note: usize| v1::ImportUsersRequest {
+            line: n,
+            user: Some(v1::User { display_name: "x".repeat(note), ..user("", vec![handle(name)]) }),
+            ..Default::default()
+        };
+        let options = Some(v1::import_users_request::Options::default());
+        let first = || v1::ImportUsersRequest { options: options.clone(), ..Default::default() };
+        let mut admin = client.admin.clone().send_compressed(CompressionEncoding::Gzip);
+        let lines = tokio_stream::iter([first(), line(1, "ann", 10)]);
+        let mut answers = admin.import_users(lines).await.unwrap().into_inner();
+        while answers.message().await.unwrap().is_some() {}
+        assert_eq!(
+            client.resolve(handle("ann")).await.unwrap().user.unwrap().display_name.len(),
+            10
+        );
+        let lines = tokio_stream::iter([first(), line(1, "bob", 4 << 20)]);
+        let refused = match admin.import_users(lines).await {
+            Ok(answers) => {
+                let mut answers = answers.into_inner();
+                loop {
+                    match answers.message().await {
+                        Ok(answer) => assert!(answer.is_some(), "the line was accepted"),
+                        Err(refused) => break refused,
+                    }
+                }
+            }
+            Err(refused) => refused,
+        };
+        let status = status_details(refused);
+        assert_eq!((status.code, &*status.reason), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
     });
 }
 

@@ -159,9 +159,14 @@ pub fn root_cause(error: &dyn Error) -> Option<String> {
 
 fn unreachable(server: &str, error: &transport::Error) -> Failure {
     let cause = root_cause(error).unwrap_or_else(|| error.to_string());
-    let advice = match cause.contains("UnknownIssuer") {
-        true => "name the server's certificate authority with --ca",
-        false => "start a server with `polynym serve`, or name another with --server",
+    let advice = match () {
+        () if cause.contains("UnknownIssuer") => {
+            "name the server's certificate authority with --ca"
+        }
+        () if cause.contains("not valid for name") || cause.contains("NotValidForName") => {
+            "name the server in --server as its certificate does, or have its name certified"
+        }
+        () => "start a server with `polynym serve`, or name another with --server",
     };
     Failure::Other(format!("cannot reach {server} ({cause})\n  what to do: {advice}"))
 }

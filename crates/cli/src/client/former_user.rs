@@ -40,7 +40,7 @@ pub async fn deletion_note(session: &Session, user: &v1::User) -> String {
     if let Some(time) = &user.purge_time {
         note += &format!(", and will be purged at {time}");
     }
-    note + &format!("\n  what to do: restore it with `polynym user undelete {id}`")
+    note + &format!("\n  to restore it: polynym user undelete {id}")
 }
 
 /// Who merged a user into another, when and why, and how that is undone.
@@ -48,8 +48,8 @@ pub async fn merge_note(session: &Session, secondary: &str, primary: &str) -> St
     let (id, primary) = (printable(secondary), printable(primary));
     let origin = origin(session, secondary, EventType::UserMerged).await;
     format!(
-        "user {id} was merged into {primary}{origin}\n  what to do: undo it with `polynym user \
-         unmerge {primary} {id}`"
+        "user {id} was merged into {primary}{origin}\n  to undo it: polynym user unmerge {primary} \
+         {id}"
     )
 }
 
@@ -59,7 +59,8 @@ pub async fn with_deleted_owner(session: &Session, text: &str, user: &v1::User) 
     Status::not_found(format!("{} resolves to no user: {note}", printable(text)))
 }
 
-/// The user whose merge into `primary` brought the identifier along: the latest that was not undone.
+/// The user whose merge into `primary` brought the identifier along: the latest that was not
+/// undone.
 pub async fn merged_owner(
     session: &Session,
     primary: &str,

@@ -1,5 +1,6 @@
 //! Reads a server's metrics over HTTP.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ impl Scraper {
         let host = uri.host().unwrap_or_default();
         let port = uri.port_u16().unwrap_or(if self.tls.is_some() { 443 } else { 80 });
         let name = host.trim_start_matches('[').trim_end_matches(']');
-        let stream = TcpStream::connect((name, port)).await.map_err(|error| error.to_string())?;
+        let stream = TcpStream::connect((name, port)).await.map_err(without_port)?;
         match &self.tls {
             None => self.get(stream, uri).await,
             Some(tls) => {
@@ -72,7 +73,7 @@ impl Scraper {
         uri: &Uri,
     ) -> Result<Scrape, String> {
         let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+            http1::handshake(TokioIo::new(stream)).await.map_err(without_port)?;
         tokio::spawn(connection);
         let host = uri.authority().map_or("", |authority| authority.as_str());
         let mut builder = Request::get("/metrics").header(HOST, host);
@@ -80,7 +81,7 @@ impl Scraper {
             builder = builder.header(AUTHORIZATION, header);
         }
         let request = builder.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
-        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await.map_err(without_port)?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -88,12 +89,20 @@ impl Scraper {
                     --token-file, or --cert and --key";
                 return Err(message.to_owned());
             }
-            other => return Err(format!("the answer is {other}: is this an --admin-listen?")),
+            other => return Err(without_port(format!("the answer is {other}"))),
         }
         let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
         let bytes = body.map_err(|error| error.to_string())?.to_bytes();
         Ok(Scrape::parse(&String::from_utf8_lossy(&bytes)))
     }
+}
+
+/// The error of an address at which no server has its metrics.
+fn without_port(error: impl Display) -> String {
+    format!(
+        "{error}\n  what to do: start the server with --admin-listen 127.0.0.1:9464, or name that \
+         address of a server with --metrics"
+    )
 }
 
 /// Trusts the given certificate authorities or those of the system, and presents the caller's

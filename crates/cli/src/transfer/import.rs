@@ -10,7 +10,8 @@ use futures_util::{Stream, StreamExt, stream};
 use tokio::signal;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::timeout;
-use tonic::{Request, Streaming};
+use tonic::{Request, Status, Streaming};
+use tonic_types::StatusExt;
 
 use super::arguments::{Ids, Import, OnConflict, OnExisting};
 use super::changes::Changes;
@@ -22,6 +23,7 @@ use super::table;
 use super::target::Target;
 use super::window::Window;
 use crate::client::Session;
+use crate::client::connection::root_cause;
 use crate::failure::Failure;
 use polynym_proto::v1;
 use polynym_table::{Given, Tally};
@@ -253,7 +255,7 @@ impl Exchange<'_> {
         &mut self,
         answers: &mut Streaming<ImportUsersResponse>,
     ) -> Result<(), Failure> {
-        while let Some(answer) = answers.message().await? {
+        while let Some(answer) = answers.message().await.map_err(lost)? {
             self.apply(&answer)?;
         }
         Ok(())
@@ -282,6 +284,18 @@ impl Exchange<'_> {
         }
         Ok(())
     }
+}
+
+/// The failure of an import in progress. Without a reason, the connection broke.
+fn lost(status: Status) -> Failure {
+    if status.get_details_error_info().is_some() {
+        return status.into();
+    }
+    let cause = root_cause(&status).unwrap_or_else(|| status.message().to_owned());
+    Failure::Other(format!(
+        "the connection to the server was lost ({cause})\n  what to do: check that the server \
+         runs, and run the same command again"
+    ))
 }
 
 /// The messages of an import, of which the first has the options. Empty ones keep an idle stream

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::change::Change;
 use crate::client::Session;
 use crate::client::user_ref::{self, UserRef};
+use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::confirm;
 pub use action::Action;
@@ -63,12 +63,12 @@ impl Subject {
 }
 
 /// Executes an action on the users of a subject.
-pub async fn run(subject: Subject, change: Change, action: Action) -> Result<(), Failure> {
-    if !change.etag.is_empty() || change.request_id.is_some() {
-        let message = "--etag and --request-id are of one user: leave them out";
-        return Err(Failure::Usage(message.to_owned()));
-    }
-    let session = Session::open_operation(&change.settings, action.name()).await?;
+pub async fn run(
+    subject: Subject,
+    settings: &Flags<ChangeClient>,
+    action: Action,
+) -> Result<(), Failure> {
+    let session = Session::open_operation(settings, action.name()).await?;
     let source = match (subject.user, subject.filter, subject.file) {
         (Some(user), ..) => Source::One(user),
         (None, Some(filter), _) => Source::Filter(filter),

@@ -27,6 +27,15 @@ impl Change {
     pub fn request_id(&self) -> String {
         request_id(self.request_id.as_deref())
     }
+
+    /// The settings of a change of many users. Fails if an argument is of one user.
+    pub fn of_many(&self) -> Result<&Flags<ChangeClient>, Failure> {
+        if self.etag.is_empty() && self.request_id.is_none() {
+            return Ok(&self.settings);
+        }
+        let message = "--etag and --request-id are of one user: leave them out";
+        Err(Failure::Usage(message.to_owned()))
+    }
 }
 
 /// Shows the answer to a change, which always has the user alone.

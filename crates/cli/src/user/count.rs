@@ -3,11 +3,11 @@
 use clap::Args;
 use prost_types::FieldMask;
 
-use super::search::with_excerpt;
 use crate::client::Session;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output;
+use crate::text::filter_error::with_excerpt;
 use polynym_proto::v1::SearchUsersRequest;
 
 pub const COUNT: &str = "\

@@ -17,8 +17,7 @@ Examples:
   polynym user duplicates --tenant acme --limit 100000 --json
 
 Each line has a score from 1 to 99, the ids of two users, and the reasons; the highest come first.
-`polynym user merge --dry-run ID ID` shows what merging two users would do. docs/duplicates.md
-describes the reasons.";
+`polynym user merge --dry-run ID ID` shows what merging two users would do.";
 
 #[derive(Args)]
 pub struct Duplicates {

@@ -43,11 +43,16 @@ pub struct History {
     settings: Flags<Client>,
 }
 
+const EVENT_TYPES: &str = "the types are history_begun, user_created, user_imported, user_updated, \
+    user_disabled, user_enabled, user_deleted, user_restored, user_merged, user_unmerged, \
+    identity_linked, identity_unlinked, identity_replaced, identity_moved, identity_verified, \
+    identity_taken_over, identity_renormalized and hold_released";
+
 /// Parses the name of an event type, in upper or lower case.
 pub fn event_type(text: &str) -> Result<EventType, &'static str> {
     let name = format!("EVENT_TYPE_{}", text.to_ascii_uppercase().replace('-', "_"));
     let known = EventType::from_str_name(&name).filter(|kind| *kind != EventType::Unspecified);
-    known.ok_or("not a type in docs/history.md, such as user_updated or identity_linked")
+    known.ok_or(EVENT_TYPES)
 }
 
 pub async fn run(command: History) -> Result<(), Failure> {

@@ -1,13 +1,12 @@
 //! `polynym user search` and `polynym user list`.
 
 use clap::Args;
-use prost::bytes::Bytes;
-use tonic::Status;
 
 use crate::client::Session;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use crate::text::filter_error::with_excerpt;
 use crate::text::user_table;
 use polynym_proto::v1::{SearchPlan, SearchUsersRequest, SearchUsersResponse, User};
 
@@ -18,7 +17,9 @@ Examples:
   polynym user search 'attributes.level >= 3' --explain
   polynym user search 'identities.email:* NOT attributes.\"Favorite Player\":*'
 
-docs/search.md describes the language.";
+Fields: attributes.NAME, display_name, state, create_time, update_time, and identities.email,
+.handle, .phone, .social and .url. Operators: = != < <= > >= and :* for a field that is present.
+A * at the end of a value matches a prefix. OR binds tighter than AND.";
 
 pub const LIST: &str = "\
 Examples:
@@ -27,8 +28,6 @@ Examples:
 
 /// The maximum users of one call.
 const PAGE_SIZE: usize = 200;
-/// The characters of a filter to show before and after an error.
-const EXCERPT_CHARS: [usize; 2] = [48, 24];
 
 #[derive(Args)]
 pub struct Search {
@@ -111,30 +110,6 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
     Ok(())
 }
 
-/// Adds to an error of a filter an excerpt of the filter, with a caret at the error.
-pub fn with_excerpt(status: Status, filter: &str) -> Status {
-    let Some(position) = error_position(status.message()) else { return status };
-    let message = format!("{}:\n{}", status.message(), excerpt(filter, position));
-    Status::with_details(status.code(), message, Bytes::copy_from_slice(status.details()))
-}
-
-/// The position of the character that an error of a filter names, from 0.
-fn error_position(message: &str) -> Option<usize> {
-    let (_, rest) = message.strip_prefix("filter: ")?.split_once("at character ")?;
-    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-    digits.parse::<usize>().ok()?.checked_sub(1)
-}
-
-/// The part of a filter around a character, and a caret under it.
-fn excerpt(filter: &str, position: usize) -> String {
-    let first = position.saturating_sub(EXCERPT_CHARS[0]);
-    let mut shown = filter.chars().skip(first);
-    let line: String = shown.by_ref().take(position - first + EXCERPT_CHARS[1]).collect();
-    let [before, after] = [first > 0, shown.next().is_some()].map(|cut| if cut { "…" } else { "" });
-    let indent = " ".repeat(position - first + before.chars().count());
-    format!("{before}{}{after}\n{indent}^", printable(&line))
-}
-
 /// The plan with the counts of the next page added.
 fn with_counts(plan: SearchPlan, next: &SearchPlan) -> SearchPlan {
     SearchPlan {
@@ -174,29 +149,4 @@ fn print_plan(session: &Session, plan: SearchPlan) -> Result<(), Failure> {
     table.add_row(["users read", &plan.users_read.to_string()]);
     table.add_row(["users matched", &plan.users_matched.to_string()]);
     output::print_table(&table)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_of_a_filter_has_a_caret() {
-        let status = Status::invalid_argument("filter: expected one of A, B at character 9");
-        let shown = with_excerpt(status, "state = AWAY");
-        let message = "filter: expected one of A, B at character 9:\nstate = AWAY\n        ^";
-        assert_eq!(shown.message(), message);
-        let other = Status::invalid_argument("page_token: at character 9");
-        assert_eq!(with_excerpt(other, "a").message(), "page_token: at character 9");
-    }
-
-    #[test]
-    fn a_long_filter_is_cut_around_its_error() {
-        let text = format!("{} nothing {}", "state=ACTIVE OR ".repeat(50), "a ".repeat(50));
-        let shown = excerpt(&text, 801);
-        let [line, caret] = shown.lines().collect::<Vec<_>>()[..] else { panic!("{shown}") };
-        assert!(line.starts_with('…') && line.ends_with('…') && line.chars().count() < 80);
-        let position = caret.chars().count() - 1;
-        assert!(line.chars().skip(position).collect::<String>().starts_with("nothing"), "{shown}");
-    }
 }

@@ -1,5 +1,6 @@
 //! Counts calls by method, code and caller, and measures their time.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -9,9 +10,10 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use tracing::Span;
 
+use super::refusal_log::RefusalLog;
 use super::trace::CallTrace;
 use crate::options::LogCalls;
-use crate::routes::Target;
+use crate::routes::{PermitKind, Target};
 use polynym_access::{Call, Metric};
 
 /// The counter of calls.
@@ -37,14 +39,23 @@ pub struct CallCount {
     call: Option<Arc<Call>>,
     trace: CallTrace,
     log: LogCalls,
+    refusal_log: RefusalLog,
     is_open: bool,
 }
 
 impl CallCount {
-    pub fn begin(target: impl Target, headers: &HeaderMap, log: LogCalls) -> Self {
+    pub fn begin(
+        target: impl Target,
+        headers: &HeaderMap,
+        log: LogCalls,
+        address: Option<SocketAddr>,
+    ) -> Self {
         let (method, index) = (target.name(), target.index());
         let trace = CallTrace::begin(method, headers);
-        Self { method, index, started: Instant::now(), call: None, trace, log, is_open: true }
+        let is_mutation = target.permit_kind() == Some(PermitKind::Mutation);
+        let refusal_log = RefusalLog { method, is_mutation, address };
+        let started = Instant::now();
+        Self { method, index, started, call: None, trace, log, refusal_log, is_open: true }
     }
 
     /// The span in which log lines name the call's trace.
@@ -72,6 +83,8 @@ impl CallCount {
         {
             counter!(REJECTED.0, "cause" => info.reason).increment(1);
         }
+        let caller = self.call.as_ref().map_or(UNKNOWN_CALLER, |call| &call.name);
+        self.log_span().in_scope(|| self.refusal_log.write(status, caller));
         self.count(status.code());
     }
 

@@ -107,7 +107,7 @@ impl<R: Routes> CallHandler<R> {
                 return ResponseBody::call(refusal.into(), Reservation::for_call(budget));
             }
         };
-        let mut count = CallCount::begin(target, request.headers(), self.log_calls);
+        let mut count = CallCount::begin(target, request.headers(), self.log_calls, peer.address());
         let call = match self.admit(target, budget, peer, &mut request, &mut count) {
             Ok(call) => call,
             Err(refusal) => return refused(budget, peer, refusal, request, count).await,

@@ -17,7 +17,12 @@ pub enum Action {
     Disable,
     Enable,
     Delete,
-    Update { mask: Vec<String>, display_name: String, attributes: BTreeMap<String, AttributeValue> },
+    /// The fields that the mask names get these values.
+    Update {
+        mask: Vec<String>,
+        display_name: String,
+        attributes: BTreeMap<String, AttributeValue>,
+    },
 }
 
 impl Action {

@@ -90,21 +90,9 @@ pub async fn apply(
         };
         let Some((target, ended)) = ended else { break };
         bar.inc(1);
-        match ended {
-            CallOutcome::Done => outcome.changed += 1,
-            CallOutcome::NotReached => {
-                outcome.remaining += 1;
-                left.add(&target.text, "")?;
-            }
-            CallOutcome::Failed(status) if is_denied(&status) || is_transient(&status) => {
-                outcome.remaining += 1;
-                left.add(&target.text, status.message())?;
-                is_stopped.store(true, Ordering::Relaxed);
-                outcome.end.get_or_insert_with(|| session.failure(status, None));
-            }
-            CallOutcome::Failed(status) => {
-                outcome.fail(&mut left, &target.text, &reason(&status), status.message())?;
-            }
+        if let Some(failure) = outcome.record(session, &mut left, &target, ended)? {
+            is_stopped.store(true, Ordering::Relaxed);
+            outcome.end.get_or_insert(failure);
         }
     }
     bar.finish_and_clear();
@@ -113,6 +101,32 @@ pub async fn apply(
 }
 
 impl Outcome {
+    /// Records the result of a call. Returns the failure if it ends the operation.
+    fn record(
+        &mut self,
+        session: &Session,
+        left: &mut Left,
+        target: &Target,
+        ended: CallOutcome,
+    ) -> Result<Option<Failure>, Failure> {
+        match ended {
+            CallOutcome::Done => self.changed += 1,
+            CallOutcome::NotReached => {
+                self.remaining += 1;
+                left.add(&target.text, "")?;
+            }
+            CallOutcome::Failed(status) if is_denied(&status) || is_transient(&status) => {
+                self.remaining += 1;
+                left.add(&target.text, status.message())?;
+                return Ok(Some(session.failure(status, None)));
+            }
+            CallOutcome::Failed(status) => {
+                self.fail(left, &target.text, &reason(&status), status.message())?;
+            }
+        }
+        Ok(None)
+    }
+
     fn fail(
         &mut self,
         left: &mut Left,

@@ -70,7 +70,8 @@ impl<'a> Report<'a> {
         if self.session.json() {
             output::print_json(&serde_json::json!({
                 "operation_id": operation, "changed": changed, "unchanged": unchanged,
-                "skipped": skipped, "failed": failed, "remaining": remaining, "reasons": reasons, "left": path,
+                "skipped": skipped, "failed": failed, "remaining": remaining, "reasons": reasons,
+                "left": path,
             }))?;
         } else {
             let done = self.action.done();

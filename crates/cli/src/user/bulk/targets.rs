@@ -12,7 +12,7 @@ use crate::client::Session;
 use crate::client::user_ref::{self, UserRef};
 use crate::failure::Failure;
 use crate::files;
-use crate::user::search::with_excerpt;
+use crate::text::filter_error::with_excerpt;
 use polynym_proto::google::rpc;
 use polynym_proto::v1::{self, SearchUsersRequest, State, User};
 use v1::batch_get_users_response::result::Outcome as GetOutcome;

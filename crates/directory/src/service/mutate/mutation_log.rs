@@ -17,6 +17,8 @@ pub struct MutationLog<'a> {
     method: &'static str,
     purpose: Purpose<'a>,
     user: Option<LocalityId>,
+    /// Whether the user exists only if the mutation succeeds.
+    is_creation: bool,
     started: Instant,
     /// Whether the entry is still to be written. A dry run has none.
     is_pending: bool,
@@ -38,9 +40,16 @@ impl<'a> MutationLog<'a> {
             method: context.method,
             purpose: context.purpose,
             user,
+            is_creation: false,
             started: Instant::now(),
             is_pending: true,
         }
+    }
+
+    /// The entry of a mutation that may create the user.
+    pub const fn of_creation(mut self, is_creation: bool) -> Self {
+        self.is_creation = is_creation;
+        self
     }
 
     /// Writes the entry with the outcome of a mutation.
@@ -60,7 +69,10 @@ impl<'a> MutationLog<'a> {
             Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => {
                 self.is_pending = false;
             }
-            Err(_) => self.emit("refused"),
+            Err(_) => {
+                self.user = self.user.filter(|_| !self.is_creation);
+                self.emit("refused");
+            }
         }
     }
 

@@ -251,7 +251,9 @@ impl Directory {
         call: MutationCall<'_>,
         kind: MutationKind,
     ) -> Result<Outcome, Error> {
-        let log = MutationLog::new(&call, kind.user().map(|(id, _)| id));
+        let user = kind.user();
+        let is_creation = matches!(user, Some((_, UserChange::Create(_))));
+        let log = MutationLog::new(&call, user.map(|(id, _)| id)).of_creation(is_creation);
         let outcome = self.mutate_store(rules, call, kind).await;
         log.write(&outcome);
         outcome
