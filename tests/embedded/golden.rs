@@ -15,8 +15,8 @@ use redb::{
 use tempfile::TempDir;
 
 use super::support::golden::{
-    self, compare, fill, fill_inboxes, later_rules, moved, of_the_first_rules, records, searchable,
-    untouched,
+    self, compare, fill, fill_inboxes, fill_shared_contents, later_rules, moved,
+    of_the_first_rules, records, searchable, untouched,
 };
 use super::{FILE, database, open};
 use crate::support::users::id;
@@ -24,7 +24,7 @@ use locality_uuid::LocalityId;
 
 /// The schema versions of the golden stores, oldest first. Each store was written by the first
 /// program with its schema, and lies beside a file with its rows.
-const VERSIONS: [u64; 5] = [4, 5, 6, 7, 8];
+const VERSIONS: [u64; 6] = [4, 5, 6, 7, 8, 9];
 const NEWEST: u64 = VERSIONS[VERSIONS.len() - 1];
 
 fn store_of(version: u64) -> String {
@@ -52,7 +52,9 @@ pub fn empty_store(version: u64) -> TempDir {
 
     meta.insert("schema", version).unwrap();
     let is_newer = |name: &str| {
-        version < JOURNALED && JOURNAL.contains(&name) || version < INBOXED && INBOX.contains(&name)
+        version < JOURNALED && JOURNAL.contains(&name)
+            || version < INBOXED && INBOX.contains(&name)
+            || version < SHARING && SHARED.contains(&name)
     };
     let tables: Vec<_> = transaction.list_tables().unwrap().collect();
     for table in tables.into_iter().filter(|table| is_newer(table.name())) {
@@ -81,6 +83,9 @@ const JOURNAL: [&str; 4] = ["events", "event_times", "next_event", "ended"];
 /// The first schema with inboxes, and the tables of those.
 const INBOXED: u64 = 8;
 const INBOX: [&str; 3] = ["inbox", "inbox_notices", "inbox_times"];
+/// The first schema in which notices share their contents, and the tables of those.
+const SHARING: u64 = 9;
+const SHARED: [&str; 2] = ["inbox_contents", "inbox_content_users"];
 /// The names of attributes and their index, absent in older stores.
 const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
@@ -110,13 +115,15 @@ pub fn rows(folder: &Path) -> String {
     dump::<(&[u8; 16], u64), &[u8]>(&database, "inbox", &mut text);
     dump::<(&[u8; 16], &[u8; 16]), u64>(&database, "inbox_notices", &mut text);
     dump::<(i64, &[u8; 16], u64), ()>(&database, "inbox_times", &mut text);
+    dump::<&[u8; 16], &[u8]>(&database, "inbox_contents", &mut text);
+    dump::<(&[u8; 16], &[u8; 16]), ()>(&database, "inbox_content_users", &mut text);
     text
 }
 
 fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, text: &mut String) {
     let table = database.begin_read().unwrap().open_table(TableDefinition::<K, V>::new(name));
     let is_new = ["tenant_users", "attribute_names", "attributes"].contains(&name)
-        || [&JOURNAL[..], &INBOX].concat().contains(&name);
+        || [&JOURNAL[..], &INBOX, &SHARED].concat().contains(&name);
     if is_new && matches!(table, Err(TableError::TableDoesNotExist(_))) {
         return;
     }
@@ -165,6 +172,9 @@ async fn stored_forms_do_not_change() {
         fill(&store).await;
         if version >= INBOXED {
             fill_inboxes(&store).await;
+        }
+        if version >= SHARING {
+            fill_shared_contents(&store).await;
         }
         let filled = records(&store).await;
         drop(store);

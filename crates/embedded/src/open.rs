@@ -50,6 +50,7 @@ impl Embedded {
         let mut opener = Opener::new(folder, options.cache_bytes).supporting(latest_rules);
         let open = if options.create { opener.open_or_create() } else { opener.open_existing() }?;
         let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
+        let schema = versions.map_or(VERSION, |versions| versions.schema);
         let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
         set_versions(VERSION as f64, rules.version);
         let damaged = |fault: Fault| opener.damaged(chain(&fault));
@@ -87,6 +88,7 @@ impl Embedded {
             writer: Some(thread),
             recent,
             alive,
+            schema,
             rules,
             hints,
             token_key,

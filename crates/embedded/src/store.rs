@@ -66,7 +66,8 @@ pub struct Embedded {
     pub(super) recent: Arc<RecentEvents>,
     /// Closed once the writer has ended.
     pub(super) alive: watch::Receiver<()>,
-    /// The rules do not change while the store is open.
+    /// The schema and the rules do not change while the store is open.
+    pub(super) schema: u64,
     pub(super) rules: StoredRules,
     pub(super) hints: Arc<OwnerHints>,
     pub(super) token_key: TokenKey,

@@ -1,7 +1,9 @@
 //! The schema versions that this program supports.
 
 /// The present version, which `tables` describes.
-pub const VERSION: u64 = 8;
+pub const VERSION: u64 = 9;
+/// The first version in which the notices of several users share their content.
+pub const SHARING: u64 = 9;
 /// The first version with inboxes.
 pub const INBOXED: u64 = 8;
 /// The first version with a journal.

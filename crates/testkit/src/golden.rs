@@ -2,22 +2,25 @@
 //! occurs, with all of its fields in use. Ids and times are fixed, so the same program always
 //! writes the same bytes.
 
+mod inboxes;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locality_uuid::{Generator, LocalityId, Mode};
+use locality_uuid::{Generator, Mode};
 use polynym_directory::search::{AccessPath, SearchedUser, elements};
-use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym_directory::{
     Backend, ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation,
-    MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate,
-    Record, ResolveOptions, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange,
-    Value, Verification, View,
+    MutationKind, Mutations, NewIdentity, NewUser, Policies, PolicyUpdate, Record, ResolveOptions,
+    Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange, Value, Verification,
+    View,
 };
 use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym_store_common::integrity::{CheckableStore, Finding, Observer, verify};
+
+pub use inboxes::{fill_inboxes, fill_shared_contents};
 
 use super::root;
 use super::users::id;
@@ -73,55 +76,6 @@ pub async fn fill(store: &(impl Mutations + Tenants)) {
             .await
             .unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
     }
-}
-
-/// Fills inboxes of users of [`fill`], and makes a tenant with policies for inboxes.
-pub async fn fill_inboxes(store: &(impl Inboxes + Mutations)) {
-    let inboxes = store;
-    let update = PolicyUpdate {
-        inbox_retention: Some(HOLD_TIME),
-        inbox_limit: Some(500),
-        rule_notices: Some(true),
-        ..PolicyUpdate::default()
-    };
-    let (tenant, change) = (Tenant::parse("globex").unwrap(), TenantChange::Set(update));
-    let set = Mutation::new(tenant, time(500), MutationKind::Tenant(change));
-    store.mutate(set).await.unwrap();
-
-    // More than one bucket has.
-    let limits = InboxLimits::of(&Policies::default());
-    for n in 0..53 {
-        let notice = notice(n, NoticeContent { subject: n.to_string(), ..Default::default() });
-        deliver(inboxes, notice, vec![id(1)], limits).await;
-    }
-    let content = NoticeContent {
-        sender: "billing".to_owned(),
-        subject: "Terms".to_owned(),
-        body: "They have changed.".to_owned(),
-        attributes: [("string".to_owned(), text("text")), ("int".to_owned(), Value::Int(-5))]
-            .into(),
-    };
-    let expiring = Notice { expire_time: Some(time(9_999)), ..notice(53, content) };
-    deliver(inboxes, expiring, vec![id(2), id(3), id(7)], limits).await;
-    let [read, deleted] = [10, 52].map(|n| notice(n, NoticeContent::default()).id);
-    inboxes.change_inbox(id(1), InboxChange::Read(vec![read])).await.unwrap();
-    inboxes.change_inbox(id(1), InboxChange::Delete(deleted)).await.unwrap();
-    inboxes.change_inbox(id(2), InboxChange::ReadUpTo(time(9_999))).await.unwrap();
-}
-
-fn notice(n: usize, content: NoticeContent) -> Notice {
-    Notice { id: id(1_000 + n), send_time: time(600 + n), expire_time: None, content }
-}
-
-async fn deliver(
-    inboxes: &dyn Inboxes,
-    notice: Notice,
-    users: Vec<LocalityId>,
-    limits: InboxLimits,
-) {
-    let expected = vec![true; users.len()];
-    let delivery = Arc::new(Delivery { notice, users, limits, clock_uncertain: false });
-    assert_eq!(inboxes.deliver(delivery).await.unwrap(), expected);
 }
 
 /// Returns all users of a store.

@@ -3,91 +3,17 @@
 
 use locality_uuid::LocalityId;
 use prost::Message;
-use redb::{ReadableTable, Table, TableError, WriteTransaction};
+use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
+use crate::inbox::contents::{Content, Contents};
+use crate::inbox::entry::EntryRecord;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
-use polynym_directory::encoded::notice::{decode_content, encode_content};
+use crate::version::{INBOXED, SHARING};
 use polynym_directory::model::notice::Notice;
-use polynym_directory::model::unknown;
-use polynym_directory::stores::{InboxChange, InboxEntry, InboxLimits};
+use polynym_directory::stores::{InboxChange, InboxLimits};
 use polynym_directory::timestamp::Timestamp;
-
-/// A row of [`INBOX`].
-#[derive(Clone, PartialEq, Message)]
-pub struct EntryRecord {
-    #[prost(bytes = "vec", tag = "1")]
-    pub notice: Vec<u8>,
-    #[prost(int64, tag = "2")]
-    pub send_time: i64,
-    #[prost(int64, optional, tag = "3")]
-    pub expire_time: Option<i64>,
-    /// None if the user deleted it.
-    #[prost(bytes = "vec", optional, tag = "4")]
-    pub content: Option<Vec<u8>>,
-    #[prost(bool, tag = "5")]
-    pub read: bool,
-    /// When the row expires.
-    #[prost(int64, tag = "6")]
-    pub expiry: i64,
-}
-
-/// The number of the field [`EntryRecord::content`].
-const CONTENT_FIELD: u32 = 4;
-
-impl EntryRecord {
-    /// The record of a row. Without its content, that is empty, and not copied.
-    pub fn read(row: &[u8], with_content: bool) -> Result<Self, Fault> {
-        if with_content {
-            return Self::decode(row).map_err(Fault::damaged);
-        }
-        let (mut header, mut length, mut has_content) = (Vec::new(), 0, false);
-        for field in unknown::fields(row) {
-            length += field.whole.len();
-            match field.tag {
-                CONTENT_FIELD => has_content = true,
-                _ => header.extend(field.whole),
-            }
-        }
-        if length < row.len() {
-            return Err(Fault::damaged("a notice is cut off"));
-        }
-        let record = Self::decode(&*header).map_err(Fault::damaged)?;
-        Ok(Self { content: has_content.then(Vec::new), ..record })
-    }
-
-    fn of(notice: &Notice, limits: InboxLimits) -> Self {
-        Self {
-            notice: notice.id.as_bytes().to_vec(),
-            send_time: notice.send_time.as_millis(),
-            expire_time: notice.expire_time.map(Timestamp::as_millis),
-            content: Some(encode_content(&notice.content)),
-            read: false,
-            expiry: limits.expires_at(notice).as_millis(),
-        }
-    }
-
-    fn id(&self) -> Result<LocalityId, Fault> {
-        let id: [u8; 16] = self.notice.as_slice().try_into().map_err(Fault::damaged)?;
-        Ok(id.into())
-    }
-
-    /// The entry at this position.
-    pub fn entry(self, position: u64, with_content: bool) -> Result<InboxEntry, Fault> {
-        let (id, read) = (self.id()?, self.read);
-        let content = self.content.map(|content| match with_content {
-            true => decode_content(&content).map_err(Fault::damaged),
-            false => Ok(Default::default()),
-        });
-        let notice = content.transpose()?.map(|content| Notice {
-            id,
-            send_time: Timestamp::from_millis(self.send_time),
-            expire_time: self.expire_time.map(Timestamp::from_millis),
-            content,
-        });
-        Ok(InboxEntry { position, read, notice })
-    }
-}
+use polynym_store_common::integrity::ContentFault;
 
 /// The most rows that are read to mark notices up to a time: mutations wait for it.
 const MARKED_ROWS: usize = 200;
@@ -97,15 +23,23 @@ pub struct Inboxes<'t> {
     rows: Table<'t, (&'static [u8; 16], u64), &'static [u8]>,
     notices: Table<'t, (&'static [u8; 16], &'static [u8; 16]), u64>,
     times: Table<'t, (i64, &'static [u8; 16], u64), ()>,
+    /// None in stores of older schemas.
+    contents: Option<Contents<'t>>,
 }
 
 impl<'t> Inboxes<'t> {
-    pub fn open(transaction: &'t WriteTransaction) -> Result<Self, TableError> {
-        Ok(Self {
+    /// The inboxes of a store of this schema. None if it has none.
+    pub fn open(transaction: &'t WriteTransaction, schema: u64) -> Result<Option<Self>, Fault> {
+        if schema < INBOXED {
+            return Ok(None);
+        }
+        let shares = schema >= SHARING;
+        Ok(Some(Self {
             rows: transaction.open_table(INBOX)?,
             notices: transaction.open_table(INBOX_NOTICES)?,
             times: transaction.open_table(INBOX_TIMES)?,
-        })
+            contents: shares.then(|| Contents::open(transaction)).transpose()?,
+        }))
     }
 
     /// Adds a notice to the inbox of a user, unless the inbox has or had it.
@@ -113,6 +47,7 @@ impl<'t> Inboxes<'t> {
         &mut self,
         user: LocalityId,
         notice: &Notice,
+        content: &Content,
         limits: InboxLimits,
     ) -> Result<(), Fault> {
         let (owner, id) = (user.as_bytes(), notice.id.as_bytes());
@@ -120,7 +55,14 @@ impl<'t> Inboxes<'t> {
             return Ok(());
         }
         let position = self.last(user)? + 1;
-        let record = EntryRecord::of(notice, limits);
+        let own = match (content, &mut self.contents) {
+            (Content::Shared(content), Some(contents)) => {
+                contents.add_user(notice.id, user, content)?;
+                None
+            }
+            (Content::Shared(content) | Content::Copied(content), _) => Some(content.clone()),
+        };
+        let record = EntryRecord::new(notice, own, limits);
         self.rows.insert((owner, position), record.encode_to_vec().as_slice())?;
         self.notices.insert((owner, id), position)?;
         self.times.insert((record.expiry, owner, position), ())?;
@@ -150,8 +92,17 @@ impl<'t> Inboxes<'t> {
         self.times.remove((record.expiry, user.as_bytes(), position))?;
         if let Ok(id) = record.id() {
             self.notices.remove((user.as_bytes(), id.as_bytes()))?;
+            if record.is_shared {
+                self.unshare(user, id)?;
+            }
         }
         Ok(())
+    }
+
+    /// Removes a user from those who share the content of a notice.
+    fn unshare(&mut self, user: LocalityId, notice: LocalityId) -> Result<(), Fault> {
+        let contents = self.contents.as_mut();
+        contents.map_or(Ok(()), |contents| contents.remove_user(notice, user))
     }
 
     /// Changes the inbox of a user, or a part of it before a position. Returns the position at
@@ -170,7 +121,7 @@ impl<'t> Inboxes<'t> {
                 Ok(None)
             }
             InboxChange::Delete(notice) => {
-                self.edit(user, *notice, |record| record.content = None)?;
+                self.edit(user, *notice, EntryRecord::delete)?;
                 Ok(None)
             }
             InboxChange::ReadUpTo(time) => self.read_up_to(user, *time, before),
@@ -225,9 +176,27 @@ impl<'t> Inboxes<'t> {
         let key = (user.as_bytes(), position);
         let row = self.rows.get(key)?.map(|row| EntryRecord::decode(row.value()));
         let Some(mut record) = row.transpose().map_err(Fault::damaged)? else { return Ok(()) };
+        let was_shared = record.is_shared;
         edit(&mut record);
         self.rows.insert(key, record.encode_to_vec().as_slice())?;
+        if was_shared && !record.is_shared {
+            self.unshare(user, record.id()?)?;
+        }
         Ok(())
+    }
+
+    /// Repairs a fault of the content of a notice.
+    pub fn repair(&mut self, fault: &ContentFault) -> Result<(), Fault> {
+        let Some(contents) = &mut self.contents else { return Ok(()) };
+        match *fault {
+            ContentFault::Lost(_, _, notice) if contents.has(notice)? => Ok(()),
+            ContentFault::Lost(user, position, _) => {
+                self.edit_at(user, position, EntryRecord::delete)
+            }
+            ContentFault::Unlisted(user, notice) => contents.list_user(notice, user),
+            ContentFault::Stray(user, notice) => contents.remove_user(notice, user),
+            ContentFault::Unused(notice) => contents.remove_unused(notice),
+        }
     }
 
     /// Removes the inbox of a user.

@@ -9,18 +9,18 @@ use locality_uuid::LocalityId;
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::error::Fault;
-use crate::inbox::inboxes::{EntryRecord, Inboxes, keys_of};
+use crate::inbox::contents::{Content, SharedContents};
+use crate::inbox::entry::EntryRecord;
+use crate::inbox::inboxes::{Inboxes, keys_of};
 use crate::lookup::snapshot::{Snapshot, optional};
 use crate::requests::Requests;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, USERS};
 use crate::schema::user::StoredUser;
 use crate::schema::versions::schema_version;
 use crate::store::Embedded;
-use crate::version::INBOXED;
+use crate::version::SHARING;
 use polynym_directory::clock::Now;
-use polynym_directory::encoded::notice::encode_content;
 use polynym_directory::error::Error;
-use polynym_directory::model::notice::NoticeContent;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
@@ -29,8 +29,8 @@ use polynym_directory::timestamp::Timestamp;
 
 /// The bytes of a part of a delivery, unless one user takes more: mutations wait for it.
 const PART_BYTES: usize = 256 << 10;
-/// The bytes of a notice without its content, and of its entries in indexes.
-const MIN_ROW_BYTES: usize = 256;
+/// The bytes that a row counts without its content: it changes a page of each of its tables.
+const MIN_ROW_BYTES: usize = 4 << 10;
 /// The most expired rows that are removed for each new one: removal keeps up.
 const SWEPT_PER_ROW: usize = 2;
 
@@ -48,16 +48,24 @@ impl stores::Inboxes for Embedded {
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
-        let row_bytes = notice_bytes(&delivery.notice.content);
-        if !delivery.users.is_empty() {
-            self.disk.check((row_bytes * delivery.users.len()) as u64)?;
+        let users = delivery.users.len();
+        if users == 0 {
+            return Ok(Vec::new());
         }
-        let part_users = (PART_BYTES / row_bytes).max(1);
-        let mut delivered = Vec::with_capacity(delivery.users.len());
-        while delivered.len() < delivery.users.len() {
-            let (begin, end) = (delivered.len(), delivery.users.len());
-            let part = begin..end.min(begin + part_users);
-            let outcome = self.deliver_part(delivery.clone(), part).await;
+        let notice = &delivery.notice;
+        let content = match self.schema {
+            ..SHARING => Content::copied(&notice.content),
+            _ => Content::for_users(&notice.content, users),
+        };
+        let (shared_bytes, copied_bytes) = content.bytes();
+        let row_bytes = MIN_ROW_BYTES + copied_bytes;
+        self.disk.check((shared_bytes + row_bytes * users) as u64)?;
+        let (content, part_users) = (Arc::new(content), (PART_BYTES / row_bytes).max(1));
+        let mut delivered = Vec::with_capacity(users);
+        while delivered.len() < users {
+            let begin = delivered.len();
+            let part = begin..users.min(begin + part_users);
+            let outcome = self.deliver_part(delivery.clone(), content.clone(), part).await;
             delivered.extend(match outcome {
                 // The parts before are written.
                 Err(Error::Unavailable(cause)) if begin > 0 => Err(Error::OutcomeUnknown(cause)),
@@ -107,11 +115,12 @@ impl stores::Inboxes for Embedded {
         let mut before = Some(u64::MAX);
         while let Some(position) = before {
             let change = change.clone();
-            let write = move |transaction: &WriteTransaction| {
-                if schema_version(transaction)? < INBOXED {
-                    return Ok(Err(Error::NoInboxes));
-                }
-                Inboxes::open(transaction)?.change(user, &change, position).map(Ok)
+            let write = move |transaction: &WriteTransaction| match Inboxes::open(
+                transaction,
+                schema_version(transaction)?,
+            )? {
+                Some(mut inboxes) => inboxes.change(user, &change, position).map(Ok),
+                None => Ok(Err(Error::NoInboxes)),
             };
             before = self.write_aside(write).await??;
         }
@@ -124,21 +133,17 @@ impl Embedded {
     async fn deliver_part(
         &self,
         delivery: Arc<Delivery>,
+        content: Arc<Content>,
         part: Range<usize>,
     ) -> Result<Vec<bool>, Error> {
         let turn = self.deliveries.of(&delivery.notice.content.sender).await;
         let turn = turn.map_err(|error| Error::Internal(error.into()))?;
         self.write_aside(move |transaction| {
             let _turn = turn;
-            deliver(transaction, &delivery, part)
+            deliver(transaction, &delivery, &content, part)
         })
         .await?
     }
-}
-
-/// The bytes that a notice takes for each user, about.
-fn notice_bytes(content: &NoticeContent) -> usize {
-    MIN_ROW_BYTES + encode_content(content).len()
 }
 
 /// See [`stores::Inboxes::begin_notice`]. Removes a few expired requests for the new one.
@@ -173,19 +178,19 @@ fn begin(
 fn deliver(
     transaction: &WriteTransaction,
     Delivery { notice, users, limits, clock_uncertain }: &Delivery,
+    content: &Content,
     part: Range<usize>,
 ) -> Result<Result<Vec<bool>, Error>, Fault> {
     let users = &users[part];
-    if schema_version(transaction)? < INBOXED {
+    let Some(mut inboxes) = Inboxes::open(transaction, schema_version(transaction)?)? else {
         return Ok(Err(Error::NoInboxes));
-    }
+    };
     let known = transaction.open_table(USERS)?;
-    let mut inboxes = Inboxes::open(transaction)?;
     let mut delivered = Vec::with_capacity(users.len());
     for user in users {
         let exists = known.get(user.as_bytes())?.is_some();
         if exists {
-            inboxes.deliver(*user, notice, *limits)?;
+            inboxes.deliver(*user, notice, content, *limits)?;
         }
         delivered.push(exists);
     }
@@ -233,11 +238,12 @@ impl Snapshot {
         let last = rows.range(keys_of(&user))?.next_back().transpose()?;
         let last = last.map_or(0, |(key, _)| key.value().1);
         let page = (user.as_bytes(), 0)..(user.as_bytes(), before.unwrap_or(u64::MAX));
+        let shared = with_content.then(|| SharedContents::open(&self.transaction)).transpose()?;
         let mut entries = Vec::new();
         for row in rows.range(page)?.rev().take(limit) {
             let (key, record) = row?;
             let record = EntryRecord::read(record.value(), with_content)?;
-            entries.push(record.entry(key.value().1, with_content)?);
+            entries.push(record.entry(key.value().1, shared.as_ref())?);
         }
         Ok(Ok(InboxPart { last, entries }))
     }

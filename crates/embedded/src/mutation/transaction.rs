@@ -11,6 +11,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
 use crate::history::journal::Journal;
+use crate::inbox::contents::Content;
 use crate::inbox::inboxes::Inboxes;
 use crate::lookup::snapshot::Caches;
 use crate::recent_events::EventChanges;
@@ -22,7 +23,7 @@ use crate::schema::tables::{EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TE
 use crate::schema::user::{JournalHead, StoredUser};
 use crate::schema::versions::schema_version;
 use crate::search::index::Attributes;
-use crate::version::{INBOXED, INDEXED, JOURNALED, LISTED};
+use crate::version::{INDEXED, JOURNALED, LISTED};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::record::Record;
@@ -86,10 +87,7 @@ impl<'t> Tables<'t> {
                 ..JOURNALED => None,
                 _ => Some(Journal::open(transaction)?),
             },
-            inboxes: match schema {
-                ..INBOXED => None,
-                _ => Some(Inboxes::open(transaction)?),
-            },
+            inboxes: Inboxes::open(transaction, schema)?,
             heads: HashMap::new(),
             expiries: transaction.open_table(EXPIRES_AT)?,
             hold_times: transaction.open_table(HOLD_TIMES)?,
@@ -270,7 +268,9 @@ impl<'t> Tables<'t> {
                 | Write::AddTenantEvent(..) => self.write_journal(mutation, write)?,
                 Write::Notify(user, notice) => {
                     if let Some(inboxes) = &mut self.inboxes {
-                        inboxes.deliver(*user, notice, InboxLimits::of(&mutation.policies))?;
+                        let content = Content::copied(&notice.content);
+                        let limits = InboxLimits::of(&mutation.policies);
+                        inboxes.deliver(*user, notice, &content, limits)?;
                     }
                 }
                 Write::PutTenant(record) => {

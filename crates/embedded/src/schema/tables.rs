@@ -74,6 +74,12 @@ pub const INBOX_NOTICES: TableDefinition<'_, (&[u8; 16], &[u8; 16]), u64> =
 /// When a row of [`INBOX`] expires, in milliseconds, and its key.
 pub const INBOX_TIMES: TableDefinition<'_, (i64, &[u8; 16], u64), ()> =
     TableDefinition::new("inbox_times");
+/// The id of a notice to the content that the notices of several users share.
+pub const INBOX_CONTENTS: TableDefinition<'_, &[u8; 16], &[u8]> =
+    TableDefinition::new("inbox_contents");
+/// The id of a notice in [`INBOX_CONTENTS`], and a user who has it and has not deleted it.
+pub const INBOX_CONTENT_USERS: TableDefinition<'_, (&[u8; 16], &[u8; 16]), ()> =
+    TableDefinition::new("inbox_content_users");
 
 /// A tenant, a caller and a metric to the number of their series: 0, 1, 2 and so on.
 pub const USAGE_SERIES: TableDefinition<'_, (&str, &str, &str), u32> =
@@ -106,9 +112,7 @@ pub fn create_tables(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(ATTRIBUTE_NAMES)?;
     transaction.open_table(ATTRIBUTES)?;
     create_journal(&transaction)?;
-    transaction.open_table(INBOX)?;
-    transaction.open_table(INBOX_NOTICES)?;
-    transaction.open_table(INBOX_TIMES)?;
+    create_inboxes(&transaction)?;
     Ok(transaction.commit()?)
 }
 
@@ -118,6 +122,16 @@ pub fn create_journal(transaction: &WriteTransaction) -> Result<(), redb::Error>
     transaction.open_table(EVENT_TIMES)?;
     transaction.open_table(NEXT_EVENT)?;
     transaction.open_table(ENDED)?;
+    Ok(())
+}
+
+/// Creates the tables of inboxes that the store lacks.
+pub fn create_inboxes(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    transaction.open_table(INBOX)?;
+    transaction.open_table(INBOX_NOTICES)?;
+    transaction.open_table(INBOX_TIMES)?;
+    transaction.open_table(INBOX_CONTENTS)?;
+    transaction.open_table(INBOX_CONTENT_USERS)?;
     Ok(())
 }
 

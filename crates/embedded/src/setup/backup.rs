@@ -1,9 +1,8 @@
 //! A copy of the store while it is served: copies the tables of one snapshot into a new database,
-//! in an unnamed file in the store's folder.
+//! in an unnamed file in the store's folder. A copy rests as long as it works.
 
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
@@ -13,10 +12,11 @@ use crate::error::Fault;
 use crate::file::opener::FILE;
 use crate::schema::tables::{
     ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
-    INBOX, INBOX_NOTICES, INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS,
-    TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS, TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES,
-    USERS,
+    INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES, INBOX_TIMES, META, NEXT_EVENT,
+    REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS, TENANTS, USAGE,
+    USAGE_BATCH, USAGE_SERIES, USERS,
 };
+use crate::setup::background::{self, Rests};
 use crate::store::Embedded;
 use polynym_directory::encoded::event::decode_ended;
 use polynym_directory::error::Error;
@@ -34,28 +34,34 @@ impl StoreFile for Embedded {
             .map_err(|error| Error::Unavailable(error.into()))?;
         self.disk.check(size.len())?;
         let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
-        let copying = Copying { from: &snapshot.transaction, disk: &self.disk, is_cancelled };
-        Ok(copying.copy(&self.folder)?)
+        let copy = || {
+            let (from, disk) = (&snapshot.transaction, &self.disk);
+            let to = tempfile::tempfile_in(&self.folder).map_err(redb::Error::Io)?;
+            Copying { from, to, disk, is_cancelled, rests: Rests::new() }.copy()
+        };
+        Ok(background::run(copy)?)
     }
 }
 
 /// A copy in progress.
 struct Copying<'c> {
     from: &'c ReadTransaction,
+    /// The last handle removes the file.
+    to: File,
     disk: &'c DiskSpace,
     is_cancelled: &'c AtomicBool,
+    rests: Rests,
 }
 
 impl Copying<'_> {
-    /// Copies all tables of the snapshot. The last handle removes the file.
-    fn copy(&self, folder: &Path) -> Result<File, Fault> {
+    /// Copies all tables of the snapshot.
+    fn copy(mut self) -> Result<File, Fault> {
         self.check()?;
-        let file = tempfile::tempfile_in(folder).map_err(redb::Error::Io)?;
-        let handle = file.try_clone().map_err(redb::Error::Io)?;
-        let attempt = AssertUnwindSafe(|| self.copy_into(handle));
+        let to = self.to.try_clone().map_err(redb::Error::Io)?;
+        let attempt = AssertUnwindSafe(|| self.copy_into(to));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
-        file.sync_all().map_err(redb::Error::Io)?;
-        Ok(file)
+        self.to.sync_all().map_err(redb::Error::Io)?;
+        Ok(self.to)
     }
 
     /// Checks that the caller waits, and that the disk has space.
@@ -66,7 +72,7 @@ impl Copying<'_> {
         self.disk.check(TRANSACTION_BYTES as u64)
     }
 
-    fn copy_into(&self, file: File) -> Result<(), Fault> {
+    fn copy_into(&mut self, file: File) -> Result<(), Fault> {
         let to = Database::builder().set_cache_size(CACHE_BYTES).create_file(file)?;
         let copied = [
             self.copy_table(&to, META)?,
@@ -92,6 +98,8 @@ impl Copying<'_> {
             self.copy_table(&to, INBOX)?,
             self.copy_table(&to, INBOX_NOTICES)?,
             self.copy_table(&to, INBOX_TIMES)?,
+            self.copy_table(&to, INBOX_CONTENTS)?,
+            self.copy_table(&to, INBOX_CONTENT_USERS)?,
         ];
         let copied = copied.into_iter().filter(|copied| *copied).count();
         if self.from.list_tables()?.count() != copied {
@@ -105,7 +113,7 @@ impl Copying<'_> {
 
     /// Copies a table. Returns whether it exists.
     fn copy_table<K: Key + 'static, V: Value + 'static>(
-        &self,
+        &mut self,
         to: &Database,
         definition: TableDefinition<'_, K, V>,
     ) -> Result<bool, Fault> {
@@ -114,7 +122,7 @@ impl Copying<'_> {
 
     /// Copies the rows of a table with these values. Returns whether the table exists.
     fn copy_rows<K: Key + 'static, V: Value + 'static>(
-        &self,
+        &mut self,
         to: &Database,
         definition: TableDefinition<'_, K, V>,
         is_copied: impl Fn(&V::SelfType<'_>) -> bool,
@@ -140,12 +148,17 @@ impl Copying<'_> {
                     if is_copied(&value) {
                         target.insert(key.value(), value)?;
                     }
+                    if self.rests.rest() {
+                        self.check()?;
+                    }
                 }
             }
             transaction.commit()?;
             if rows.peek().is_none() {
                 return Ok(true);
             }
+            // Syncs of the store wait for little of the copy at a time.
+            self.to.sync_data().map_err(redb::Error::Io)?;
         }
     }
 }

@@ -12,11 +12,14 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetada
 
 use crate::error::{Fault, OpenError};
 use crate::file::opener::{Open, Opener};
+use crate::inbox::inboxes::Inboxes;
 use crate::lookup::snapshot::{Caches, Snapshot, item_result};
 use crate::mutation::transaction::Tables;
 use crate::schema::claim::{decode_claim, encode_claim};
 use crate::schema::tables::{ATTRIBUTES, HOLD_TIMES, IDENTITIES, USERS};
 use crate::schema::user::{StoredUser, decode_without_attributes};
+use crate::schema::versions::schema_version;
+use crate::setup::content_check::ContentCheck;
 use crate::setup::index_check::IndexCheck;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
@@ -25,8 +28,8 @@ use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RULES_VERSION};
 use polynym_store_common::integrity::{
-    Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence, UserClaims,
-    UserRow, link_repair, plan_repair,
+    Candidate, CandidateState, CheckableStore, ClaimRow, ContentFault, IndexFault, Past, Presence,
+    UserClaims, UserRow, link_repair, plan_repair,
 };
 
 /// Memory for the database's pages, in bytes.
@@ -88,6 +91,18 @@ impl IntegritySession {
                         }
                     }
                 }
+            }
+        }
+        self.open.commit(transaction)
+    }
+
+    /// Repairs faults of the contents of notices.
+    fn write_contents(&self, faults: &[ContentFault]) -> Result<(), Fault> {
+        let mut transaction = self.open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        if let Some(mut inboxes) = Inboxes::open(&transaction, schema_version(&transaction)?)? {
+            for fault in faults {
+                inboxes.repair(fault)?;
             }
         }
         self.open.commit(transaction)
@@ -209,6 +224,16 @@ impl CheckableStore for IntegritySession {
         let check = self.snapshot().and_then(IndexCheck::new).map_err(Error::from);
         let faults = |check: Option<IndexCheck>| check.into_iter().flatten();
         rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+    }
+
+    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
+        let check = self.read(ContentCheck::new);
+        let faults = |check: Option<ContentCheck>| check.into_iter().flatten();
+        rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+    }
+
+    async fn repair_contents(&self, faults: &[ContentFault]) -> Result<(), Error> {
+        Ok(self.write_contents(faults)?)
     }
 
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {

@@ -10,17 +10,17 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::error::{Fault, OpenError};
 use crate::file::opener::{Open, Opener};
-use crate::inbox::inboxes::Inboxes;
 use crate::options::Options;
 use crate::schema::tables::{
-    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS, create_journal,
+    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS, create_inboxes,
+    create_journal,
 };
 use crate::schema::user::{JournalHead, StoredUser, encode_user, encode_user_over};
 use crate::schema::versions::{Versions, schema_version, versions};
 use crate::search::index::Attributes;
 use crate::setup::integrity::CACHE_BYTES;
 use crate::store::Embedded;
-use crate::version::{INBOXED, INDEXED, JOURNALED, LISTED, VERSION};
+use crate::version::{INDEXED, JOURNALED, LISTED, SHARING, VERSION};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
@@ -218,8 +218,9 @@ fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     if found < JOURNALED && versions.schema >= JOURNALED {
         begin_history(&transaction)?;
     }
-    if found < INBOXED && versions.schema >= INBOXED {
-        Inboxes::open(&transaction)?;
+    // Notices keep the form in which they were delivered.
+    if found < SHARING && versions.schema >= SHARING {
+        create_inboxes(&transaction)?;
     }
 
     {

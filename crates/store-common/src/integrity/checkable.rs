@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 
-use super::finding::IndexFault;
+use super::finding::{ContentFault, IndexFault};
 use super::histories::Past;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
@@ -60,6 +60,18 @@ pub trait CheckableStore: Sync {
 
     /// All ended ownerships, by their keys.
     fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>>;
+
+    /// The check of the contents that the notices of several users share, for a store that has
+    /// such: an item for each checked record, with the fault if there is one. The store is not in
+    /// use meanwhile.
+    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
+        stream::empty().boxed()
+    }
+
+    /// Repairs faults of contents. Every fault can be repaired.
+    async fn repair_contents(&self, _faults: &[ContentFault]) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Repairs faults of the index. Every fault can be repaired.
     async fn repair_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {

@@ -15,7 +15,20 @@ pub enum IndexFault {
     Stray(Option<LocalityId>, Vec<u8>),
 }
 
-/// The kinds of inconsistency between users, claims, what searches read, and histories.
+/// A fault of the contents that the notices of several users share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentFault {
+    /// A notice has lost its content: the user, the position in the inbox, and the notice.
+    Lost(LocalityId, u64, LocalityId),
+    /// The content does not list a user who has the notice.
+    Unlisted(LocalityId, LocalityId),
+    /// The content lists a user who does not have the notice.
+    Stray(LocalityId, LocalityId),
+    /// No user has this notice, but its content is there.
+    Unused(LocalityId),
+}
+
+/// The kinds of inconsistency between users, claims, what searches read, histories and inboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Inconsistency {
     /// A user lists a key that has no claim.
@@ -40,6 +53,12 @@ pub enum Inconsistency {
     Unindexed,
     /// An entry of the index of searches has a value that its user does not have.
     StrayEntry,
+    /// A notice of a user has lost its content.
+    LostContent,
+    /// The content of a notice does not list a user who has it.
+    UnlistedNotice,
+    /// The content of a notice lists a user who does not have it, or nobody.
+    StrayContent,
     /// The events of a user's history do not end in the user's state.
     History,
     /// An ended ownership and the history of its user contradict each other.
@@ -78,8 +97,8 @@ pub struct Finding {
     pub other: Option<LocalityId>,
     /// The key that it is about.
     pub key: Option<IdentityKey>,
-    /// As text: the id of an unreadable record, if neither user nor key identifies it; or an entry
-    /// of the index.
+    /// As text: the id of an unreadable record, if neither user nor key identifies it; an entry of
+    /// the index; or the id of a notice.
     pub document: Option<String>,
     /// The state of the fault.
     pub repair: RepairState,
@@ -102,7 +121,7 @@ pub struct Summary {
 
 impl Inconsistency {
     /// All kinds.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Unclaimed,
         Self::Misclaimed,
         Self::Differs,
@@ -114,6 +133,9 @@ impl Inconsistency {
         Self::Unnamed,
         Self::Unindexed,
         Self::StrayEntry,
+        Self::LostContent,
+        Self::UnlistedNotice,
+        Self::StrayContent,
         Self::History,
         Self::Ownership,
         Self::Unmerged,
@@ -129,6 +151,7 @@ impl Inconsistency {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
             Self::Ownerless | Self::Unlisted | Self::Unowned => true,
             Self::Unindexed | Self::StrayEntry => true,
+            Self::LostContent | Self::UnlistedNotice | Self::StrayContent => true,
             Self::Unmerged | Self::DamagedUndo => true,
             Self::Shared | Self::Unclear | Self::Unnamed => false,
             Self::History | Self::Ownership | Self::Orphan => false,
@@ -150,6 +173,9 @@ impl Inconsistency {
             Self::Unnamed => "unnamed",
             Self::Unindexed => "unindexed",
             Self::StrayEntry => "stray_entry",
+            Self::LostContent => "lost_content",
+            Self::UnlistedNotice => "unlisted_notice",
+            Self::StrayContent => "stray_content",
             Self::History => "history",
             Self::Ownership => "ownership",
             Self::Unmerged => "unmerged",
@@ -170,6 +196,9 @@ impl Inconsistency {
             Self::Unnamed => "restore a backup that has the name",
             Self::Unindexed => "the missing entries are added",
             Self::StrayEntry => "the entry is deleted",
+            Self::LostContent => "the notice is deleted",
+            Self::UnlistedNotice => "the user is listed",
+            Self::StrayContent => "the user is no longer listed, or the content is deleted",
             Self::History | Self::Ownership => "the true history is unknown",
             Self::Unmerged => "it no longer lists the other user",
             Self::DamagedUndo => "the undo data is removed",
@@ -202,6 +231,11 @@ impl fmt::Display for Inconsistency {
             Self::Unindexed => "the index of searches lacks values that a user has",
             Self::StrayEntry => {
                 "an entry of the index of searches has a value that its user does not have"
+            }
+            Self::LostContent => "a notice of a user has lost its content",
+            Self::UnlistedNotice => "the content of a notice does not list a user who has it",
+            Self::StrayContent => {
+                "the content of a notice lists a user who does not have it, or nobody"
             }
             Self::History => "the events of a user's history do not end in the user's state",
             Self::Ownership => {
@@ -239,6 +273,20 @@ impl Finding {
                 (Inconsistency::StrayEntry, *user, Some(entry.escape_ascii().to_string()))
             }
         };
+        Self { fault, user, other: None, key: None, document, repair }
+    }
+
+    /// A fault of the content of a notice.
+    pub(super) fn of_content(fault: &ContentFault, repair: RepairState) -> Self {
+        let (fault, user, notice) = match *fault {
+            ContentFault::Lost(user, _, notice) => (Inconsistency::LostContent, Some(user), notice),
+            ContentFault::Unlisted(user, notice) => {
+                (Inconsistency::UnlistedNotice, Some(user), notice)
+            }
+            ContentFault::Stray(user, notice) => (Inconsistency::StrayContent, Some(user), notice),
+            ContentFault::Unused(notice) => (Inconsistency::StrayContent, None, notice),
+        };
+        let document = Some(notice.to_string());
         Self { fault, user, other: None, key: None, document, repair }
     }
 }

@@ -1,6 +1,6 @@
 //! The verification of a store: every claim belongs to a user who lists its key, every identity
 //! that a user lists has its claim, attributes have names, the index of searches has the values of
-//! all users, histories end in their users, and merged users name each other. Repairs follow the
+//! all users, histories end in their users, notices have their contents, and merged users name each other. Repairs follow the
 //! user's record.
 //!
 //! The comparisons and their order are common to all stores. Each store implements the reads and
@@ -12,13 +12,14 @@ mod duplicate_filter;
 mod finding;
 mod histories;
 mod links;
+mod own_checks;
 mod passes;
 
 pub use checkable::{
     Candidate, CandidateState, CheckableStore, ClaimRow, Presence, Side, UserClaims, UserRow,
 };
 pub use diagnosis::{diagnose, plan_repair};
-pub use finding::{Finding, Inconsistency, IndexFault, RepairState, Summary};
+pub use finding::{ContentFault, Finding, Inconsistency, IndexFault, RepairState, Summary};
 pub use histories::Past;
 pub use links::link_repair;
 pub use passes::{Observer, verify};

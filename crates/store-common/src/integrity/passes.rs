@@ -1,5 +1,5 @@
 //! The passes of a verification, in bounded memory: users with their claims, claims with their
-//! users, the search index, and histories. The store may be in use, so every suspicion is
+//! users, the search index, the contents of notices, and histories. The store may be in use, so every suspicion is
 //! checked again in one snapshot before it is reported.
 //!
 //! Unclaimed keys are repaired last, by passes of their own: a later user may list the same key.
@@ -22,7 +22,7 @@ use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// The rows of a walk that are checked together.
-const BATCH_ROWS: usize = 500;
+pub(super) const BATCH_ROWS: usize = 500;
 /// The most concurrent checks.
 pub(super) const MAX_CONCURRENT_CHECKS: usize = 16;
 
@@ -52,6 +52,7 @@ pub async fn verify<A: CheckableStore>(
     run.walk_unclaimed().await?;
     run.walk_claims().await?;
     run.walk_index().await?;
+    run.walk_contents().await?;
     run.walk_histories().await?;
     run.walk_ended().await?;
     Ok(run.summary)
@@ -60,9 +61,9 @@ pub async fn verify<A: CheckableStore>(
 pub(super) struct Run<'r, A> {
     pub(super) store: &'r A,
     pub(super) repairs: bool,
-    observer: &'r mut dyn Observer,
+    pub(super) observer: &'r mut dyn Observer,
     /// The approximate numbers of users and claims.
-    totals: (u64, u64),
+    pub(super) totals: (u64, u64),
     hashes: Hashes,
     /// Keys that a user lists without a claim.
     unclaimed: DuplicateFilter,
@@ -223,26 +224,6 @@ impl<A: CheckableStore> Run<'_, A> {
             let cases = self.confirm(candidates).await?;
             self.repair(cases).await?;
             self.observer.at("claims", self.summary.claims, self.totals.1);
-        }
-
-        Ok(())
-    }
-
-    async fn walk_index(&mut self) -> Result<(), Error> {
-        let store = self.store;
-        let mut batches = store.index_faults().try_chunks(BATCH_ROWS);
-        let repair = if self.repairs { RepairState::Done } else { RepairState::Pending };
-        let mut done = 0;
-        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
-            done += batch.len() as u64;
-            let faults: Vec<_> = batch.into_iter().flatten().collect();
-            if self.repairs && !faults.is_empty() {
-                store.repair_index(&faults).await?;
-            }
-            for fault in &faults {
-                self.report(&Finding::of_index(fault, repair));
-            }
-            self.observer.at("index", done, self.totals.0);
         }
 
         Ok(())

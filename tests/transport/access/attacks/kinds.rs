@@ -73,7 +73,10 @@ pub async fn unread(scene: Arc<Scene>) {
 }
 
 pub async fn notices(scene: Arc<Scene>) {
-    let recipient = v1::recipient::Recipient::UserId(scene.user_id.clone());
+    let recipients = (1..=1_000).map(|n| {
+        let recipient = v1::recipient::Recipient::Identifier(handle(&format!("u{n}")));
+        v1::Recipient { recipient: Some(recipient) }
+    });
     let content = v1::NoticeContent {
         subject: "News".to_owned(),
         body: "x".repeat(16 << 10),
@@ -81,7 +84,7 @@ pub async fn notices(scene: Arc<Scene>) {
     };
     let request = v1::SendNoticeRequest {
         tenant: "default".to_owned(),
-        recipients: vec![v1::Recipient { recipient: Some(recipient) }; 1_000],
+        recipients: recipients.collect(),
         notice: Some(content),
         ..Default::default()
     };

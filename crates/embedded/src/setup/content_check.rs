@@ -1,0 +1,120 @@
+//! The check of the contents that notices share: compares the rows of inboxes, the lists of users
+//! who have a notice, and the contents.
+
+use std::collections::HashSet;
+
+use locality_uuid::LocalityId;
+use redb::{Range, ReadOnlyTable, ReadTransaction};
+
+use crate::error::Fault;
+use crate::inbox::contents::users_of;
+use crate::inbox::entry::EntryRecord;
+use crate::inbox::inboxes::keys_of;
+use crate::lookup::snapshot::optional;
+use crate::schema::tables::{INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES};
+use polynym_store_common::integrity::ContentFault;
+
+type Position = (&'static [u8; 16], u64);
+type Pair = (&'static [u8; 16], &'static [u8; 16]);
+
+/// The check of all contents: one item for each row of an inbox, then one for each listed user,
+/// then one for each content.
+pub struct ContentCheck {
+    inbox: ReadOnlyTable<Position, &'static [u8]>,
+    notices: ReadOnlyTable<Pair, u64>,
+    users: ReadOnlyTable<Pair, ()>,
+    contents: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
+    rows_left: Range<'static, Position, &'static [u8]>,
+    users_left: Range<'static, Pair, ()>,
+    contents_left: Range<'static, &'static [u8; 16], &'static [u8]>,
+    /// The notices whose contents do not list all users: these contents are in use.
+    incomplete: HashSet<LocalityId>,
+}
+
+impl ContentCheck {
+    /// The check of a store. None if its notices share no contents.
+    pub fn new(transaction: &ReadTransaction) -> Result<Option<Self>, Fault> {
+        let Some(contents) = optional(transaction.open_table(INBOX_CONTENTS))? else {
+            return Ok(None);
+        };
+        let inbox = transaction.open_table(INBOX)?;
+        let users = transaction.open_table(INBOX_CONTENT_USERS)?;
+        Ok(Some(Self {
+            rows_left: inbox.range::<(&[u8; 16], u64)>(..)?,
+            users_left: users.range::<(&[u8; 16], &[u8; 16])>(..)?,
+            contents_left: contents.range::<&[u8; 16]>(..)?,
+            notices: transaction.open_table(INBOX_NOTICES)?,
+            inbox,
+            users,
+            contents,
+            incomplete: HashSet::new(),
+        }))
+    }
+
+    fn step(&mut self) -> Result<Option<Option<ContentFault>>, Fault> {
+        if let Some(row) = self.rows_left.next() {
+            let (key, row) = row?;
+            let (user, position) = key.value();
+            return self.check_row((*user).into(), position, row.value()).map(Some);
+        }
+        if let Some(row) = self.users_left.next() {
+            let (key, _) = row?;
+            let (notice, user) = key.value();
+            let (notice, user) = (LocalityId::from(*notice), LocalityId::from(*user));
+            let has_notice = self.has_notice(user, notice)?;
+            return Ok(Some((!has_notice).then_some(ContentFault::Stray(user, notice))));
+        }
+        let Some(row) = self.contents_left.next() else { return Ok(None) };
+        let notice = LocalityId::from(*row?.0.value());
+        let is_used = self.incomplete.contains(&notice)
+            || self.users.range(users_of(&notice))?.next().transpose()?.is_some();
+        Ok(Some((!is_used).then_some(ContentFault::Unused(notice))))
+    }
+
+    fn check_row(
+        &mut self,
+        user: LocalityId,
+        position: u64,
+        row: &[u8],
+    ) -> Result<Option<ContentFault>, Fault> {
+        let Some(notice) = shared_notice(row) else { return Ok(None) };
+        if self.contents.get(notice.as_bytes())?.is_none() {
+            return Ok(Some(ContentFault::Lost(user, position, notice)));
+        }
+        if self.users.get((notice.as_bytes(), user.as_bytes()))?.is_none() {
+            self.incomplete.insert(notice);
+            return Ok(Some(ContentFault::Unlisted(user, notice)));
+        }
+        Ok(None)
+    }
+
+    /// Whether a user has a notice whose content is shared. Reads all rows of a user whose index
+    /// does not have the notice.
+    fn has_notice(&self, user: LocalityId, notice: LocalityId) -> Result<bool, Fault> {
+        let position = self.notices.get((user.as_bytes(), notice.as_bytes()))?;
+        if let Some(position) = position {
+            let row = self.inbox.get((user.as_bytes(), position.value()))?;
+            return Ok(row.is_some_and(|row| shared_notice(row.value()) == Some(notice)));
+        }
+        for row in self.inbox.range(keys_of(&user))? {
+            if shared_notice(row?.1.value()) == Some(notice) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Iterator for ContentCheck {
+    type Item = Result<Option<ContentFault>, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}
+
+/// The notice of a row, if its content is shared. None for a row that cannot be read.
+fn shared_notice(row: &[u8]) -> Option<LocalityId> {
+    let record = EntryRecord::read(row, false).ok().filter(|record| record.is_shared)?;
+    record.id().ok()
+}
