@@ -43,7 +43,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
 
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        printed.contains("upgrading schema version 4 to 8")
+        printed.contains("upgrading schema version 4 to 9")
             && printed.ends_with("rules version 3 now\n"),
         "{printed}"
     );
@@ -70,11 +70,11 @@ async fn a_killed_upgrade_is_completed_by_the_next() {
         tokio::time::sleep(Duration::from_millis(millis)).await;
         let _ = killed.kill();
         killed.wait().unwrap();
-        assert!([4, 8].contains(&status(folder.path()).unwrap().schema_version));
+        assert!([4, 9].contains(&status(folder.path()).unwrap().schema_version));
         assert!(
             polynym(&["store", "upgrade", "--store", &name]).output().unwrap().status.success()
         );
-        assert_eq!(status(folder.path()).unwrap().schema_version, 8);
+        assert_eq!(status(folder.path()).unwrap().schema_version, 9);
         assert!(users::look_up(&open(folder.path()).unwrap(), 0).await.unwrap());
     }
 }

@@ -1,7 +1,9 @@
 //! The schema versions that this program supports.
 
 /// The present version, which `tables` describes.
-pub const VERSION: u64 = 8;
+pub const VERSION: u64 = 9;
+/// The first version whose index has the words of display names and the domains of addresses.
+pub const DERIVED: u64 = 9;
 /// The first version with inboxes.
 pub const INBOXED: u64 = 8;
 /// The first version with a journal.

@@ -22,7 +22,7 @@ use crate::schema::tables::{EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TE
 use crate::schema::user::{JournalHead, StoredUser};
 use crate::schema::versions::schema_version;
 use crate::search::index::Attributes;
-use crate::version::{INBOXED, INDEXED, JOURNALED, LISTED};
+use crate::version::{DERIVED, INBOXED, INDEXED, JOURNALED, LISTED};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::record::Record;
@@ -80,7 +80,7 @@ impl<'t> Tables<'t> {
             },
             attributes: match schema {
                 ..INDEXED => None,
-                _ => Some(Attributes::open(transaction, &caches.names)?),
+                _ => Some(Attributes::open(transaction, &caches.names, schema >= DERIVED)?),
             },
             journal: match schema {
                 ..JOURNALED => None,
