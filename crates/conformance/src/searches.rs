@@ -21,6 +21,8 @@ pub fn cases() -> Vec<Case> {
         case(searching::values_of_each_type_have_one_order),
         case(searching::a_search_shows_the_last_change),
         case(searching::identities_lead_a_search),
+        case(searching::words_of_names_are_found),
+        case(searching::ends_of_domains_are_found),
         case(searching::tenants_do_not_find_each_others_users),
         case(searching::random_filters_agree_with_the_reference),
         case(searching::unchanged_users_are_found_once_during_writes),

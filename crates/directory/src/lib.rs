@@ -6,6 +6,7 @@ pub mod clock;
 pub mod duplicates;
 pub mod encoded;
 pub mod error;
+pub mod folding;
 pub mod model;
 pub mod mutation;
 pub mod pace;

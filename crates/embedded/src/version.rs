@@ -4,6 +4,8 @@
 pub const VERSION: u64 = 9;
 /// The first version in which the notices of several users share their content.
 pub const SHARING: u64 = 9;
+/// The first version whose index has the words of display names and the domains of addresses.
+pub const DERIVED: u64 = 9;
 /// The first version with inboxes.
 pub const INBOXED: u64 = 8;
 /// The first version with a journal.

@@ -50,6 +50,7 @@ mod raw;
 mod rejection;
 mod rules;
 mod social;
+mod suffix;
 mod text;
 mod trace;
 mod unicode;

@@ -161,7 +161,12 @@ impl Mongo {
 
     /// Rejects a search for which a store of an older schema lacks a complete index.
     fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
-        let has_index = self.collections.version_guard.versions()?.is_searchable();
-        if has_index || path.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
+        let versions = self.collections.version_guard.versions()?;
+        let has_elements = match path.field() {
+            None => true,
+            Some(field) if field.is_derived() => versions.has_derived(),
+            Some(_) => versions.is_searchable(),
+        };
+        if has_elements { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

@@ -4,11 +4,13 @@
 use super::attribute_names::{AttributeId, KnownNames};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::user::User;
-use polynym_directory::search::{Field, ScalarRef, fixed_elements, scalars};
+use polynym_directory::search::{self, Field, ScalarRef, fixed_elements, scalars};
 
 const DISPLAY_NAME: AttributeId = u32::MAX;
 const CREATE_TIME: AttributeId = u32::MAX - 1;
 const STATE: AttributeId = u32::MAX - 2;
+const NAME_WORD: AttributeId = u32::MAX - 3;
+const REVERSED_DOMAIN: AttributeId = u32::MAX - 4;
 
 /// The id of a field other than an attribute. Otherwise the name of the attribute.
 pub fn fixed_attribute_id(field: &Field) -> Result<AttributeId, &str> {
@@ -17,6 +19,8 @@ pub fn fixed_attribute_id(field: &Field) -> Result<AttributeId, &str> {
         Field::DisplayName => Ok(DISPLAY_NAME),
         Field::CreateTime => Ok(CREATE_TIME),
         Field::State => Ok(STATE),
+        Field::NameWord => Ok(NAME_WORD),
+        Field::ReversedDomain => Ok(REVERSED_DOMAIN),
     }
 }
 
@@ -27,6 +31,8 @@ pub struct IndexedAttributes<'a> {
     pub names: &'a KnownNames,
     /// The policies, which say which attributes are indexed.
     pub policies: &'a Policies,
+    /// Whether users have [derived elements](derived_elements): stores of older schemas have none.
+    pub has_derived: bool,
 }
 
 impl IndexedAttributes<'_> {
@@ -36,7 +42,8 @@ impl IndexedAttributes<'_> {
     }
 }
 
-/// The elements of a user. `id_of` returns the id of an attribute's name.
+/// The elements of a user, without [derived ones](derived_elements). `id_of` returns the id of an
+/// attribute's name.
 pub fn elements<'a>(
     user: &'a User,
     id_of: impl Fn(&str) -> Option<AttributeId>,
@@ -51,8 +58,15 @@ pub fn elements<'a>(
     elements
 }
 
-/// The elements of a user other than attributes.
+/// The elements of a user other than attributes and [derived ones](derived_elements).
 pub fn field_elements(user: &User) -> impl Iterator<Item = (AttributeId, ScalarRef<'_>)> {
     fixed_elements(user)
         .filter_map(|(field, scalar)| Some((fixed_attribute_id(&field).ok()?, scalar)))
+}
+
+/// The elements that are derived from values of a user: words of its display name, and reversed
+/// domains.
+pub fn derived_elements(user: &User) -> impl Iterator<Item = (AttributeId, String)> {
+    let derived = search::derived_elements(user).into_iter();
+    derived.filter_map(|(field, text)| Some((fixed_attribute_id(&field).ok()?, text)))
 }

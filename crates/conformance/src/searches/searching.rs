@@ -234,6 +234,69 @@ pub async fn identities_lead_a_search(f: Fixture) -> Result<(), Failure> {
     Ok(())
 }
 
+pub async fn words_of_names_are_found(f: Fixture) -> Result<(), Failure> {
+    let names = ["María Müller", "Anna-Maria Weiß", "MARIA", "Mario Müller-Lüdenscheidt", "", "★"];
+    let mut users = Vec::new();
+    for name in names {
+        let new = NewUser { display_name: name.to_owned(), ..NewUser::default() };
+        users.push(f.change_new(UserChange::Create(new)).await?);
+    }
+    for (text, count) in [
+        ("display_name:maria", 3),
+        ("display_name:\"maria muller\"", 1),
+        ("display_name:\"mari*\"", 4),
+        ("display_name:\"müller mari*\"", 2),
+        ("display_name:\"*Müller\"", 1),
+        ("display_name = \"*maria WEISS\"", 1),
+        ("display_name:\"*\"", 4),
+        ("display_name:nobody", 0),
+    ] {
+        equal(&count_found(&f, text).await?, &count, text)?;
+    }
+
+    let renamed = Update::from_mask(None, "Łucja Nowak".to_owned(), [].into())?;
+    f.change(&users[2], UserChange::Update(renamed)).await?;
+    equal(&count_found(&f, "display_name:maria").await?, &2, "users of the old name")?;
+    equal(&count_found(&f, "display_name:LUCJA").await?, &1, "users of the new name")?;
+    f.apply(f.mutation(users[0].id, UserChange::Purge)).await?;
+    equal(&count_found(&f, "display_name:maria").await?, &1, "users after a purge")
+}
+
+pub async fn ends_of_domains_are_found(f: Fixture) -> Result<(), Failure> {
+    let joe = f.create(&["email:joe@firma.example", "email:joe@a.firma.example"]).await?;
+    f.create(&["email:ann@Firma.Example", "handle:firma"]).await?;
+    f.create(&["email:eve@exämple.org", "phone:+14155552300"]).await?;
+    for (text, count) in [
+        ("identities.email = \"*@FIRMA.example\"", 2),
+        ("identities.email = \"*firma.example\"", 2),
+        ("identities.email = \"*n@firma.example\"", 1),
+        ("identities.email:\"*.example\"", 2),
+        ("identities.email = \"*@exämple.org\"", 1),
+        ("identities.email = \"*@nobody.example\"", 0),
+        ("identities.phone = \"*2300\"", 1),
+    ] {
+        equal(&count_found(&f, text).await?, &count, text)?;
+    }
+    let identifier = draft("email:joe@firma.example")?.identifier;
+    f.change(&joe, UserChange::Unlink(identifier)).await?;
+    equal(&count_found(&f, "identities.email = \"*@firma.example\"").await?, &1, "after an unlink")
+}
+
+/// The number of users that a filter matches. Each of its paths finds them all, in its order.
+async fn count_found(f: &Fixture, text: &str) -> Result<usize, Failure> {
+    let filter = filter(text)?;
+    let (tenant, mut counts) = (&Tenant::DEFAULT, BTreeSet::new());
+    for path in filter.access_paths().into_iter().chain([AccessPath::All]) {
+        for size in [1, 3] {
+            check_lead(f, tenant, &path, size).await?;
+            let found = found(f, tenant, &path, size).await?;
+            counts.insert(found.iter().filter(|found| filter.matches(&found.user)).count());
+        }
+    }
+    ensure(counts.len() == 1, format!("{text}: its paths find {counts:?}"))?;
+    Ok(counts.into_iter().sum())
+}
+
 pub async fn tenants_do_not_find_each_others_users(f: Fixture) -> Result<(), Failure> {
     let tenants = [tenant("a")?, tenant("a-b")?, tenant("b")?];
     for (n, tenant) in tenants.iter().enumerate() {

@@ -1,10 +1,11 @@
 //! The conditions of a filter, each about one field.
 
-use super::element::values;
+use super::element::{reversed, values};
 use super::field::Field;
 use super::lead::AccessPath;
 use super::range::Range;
 use super::scalar::Scalar;
+use crate::folding::words;
 use crate::model::user::User;
 use polynym_identifier::{Identifier, Kind};
 
@@ -25,6 +26,10 @@ pub enum Subject {
     Identity(Vec<Identifier>),
     /// An identity of this kind whose canonical value starts with a text.
     IdentityPrefix(Kind, String),
+    /// An identity of this kind whose canonical value ends in a text.
+    IdentitySuffix(Kind, String),
+    /// A display name whose last words are these.
+    LastWords(Vec<String>),
 }
 
 impl Condition {
@@ -46,6 +51,11 @@ impl Condition {
                 identity.identifier.kind() == *kind
                     && identity.identifier.canonical().starts_with(prefix)
             }),
+            Subject::IdentitySuffix(kind, suffix) => user.identities.iter().any(|identity| {
+                identity.identifier.kind() == *kind
+                    && identity.identifier.canonical().ends_with(suffix)
+            }),
+            Subject::LastWords(last) => words(&user.display_name).ends_with(last),
         }
     }
 
@@ -57,7 +67,10 @@ impl Condition {
             Subject::Field(field, _) => !values(user, field).is_empty(),
             Subject::UpdateTime(_) => true,
             Subject::Identity(identifiers) => has_kind(identifiers.first().map(Identifier::kind)),
-            Subject::IdentityPrefix(kind, _) => has_kind(Some(*kind)),
+            Subject::IdentityPrefix(kind, _) | Subject::IdentitySuffix(kind, _) => {
+                has_kind(Some(*kind))
+            }
+            Subject::LastWords(_) => true,
         }
     }
 
@@ -76,11 +89,22 @@ impl Condition {
                 None if *field == Field::State => return None,
                 None => AccessPath::of_range(field.clone(), range.clone()),
             },
-            Subject::UpdateTime(_) => return None,
+            Subject::UpdateTime(_) | Subject::LastWords(_) => return None,
+            Subject::IdentitySuffix(Kind::Email, suffix) => domain_path(suffix),
+            Subject::IdentitySuffix(..) => return None,
             Subject::Identity(identifiers) => AccessPath::Identity(identifiers.clone()),
             Subject::IdentityPrefix(kind, prefix) => {
                 AccessPath::IdentityPrefix { kind: *kind, prefix: prefix.clone() }
             }
         })
+    }
+}
+
+/// The access path of email addresses with this end: their domain, or an end of it.
+fn domain_path(suffix: &str) -> AccessPath {
+    let field = Field::ReversedDomain;
+    match suffix.rsplit_once('@') {
+        Some((_, domain)) => AccessPath::Equals { field, value: Scalar::String(reversed(domain)) },
+        None => AccessPath::of_range(field, Range::prefix(&reversed(suffix))),
     }
 }

@@ -2,13 +2,18 @@
 
 use super::field::Field;
 use super::scalar::Scalar;
+use crate::folding::words;
 use crate::model::attribute::Value;
 use crate::model::user::{State, User};
 use crate::timestamp::Timestamp;
+use polynym_identifier::Kind;
 
 /// The maximum size of a searchable text. A longer one is no element: neither conditions nor
 /// indexes include it.
 pub const MAX_SEARCHED_BYTES: usize = 256;
+
+/// The words of a display name by which users are found: the first ones.
+pub const MAX_NAME_WORDS: usize = 16;
 
 /// A value of a user, borrowed from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +67,9 @@ pub fn elements(user: &User) -> Vec<(Field, Scalar)> {
     let attributes = user.attributes.iter().flat_map(|(name, value)| {
         scalars(value).map(|scalar| (Field::Attribute(name.clone()), scalar.into()))
     });
-    fixed.chain(attributes).collect()
+    let derived =
+        derived_elements(user).into_iter().map(|(field, text)| (field, Scalar::String(text)));
+    fixed.chain(derived).chain(attributes).collect()
 }
 
 /// The elements of a user besides its attributes. Indexes omit `ACTIVE`, the state of nearly all
@@ -75,6 +82,32 @@ pub fn fixed_elements(user: &User) -> impl Iterator<Item = (Field, ScalarRef<'_>
     [created, name].into_iter().chain(state)
 }
 
+/// The elements that are derived from the values of a user, each once: the words of its display
+/// name, and the reversed domains of its email addresses.
+pub fn derived_elements(user: &User) -> Vec<(Field, String)> {
+    let words = name_words(user).map(|word| (Field::NameWord, word));
+    let domains = reversed_domains(user).map(|domain| (Field::ReversedDomain, domain));
+    let mut derived: Vec<_> = words.chain(domains).collect();
+    derived.sort_unstable();
+    derived.dedup();
+    derived
+}
+
+fn name_words(user: &User) -> impl Iterator<Item = String> {
+    words(&user.display_name).into_iter().take(MAX_NAME_WORDS)
+}
+
+fn reversed_domains(user: &User) -> impl Iterator<Item = String> {
+    let identifiers = user.identities.iter().map(|identity| &identity.identifier);
+    let emails = identifiers.filter(|identifier| identifier.kind() == Kind::Email);
+    emails.filter_map(|email| Some(reversed(email.canonical().rsplit_once('@')?.1)))
+}
+
+/// A text from its last character to its first.
+pub fn reversed(text: &str) -> String {
+    text.chars().rev().collect()
+}
+
 /// The values of a field that a user has.
 pub fn values(user: &User, field: &Field) -> Vec<Scalar> {
     match field {
@@ -85,6 +118,8 @@ pub fn values(user: &User, field: &Field) -> Vec<Scalar> {
         Field::DisplayName => vec![Scalar::String(user.display_name.clone())],
         Field::CreateTime => vec![Scalar::Time(user.create_time)],
         Field::State => vec![Scalar::String(state_word(user.state).to_owned())],
+        Field::NameWord => name_words(user).map(Scalar::String).collect(),
+        Field::ReversedDomain => reversed_domains(user).map(Scalar::String).collect(),
     }
 }
 

@@ -13,6 +13,11 @@ pub enum Field {
     CreateTime,
     /// The name of the state, in capitals. Indexes omit `ACTIVE`.
     State,
+    /// The words of the display name, folded.
+    NameWord,
+    /// The domains of the email addresses, each from its last character to its first: a prefix of
+    /// that is an end of the domain.
+    ReversedDomain,
 }
 
 impl Field {
@@ -20,13 +25,17 @@ impl Field {
     pub fn attribute(&self) -> Option<&str> {
         match self {
             Self::Attribute(name) => Some(name),
-            Self::DisplayName | Self::CreateTime | Self::State => None,
+            Self::DisplayName
+            | Self::CreateTime
+            | Self::State
+            | Self::NameWord
+            | Self::ReversedDomain => None,
         }
     }
 
-    /// Whether each user has exactly one value of it.
-    pub const fn is_single(&self) -> bool {
-        !matches!(self, Self::Attribute(_))
+    /// Whether its values are derived from others of a user. Stores of older schemas lack them.
+    pub const fn is_derived(&self) -> bool {
+        matches!(self, Self::NameWord | Self::ReversedDomain)
     }
 }
 
@@ -49,6 +58,8 @@ impl fmt::Display for Field {
             Self::DisplayName => f.write_str("display_name"),
             Self::CreateTime => f.write_str("create_time"),
             Self::State => f.write_str("state"),
+            Self::NameWord => f.write_str("word of display_name"),
+            Self::ReversedDomain => f.write_str("reversed domain of identities.email"),
         }
     }
 }

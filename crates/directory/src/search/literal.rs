@@ -8,19 +8,21 @@ use winnow::token::{any, one_of, take_while};
 use super::fault::SyntaxError;
 use super::input::{Input, Parsed, cut};
 use super::scalar::Scalar;
-use crate::timestamp::parse_time;
+use crate::timestamp::{Timestamp, parse_time};
 
 /// A value as written.
 #[derive(Debug)]
 pub struct Literal {
     /// Its offset in bytes.
     pub at: usize,
-    /// The text, without quotes, escapes and the trailing `*`.
+    /// The text, without quotes, escapes and a `*` at its start or end.
     pub text: String,
     /// Whether it is in quotes.
     pub quoted: bool,
     /// Whether it ends in a `*` that is not escaped.
     pub prefix: bool,
+    /// Whether it starts with a `*` that is not escaped, and something follows.
+    pub suffix: bool,
 }
 
 /// The value after an operator.
@@ -32,21 +34,25 @@ pub fn literal(input: &mut Input<'_>) -> Parsed<Literal> {
     }
 
     let text: &str = take_while(0.., is_bare).parse_next(input)?;
-    let (text, prefix) = match text.strip_suffix('*') {
-        Some(text) => (text, true),
+    let (start, prefix) = match text.strip_suffix('*') {
+        Some(start) => (start, true),
         None => (text, false),
     };
-    if let Some(star) = text.find('*') {
-        return Err(cut(at + star, STAR_RULE));
+    let (middle, suffix) = match start.strip_prefix('*').filter(|_| !prefix) {
+        Some(end) => (end, true),
+        None => (start, false),
+    };
+    if let Some(star) = middle.find('*') {
+        return Err(cut(at + star + usize::from(suffix), STAR_RULE));
     }
-    if text.is_empty() && !prefix {
+    if middle.is_empty() && !prefix {
         return Err(cut(at, "expected a value"));
     }
-    Ok(Literal { at, text: text.to_owned(), quoted: false, prefix })
+    Ok(Literal { at, text: middle.to_owned(), quoted: false, prefix, suffix })
 }
 
-const STAR_RULE: &str = "a * can only be the last character of a value (a plain one is written \\* \
-    in quotes); found one";
+const STAR_RULE: &str = "a * can only be the first or the last character of a value, not both (a \
+    plain one is written \\* in quotes); found one";
 
 /// Whether a value without quotes can have this character.
 fn is_bare(c: char) -> bool {
@@ -56,20 +62,27 @@ fn is_bare(c: char) -> bool {
 /// The rest of a quoted text, after its opening mark.
 fn quoted_literal(input: &mut Input<'_>, at: usize, mark: char) -> Parsed<Literal> {
     let mut text = String::new();
-    let mut star = None;
+    let (mut first, mut last) = (None, None);
     loop {
         let here = input.current_token_start();
         let Some(c) = opt(any).parse_next(input)? else {
             return Err(cut(at, "expected a closing quotation mark after the one"));
         };
         if c == mark {
-            return Ok(Literal { at, text, quoted: true, prefix: star.is_some() });
+            // A lone star is the end of an empty text.
+            let (suffix, prefix) = match text.is_empty() {
+                true => (false, first.or(last).is_some()),
+                false => (first.is_some(), last.is_some()),
+            };
+            return Ok(Literal { at, text, quoted: true, prefix, suffix });
         }
-        if let Some(star) = star {
-            return Err(cut(star, STAR_RULE));
+        if let Some(last) = last {
+            return Err(cut(last, STAR_RULE));
         }
         match c {
-            '*' => star = Some(here),
+            '*' if text.is_empty() && first.is_none() => first = Some(here),
+            '*' if first.is_some() => return Err(cut(here, STAR_RULE)),
+            '*' => last = Some(here),
             '\\' => match opt(alt((one_of(['\\', '"', '\'', '*']),))).parse_next(input)? {
                 Some(plain) => text.push(plain),
                 None => return Err(cut(here, "expected one of \\\\, \\\", \\' and \\*")),
@@ -113,15 +126,27 @@ impl Literal {
         }
     }
 
-    /// The value for a field of times.
-    pub fn time(&self) -> Result<Scalar, SyntaxError> {
-        let expected = "expected a time such as 2026-01-31T12:00:00Z";
-        parse_time(&self.text)
-            .filter(|_| !self.prefix)
-            .map(Scalar::Time)
+    /// The values for a field of times: a time, or the times of a day in UTC.
+    pub fn times(&self) -> Result<[Timestamp; 2], SyntaxError> {
+        let expected = "expected a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31";
+        let instant = parse_time(&self.text).map(|time| [time, time]);
+        let is_whole = !self.prefix && !self.suffix;
+        instant
+            .or_else(|| day(&self.text))
+            .filter(|_| is_whole)
             .ok_or_else(|| SyntaxError::new(self.at, expected))
     }
 }
+
+/// The first and the last time of a day in UTC.
+fn day(text: &str) -> Option<[Timestamp; 2]> {
+    let first = parse_time(&format!("{text}T00:00:00Z"))?;
+    let last = Timestamp::from_millis(first.as_millis() + DAY_MILLIS - 1);
+    Some([first, last])
+}
+
+/// The milliseconds of a day: times are compared to the millisecond.
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 
 fn is_whole(digits: &str) -> bool {
     digits.bytes().all(|b| b.is_ascii_digit())

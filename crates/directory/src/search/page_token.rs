@@ -190,7 +190,13 @@ impl TryFrom<FieldRecord> for Field {
     type Error = DamagedToken;
 
     fn try_from(record: FieldRecord) -> Result<Self, DamagedToken> {
-        let others = [Self::DisplayName, Self::CreateTime, Self::State];
+        let others = [
+            Self::DisplayName,
+            Self::CreateTime,
+            Self::State,
+            Self::NameWord,
+            Self::ReversedDomain,
+        ];
         match record {
             FieldRecord::Attribute(name) => Ok(Self::Attribute(name)),
             FieldRecord::Other(word) => {

@@ -12,7 +12,7 @@ use super::fault::SyntaxError;
 use super::filter::Expression;
 use super::input::{Input, Parsed, State, cut};
 use super::literal::literal;
-use super::restriction::{Operator, Path, condition, path};
+use super::restriction::{Operator, Path, expression_of, path};
 use crate::error::{Error, Invalid};
 use polynym_identifier::Rules;
 
@@ -140,8 +140,7 @@ fn restriction(input: &mut Input<'_>) -> Parsed<Expression> {
     let operator = opt(operator).parse_next(input)?.ok_or_else(|| cut(operator_at, expected))?;
     space(input)?;
     let value = literal(input)?;
-    let condition = condition(path, (operator_at, operator), &value, input.state.rules);
-    condition.map(Expression::Is).map_err(ErrMode::Cut)
+    expression_of(path, (operator_at, operator), &value, input.state.rules).map_err(ErrMode::Cut)
 }
 
 fn operator(input: &mut Input<'_>) -> Parsed<Operator> {

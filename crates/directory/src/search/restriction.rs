@@ -7,13 +7,16 @@ use winnow::stream::Location;
 use winnow::token::take_while;
 
 use super::condition::{Condition, Subject};
-use super::element::STATES;
+use super::element::{MAX_NAME_WORDS, STATES};
 use super::fault::SyntaxError;
 use super::field::Field;
+use super::filter::Expression;
 use super::input::{Input, Parsed, cut};
 use super::literal::{Literal, literal};
 use super::range::Range;
 use super::scalar::Scalar;
+use crate::folding::words;
+use crate::timestamp::Timestamp;
 use polynym_identifier::{Kind, RawIdentifier, Rules};
 
 /// The maximum size of an attribute's name.
@@ -85,7 +88,7 @@ fn quoted_name(input: &mut Input<'_>) -> Parsed<Path> {
         return Err(cut(at, expected));
     }
     let name = literal(input)?;
-    if name.prefix {
+    if name.prefix || name.suffix {
         return Err(cut(at, expected));
     }
     attribute(at, &name.text)
@@ -98,8 +101,57 @@ fn attribute(at: usize, name: &str) -> Parsed<Path> {
     Ok(Path::Field(Field::Attribute(name.to_owned())))
 }
 
+/// The expression with these parts: a condition, or one for each word of a display name.
+pub fn expression_of(
+    path: Path,
+    (at, operator): (usize, Operator),
+    value: &Literal,
+    rules: &[Rules],
+) -> Result<Expression, SyntaxError> {
+    let is_name = path == Path::Field(Field::DisplayName);
+    if is_name && !value.is_any() && (operator == Operator::Has || value.suffix) {
+        return named(value, (at, operator));
+    }
+    condition(path, (at, operator), value, rules).map(Expression::Is)
+}
+
+/// The names that have the words of a value; if it starts with `*`, as their last words.
+fn named(value: &Literal, (at, operator): (usize, Operator)) -> Result<Expression, SyntaxError> {
+    let mut words = words(&value.text);
+    if words.len() > MAX_NAME_WORDS {
+        let message = format!("a value has at most {MAX_NAME_WORDS} words; found more");
+        return Err(SyntaxError::new(value.at, message));
+    }
+    if words.is_empty() && !value.prefix {
+        let message = "expected a word of the display name (display_name = \"\" finds users \
+            without a name)";
+        return Err(SyntaxError::new(value.at, message));
+    }
+
+    let has = |range| {
+        Expression::Is(Condition {
+            subject: Subject::Field(Field::NameWord, range),
+            differs: false,
+        })
+    };
+    let last = value.suffix.then(|| Subject::LastWords(words.clone()));
+    let start = value.prefix.then(|| words.pop().unwrap_or_default());
+    let whole = words.into_iter().map(|word| has(Range::point(Scalar::String(word))));
+    let prefix = start.map(|start| has(Range::prefix(&start)));
+    let ending = last.map(|subject| Expression::Is(Condition { subject, differs: false }));
+    let all = Expression::all(whole.chain(prefix).chain(ending).collect());
+    match operator {
+        Operator::Equals | Operator::Has => Ok(all),
+        Operator::Differs => Ok(Expression::Not(Box::new(all))),
+        _ => Err(SyntaxError::new(at, STARS_RULE)),
+    }
+}
+
+const STARS_RULE: &str =
+    "a value that starts or ends with * goes with =, != and : only; found this";
+
 /// The condition with these parts.
-pub fn condition(
+fn condition(
     path: Path,
     (at, operator): (usize, Operator),
     value: &Literal,
@@ -114,10 +166,13 @@ pub fn condition(
         ));
     }
     let is_equality = matches!(operator, Equals | Differs | Has);
-    if value.prefix && !is_equality {
+    if (value.prefix || value.suffix) && !is_equality {
+        return Err(SyntaxError::new(at, STARS_RULE));
+    }
+    if value.suffix && !matches!(path, Path::Identities(_)) {
         return Err(SyntaxError::new(
-            at,
-            "a value that ends in * goes with =, != and : only; found this",
+            value.at,
+            "a value that starts with * goes with display_name and identities only; found one",
         ));
     }
 
@@ -130,17 +185,17 @@ pub fn condition(
         }
         Path::Identities(kind) => identities(kind, value, rules)?,
         Path::UpdateTime if takes_any => Subject::UpdateTime(Range::ALL),
-        Path::UpdateTime => Subject::UpdateTime(range(operator, value.time()?)),
+        Path::UpdateTime => Subject::UpdateTime(times(operator, value.times()?)),
         Path::Field(field) => {
             let range = match field {
                 // An empty name does not count as present.
                 Field::DisplayName if takes_any => range(Operator::Greater, empty()),
                 _ if takes_any => Range::ALL,
-                Field::CreateTime => range(operator, value.time()?),
+                Field::CreateTime => times(operator, value.times()?),
                 Field::State => range(operator, state(value)?),
                 _ if value.prefix => Range::prefix(&value.text),
                 Field::DisplayName => range(operator, Scalar::String(value.text.clone())),
-                Field::Attribute(_) => range(operator, value.scalar()?),
+                _ => range(operator, value.scalar()?),
             };
             Subject::Field(field, range)
         }
@@ -164,10 +219,25 @@ fn range(operator: Operator, value: Scalar) -> Range {
     }
 }
 
+/// The times that relate so to an instant or to all instants of a day: after a day is after its
+/// last one.
+fn times(operator: Operator, [first, last]: [Timestamp; 2]) -> Range {
+    let (first, last) = (Scalar::Time(first), Scalar::Time(last));
+    match operator {
+        Operator::Less | Operator::AtLeast => range(operator, first),
+        Operator::AtMost | Operator::Greater => range(operator, last),
+        Operator::Equals | Operator::Differs | Operator::Has => {
+            Range { lower: Bound::Included(first), upper: Bound::Included(last) }
+        }
+    }
+}
+
+/// The state of a name in any case.
 fn state(value: &Literal) -> Result<Scalar, SyntaxError> {
-    match STATES.contains(&value.text.as_str()) && !value.prefix {
-        true => Ok(Scalar::String(value.text.clone())),
-        false => Err(SyntaxError::new(value.at, format!("expected one of {}", STATES.join(", ")))),
+    let state = STATES.iter().find(|state| state.eq_ignore_ascii_case(&value.text));
+    match state.filter(|_| !value.prefix) {
+        Some(state) => Ok(Scalar::String((*state).to_owned())),
+        None => Err(SyntaxError::new(value.at, format!("expected one of {}", STATES.join(", ")))),
     }
 }
 
@@ -177,6 +247,10 @@ fn identities(kind: Kind, value: &Literal, rules: &[Rules]) -> Result<Subject, S
     if value.prefix {
         let rules = rules.first().copied().unwrap_or(Rules::PRESENT);
         return Ok(Subject::IdentityPrefix(kind, rules.fold_prefix(kind, &value.text)));
+    }
+    if value.suffix {
+        let rules = rules.first().copied().unwrap_or(Rules::PRESENT);
+        return Ok(Subject::IdentitySuffix(kind, rules.fold_suffix(kind, &value.text)));
     }
 
     let invalid =

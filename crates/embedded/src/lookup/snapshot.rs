@@ -8,13 +8,12 @@ use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableT
 
 use crate::error::Fault;
 use crate::schema::claim::{decode_claim, resolves_to};
-#[cfg(feature = "test-entity")]
-use crate::schema::tables::META;
 use crate::schema::tables::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENTS, EXPIRES_AT, IDENTITIES, NEXT_EVENT, TENANT_EVENTS,
-    TENANT_USERS, TENANTS, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENTS, EXPIRES_AT, IDENTITIES, META, META_SCHEMA,
+    NEXT_EVENT, TENANT_EVENTS, TENANT_USERS, TENANTS, USERS,
 };
 use crate::schema::user::StoredUser;
+use crate::version::DERIVED;
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::encoded::exported_user::ExportedUser;
 use polynym_directory::error::ItemError;
@@ -224,6 +223,12 @@ impl Snapshot {
     /// Whether the store has an index of attributes.
     pub const fn has_attribute_index(&self) -> bool {
         self.attributes.is_some()
+    }
+
+    /// Whether that index has derived elements.
+    pub fn has_derived_elements(&self) -> Result<bool, Fault> {
+        let schema = self.transaction.open_table(META)?.get(META_SCHEMA)?;
+        Ok(schema.is_some_and(|schema| schema.value() >= DERIVED))
     }
 
     /// The number of a tenant's users, at most `limit`.

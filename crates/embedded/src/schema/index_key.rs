@@ -7,7 +7,7 @@ use locality_uuid::LocalityId;
 use polynym_directory::model::user::User;
 use polynym_directory::search::ScalarRef;
 use polynym_store_common::attribute_names::AttributeId;
-use polynym_store_common::searched::elements;
+use polynym_store_common::searched::{derived_elements, elements};
 
 const NUMBER: u8 = 1;
 const TEXT: u8 = 2;
@@ -18,18 +18,27 @@ const TIME: u8 = 4;
 const END: u8 = 0;
 const SIGN: u64 = 1 << 63;
 
-/// The keys of a user, sorted and unique. `id_of` returns the id of an attribute's name.
-pub fn keys(user: &User, id_of: impl Fn(&str) -> Option<AttributeId>) -> Vec<Vec<u8>> {
-    let key = |(attribute, scalar): (AttributeId, ScalarRef<'_>)| {
-        let mut key = prefix(user.tenant.as_str(), attribute);
-        write_scalar(scalar, &mut key);
-        key.extend(user.id.as_bytes());
-        key
-    };
-    let mut keys: Vec<_> = elements(user, id_of).into_iter().map(key).collect();
+/// The keys of a user, sorted and unique: with those of derived elements, which stores of older
+/// schemas lack, if `has_derived` is set. `id_of` returns the id of an attribute's name.
+pub fn keys(
+    user: &User,
+    has_derived: bool,
+    id_of: impl Fn(&str) -> Option<AttributeId>,
+) -> Vec<Vec<u8>> {
+    let elements = elements(user, id_of).into_iter();
+    let mut keys: Vec<_> = elements.map(|(id, scalar)| key(user, id, scalar)).collect();
+    let derived = has_derived.then(|| derived_elements(user)).into_iter().flatten();
+    keys.extend(derived.map(|(id, text)| key(user, id, ScalarRef::Text(&text))));
     keys.sort_unstable();
     keys.dedup();
     keys
+}
+
+fn key(user: &User, attribute: AttributeId, scalar: ScalarRef<'_>) -> Vec<u8> {
+    let mut key = prefix(user.tenant.as_str(), attribute);
+    write_scalar(scalar, &mut key);
+    key.extend(user.id.as_bytes());
+    key
 }
 
 /// The start of the keys of one field of a tenant's users.

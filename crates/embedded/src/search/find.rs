@@ -70,7 +70,13 @@ impl Embedded {
 
     /// Rejects a search by fields in a store of an older schema, which has no index.
     fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
-        let has_index = self.on_snapshot(|snapshot| Ok(snapshot.has_attribute_index()))?;
-        if has_index || path.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
+        let has_elements = match path.field() {
+            None => true,
+            Some(field) if field.is_derived() => {
+                self.on_snapshot(|snapshot| snapshot.has_derived_elements())?
+            }
+            Some(_) => self.on_snapshot(|snapshot| Ok(snapshot.has_attribute_index()))?,
+        };
+        if has_elements { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

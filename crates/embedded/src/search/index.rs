@@ -11,23 +11,27 @@ use crate::schema::user::StoredUser;
 use crate::search::names::Names;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::record::Record;
-use polynym_store_common::attribute_names::{AttributeNames, KnownNames};
+use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use polynym_store_common::searched::IndexedAttributes;
 
 /// The names and the index of attributes.
 pub struct Attributes<'t> {
     pub names: Names<'t>,
     index: Table<'t, &'static [u8], ()>,
+    /// Whether the index has derived elements.
+    has_derived: bool,
 }
 
 impl<'t> Attributes<'t> {
     pub fn open(
         transaction: &'t WriteTransaction,
         names: &'t AttributeNames,
+        has_derived: bool,
     ) -> Result<Self, Fault> {
         Ok(Self {
             names: Names::new(transaction.open_table(ATTRIBUTE_NAMES)?, names),
             index: transaction.open_table(ATTRIBUTES)?,
+            has_derived,
         })
     }
 
@@ -48,9 +52,13 @@ impl<'t> Attributes<'t> {
     ) -> Result<(), Fault> {
         let Some(record) = before.or(after) else { return Ok(()) };
         let names = self.names.known(record.user.tenant.as_str());
-        let indexed = IndexedAttributes { names: &names, policies };
-        let possible = |record: &Record| index_key::keys(&record.user, |name| names.id(name));
-        let required = |record: &Record| index_key::keys(&record.user, |name| indexed.id(name));
+        let has_derived = self.has_derived;
+        let indexed = IndexedAttributes { names: &names, policies, has_derived };
+        let keys = |record: &Record, id_of: &dyn Fn(&str) -> Option<AttributeId>| {
+            index_key::keys(&record.user, has_derived, id_of)
+        };
+        let possible = |record: &Record| keys(record, &|name| names.id(name));
+        let required = |record: &Record| keys(record, &|name| indexed.id(name));
         let old = before.map(possible).unwrap_or_default();
         let new = after.map(required).unwrap_or_default();
         let is_changing = policies.index_change().is_some();

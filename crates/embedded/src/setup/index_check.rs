@@ -32,6 +32,8 @@ pub struct IndexCheck {
     owned: u64,
     /// The policies of the last user's tenant.
     policies: Option<(Tenant, Policies)>,
+    /// Whether the index has derived elements.
+    has_derived: bool,
 }
 
 impl IndexCheck {
@@ -39,7 +41,9 @@ impl IndexCheck {
     pub fn new(mut snapshot: Snapshot) -> Result<Option<Self>, Fault> {
         let Some(index) = snapshot.attributes.take() else { return Ok(None) };
         let users = snapshot.users.range::<&[u8; 16]>(..)?;
-        Ok(Some(Self { snapshot, index, users, entries: None, owned: 0, policies: None }))
+        let has_derived = snapshot.has_derived_elements()?;
+        let (entries, policies) = (None, None);
+        Ok(Some(Self { snapshot, index, users, entries, owned: 0, policies, has_derived }))
     }
 
     /// The entries that a user lacks. Empty for a user that cannot be read.
@@ -100,7 +104,9 @@ impl IndexCheck {
                 .unwrap_or_default(),
         };
         let keys = |is_counted: &dyn Fn(&str) -> bool| {
-            index_key::keys(&user, |name| names.id(name).filter(|_| is_counted(name)))
+            index_key::keys(&user, self.has_derived, |name| {
+                names.id(name).filter(|_| is_counted(name))
+            })
         };
         let is_changing = |name: &str| policies.is_index_changing(name);
         let needed = keys(&|name| policies.indexes(name) && !is_changing(name));

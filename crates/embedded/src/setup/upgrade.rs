@@ -10,9 +10,10 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::error::{Fault, OpenError};
 use crate::file::opener::{Open, Opener};
+use crate::lookup::snapshot::item_result;
 use crate::options::Options;
 use crate::schema::tables::{
-    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS, create_inboxes,
+    ATTRIBUTES, META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS, create_inboxes,
     create_journal,
 };
 use crate::schema::user::{JournalHead, StoredUser, encode_user, encode_user_over};
@@ -20,7 +21,7 @@ use crate::schema::versions::{Versions, schema_version, versions};
 use crate::search::index::Attributes;
 use crate::setup::integrity::CACHE_BYTES;
 use crate::store::Embedded;
-use crate::version::{INDEXED, JOURNALED, LISTED, SHARING, VERSION};
+use crate::version::{DERIVED, INDEXED, JOURNALED, LISTED, SHARING, VERSION};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
@@ -145,16 +146,11 @@ fn list_users(transaction: &WriteTransaction) -> Result<(), Fault> {
 /// Stores the attributes of all users by ids, and indexes them.
 fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
     let cache = AttributeNames::default();
-    let mut attributes = Attributes::open(transaction, &cache)?;
+    let mut attributes = Attributes::open(transaction, &cache, true)?;
     let mut users = transaction.open_table(USERS)?;
-    let (names, mut after) = (KnownNames::default(), None::<[u8; 16]>);
+    let (names, mut after) = (KnownNames::default(), None);
     loop {
-        let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut page = Vec::with_capacity(PAGE_USERS);
-        for row in users.range::<&[u8; 16]>((start, Bound::Unbounded))?.take(PAGE_USERS) {
-            let (id, record) = row?;
-            page.push((*id.value(), record.value().to_vec()));
-        }
+        let page = users_after(&users, after)?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         after = Some(*last);
 
@@ -173,6 +169,52 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
             attributes.index(None, Some(&record), &Policies::default())?;
         }
     }
+}
+
+/// Builds the index of attributes again, with the elements that older schemas lack.
+fn index_again(transaction: &WriteTransaction) -> Result<(), Fault> {
+    transaction.delete_table(ATTRIBUTES)?;
+    let cache = AttributeNames::default();
+    let mut attributes = Attributes::open(transaction, &cache, true)?;
+    let users = transaction.open_table(USERS)?;
+    let mut after = None;
+    loop {
+        let page = users_after(&users, after)?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        after = Some(*last);
+
+        for (_, record) in page {
+            let decode = |stored: StoredUser<'_>| stored.decode(&*attributes.names_for(&stored)?);
+            // Skips damaged users.
+            let Ok(record) = item_result(StoredUser::read(&record).and_then(decode))? else {
+                continue;
+            };
+            let policies = policies(transaction, &record.user.tenant)?;
+            attributes.index(None, Some(&record), &policies)?;
+        }
+    }
+}
+
+/// The next users after `after`, with their records.
+fn users_after(
+    users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    after: Option<[u8; 16]>,
+) -> Result<Vec<([u8; 16], Vec<u8>)>, Fault> {
+    let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+    let mut page = Vec::with_capacity(PAGE_USERS);
+    for row in users.range::<&[u8; 16]>((start, Bound::Unbounded))?.take(PAGE_USERS) {
+        let (id, record) = row?;
+        page.push((*id.value(), record.value().to_vec()));
+    }
+    Ok(page)
+}
+
+/// The policies of a tenant.
+fn policies(transaction: &WriteTransaction, name: &Tenant) -> Result<Policies, Fault> {
+    let tenants = transaction.open_table(TENANTS)?;
+    let stored = tenants.get(name.as_str())?;
+    let tenant = stored.and_then(|stored| TenantRecord::decode(stored.value()).ok());
+    Ok(tenant.map(|tenant| tenant.policies).unwrap_or_default())
 }
 
 /// When a tenant was created. Creates the record of a tenant that never had policies.
@@ -213,6 +255,8 @@ fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     }
     if found < INDEXED && versions.schema >= INDEXED {
         index_users(&transaction)?;
+    } else if found < DERIVED && versions.schema >= DERIVED {
+        index_again(&transaction)?;
     }
 
     if found < JOURNALED && versions.schema >= JOURNALED {

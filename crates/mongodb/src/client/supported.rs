@@ -3,7 +3,7 @@
 use polynym_identifier::RULES_VERSION;
 
 /// The current version of the schema.
-pub const VERSION: i64 = 9;
+pub const VERSION: i64 = 10;
 /// The version in which attributes are stored by tokens. Older users have them in their wire form
 /// until an upgrade has rewritten all users.
 pub const TOKENS: i64 = 4;
@@ -18,8 +18,11 @@ pub const BEGUN: i64 = 7;
 pub const INBOXED: i64 = 8;
 /// The version in which events have tokens instead of the names of attributes, and users record how
 /// many events their last write has added. Claims confirm the epoch, and the events of a tenant are
-/// in several ranges.
+/// in several ranges. Users are stored with derived elements: the words of their display names and
+/// the domains of their addresses.
 pub const COMPACT: i64 = 9;
+/// The version in which all users have derived elements, so that searches find them by these.
+pub const DERIVED: i64 = 10;
 /// The oldest version of the schema that this program supports.
 pub const OLDEST: i64 = 2;
 

@@ -17,6 +17,7 @@ use crate::database::operations::Mongo;
 use crate::database::transaction::Transaction;
 use crate::mutation::visibility::Written;
 use crate::schema::request::{StoredRequest, request_key};
+use crate::schema::versions::Versions;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::ClaimWrite;
 use polynym_directory::mutation::read_set::{
@@ -86,7 +87,7 @@ impl Collections {
 
         let begun = Transaction::begin(self, &Freshness::default(), deadline).await?;
         let mut transaction = begun.with_versions(versions);
-        match self.write_together(&mut transaction, mutations, versions.has_tokens()).await {
+        match self.write_together(&mut transaction, mutations, versions).await {
             Ok(write_sets) => {
                 let writes = write_sets.iter().flatten().flat_map(|write_set| &write_set.writes);
                 let mut written = self.written(writes.clone(), &mutations[0]);
@@ -118,12 +119,12 @@ impl Collections {
         &self,
         transaction: &mut Transaction<'_>,
         mutations: &[Mutation],
-        has_tokens: bool,
+        versions: Versions,
     ) -> Result<WriteSets, Fault> {
         let (write_sets, repeated) = decide(transaction, mutations).await?;
         let written = || write_sets.iter().flatten();
         let users: Vec<_> = written().flat_map(|write_set| write_set.users()).collect();
-        let names = if has_tokens && !users.is_empty() {
+        let names = if versions.has_tokens() && !users.is_empty() {
             let first = &mutations[0];
             match self.names_with(&first.tenant, first.tenant_since, &users).await? {
                 Ok(names) => Some(names),
@@ -134,8 +135,9 @@ impl Collections {
             None
         };
 
-        let policies = &*mutations[0].policies;
-        let tokens = names.as_deref().map(|names| IndexedAttributes { names, policies });
+        let (policies, has_derived) = (&*mutations[0].policies, versions.writes_derived());
+        let tokens =
+            names.as_deref().map(|names| IndexedAttributes { names, policies, has_derived });
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
         transaction.insert_users(&mutations[0], &users, &events.collect(), tokens).await?;
         let writes = written().flat_map(|write_set| &write_set.writes);

@@ -11,11 +11,12 @@ use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 use crate::client::error::Fault;
 use crate::schema::bson::{read_fields, required};
 use polynym_directory::model::attribute::Value;
+use polynym_directory::model::policies::Policies;
 use polynym_directory::model::user::User;
 use polynym_directory::search::ScalarRef;
 use polynym_directory::timestamp::Timestamp;
-use polynym_store_common::attribute_names::AttributeId;
-use polynym_store_common::searched::{IndexedAttributes, field_elements};
+use polynym_store_common::attribute_names::{AttributeId, KnownNames};
+use polynym_store_common::searched::{IndexedAttributes, derived_elements, field_elements};
 
 /// Of a user: its attributes and the fields by which it is searched.
 pub const ATTRIBUTES: &str = "a";
@@ -36,6 +37,10 @@ const EMPTY: &str = "l";
 pub fn attribute_array(user: &User, tokens: IndexedAttributes<'_>) -> Vec<Bson> {
     let field = |(token, scalar)| doc! { KEY: key(token), VALUE: scalar_value(scalar) }.into();
     let mut array: Vec<Bson> = field_elements(user).map(field).collect();
+    let derived = |(token, text)| doc! { KEY: key(token), VALUE: Bson::String(text) }.into();
+    if tokens.has_derived {
+        array.extend(derived_elements(user).map(derived));
+    }
     for (name, value) in &user.attributes {
         if let Some(token) = tokens.names.id(name) {
             push_attribute(token, value, tokens.policies.indexes(name), &mut array);
@@ -82,6 +87,27 @@ pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
         ScalarRef::Bool(yes) => Bson::Boolean(yes),
         ScalarRef::Time(time) => Bson::DateTime(DateTime::from_millis(time.as_millis())),
     }
+}
+
+/// The elements of a user other than attributes.
+pub fn field_array(user: &User, has_derived: bool) -> Vec<Bson> {
+    let (names, policies) = (&KnownNames::default(), &Policies::default());
+    attribute_array(user, IndexedAttributes { names, policies, has_derived })
+}
+
+/// The elements in a user's array other than attributes, then the attributes.
+pub fn parted(array: Option<RawBsonRef<'_>>) -> Result<(Vec<Bson>, Vec<Bson>), Fault> {
+    let Some(array) = array.and_then(RawBsonRef::as_array) else { return Ok(Default::default()) };
+    let elements = array.into_iter().map(|element| {
+        let element = Bson::try_from(element.map_err(Fault::damaged)?).map_err(Fault::damaged)?;
+        let key = element.as_document().and_then(|element| element.get_i32(KEY).ok());
+        Ok::<_, Fault>((key.is_some_and(|key| key < 0), element))
+    });
+    let elements = elements.collect::<Result<Vec<_>, _>>()?;
+    let (fields, attributes): (Vec<_>, Vec<_>) =
+        elements.into_iter().partition(|(is_field, _)| *is_field);
+    let without_mark = |parts: Vec<_>| parts.into_iter().map(|(_, element)| element).collect();
+    Ok((without_mark(fields), without_mark(attributes)))
 }
 
 /// The attributes in a user's array, in its order.
@@ -157,9 +183,7 @@ mod tests {
     use super::*;
     use polynym_directory::model::attribute_definition::AttributeDefinition;
     use polynym_directory::model::new_user::NewUser;
-    use polynym_directory::model::policies::Policies;
     use polynym_directory::model::tenant::Tenant;
-    use polynym_store_common::attribute_names::KnownNames;
 
     #[test]
     fn stored_attributes_are_read_back() {
@@ -185,7 +209,7 @@ mod tests {
         let unindexed = AttributeDefinition { indexed: false, ..AttributeDefinition::default() };
         let attributes = BTreeMap::from([("int".to_owned(), unindexed)]);
         let policies = Policies { attributes, ..Policies::default() };
-        let tokens = IndexedAttributes { names: &names, policies: &policies };
+        let tokens = IndexedAttributes { names: &names, policies: &policies, has_derived: true };
         let document = doc! { ATTRIBUTES: attribute_array(&user, tokens) };
         let raw = RawDocumentBuf::try_from(&document).unwrap();
         let read = read_attributes(raw.get(ATTRIBUTES).unwrap()).unwrap();

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::client::error::{Fault, OpenError};
 use crate::client::supported::{
-    BEGUN, COMPACT, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
+    BEGUN, COMPACT, DERIVED, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
 };
 use crate::schema::bson::number;
 use crate::schema::fields::{
@@ -137,6 +137,16 @@ impl Versions {
     /// Whether users can be searched.
     pub const fn is_searchable(self) -> bool {
         self.schema >= SEARCHABLE
+    }
+
+    /// Whether users are stored with derived elements.
+    pub const fn writes_derived(self) -> bool {
+        self.schema >= COMPACT
+    }
+
+    /// Whether all users have derived elements, so that searches find them by these.
+    pub const fn has_derived(self) -> bool {
+        self.schema >= DERIVED
     }
 
     fn measure(self) {

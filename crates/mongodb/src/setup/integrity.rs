@@ -32,6 +32,7 @@ use crate::schema::claim::read_claim;
 use crate::schema::fields::{ENDED, ID, TENANT};
 use crate::schema::user::StoredUser;
 use crate::schema::versions::{VersionGuard, Versions};
+use crate::setup::element_check::{index_fault, missing, repair_elements};
 use crate::setup::status::count;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
@@ -40,8 +41,8 @@ use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
-    Candidate, CandidateState, CheckableStore, ClaimRow, Past, Presence, UserClaims, UserRow,
-    link_repair, plan_repair,
+    Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence, UserClaims,
+    UserRow, link_repair, plan_repair,
 };
 
 /// The documents of a batch.
@@ -308,6 +309,25 @@ impl CheckableStore for IntegritySession {
         let repair = link_repair(links, self.collections.tenant(&links.tenant).await?);
         let gate = CommitGate::new(Instant::now() + self.collections.timeout);
         self.collections.mutate(&repair, &gate).await.map(|_| true)
+    }
+
+    /// The index itself is MongoDB's. Its elements are checked: a document has them beside the user
+    /// from which they are derived.
+    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
+        match self.collections.version_guard.versions() {
+            Ok(versions) if versions.has_derived() => {
+                self.walk(&self.collections.users, index_fault)
+            }
+            _ => stream::empty().boxed(),
+        }
+    }
+
+    async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error> {
+        let ids = faults.iter().filter_map(missing).map(id_value).collect();
+        for user in self.find(&self.collections.users, ids).await? {
+            repair_elements(&self.collections, &user).await?;
+        }
+        Ok(())
     }
 
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {

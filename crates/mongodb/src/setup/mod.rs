@@ -1,6 +1,7 @@
 //! The commands of an administrator: init, upgrade, status, verify.
 
 pub mod cluster;
+pub mod element_check;
 pub mod init;
 pub mod inspect;
 pub mod integrity;

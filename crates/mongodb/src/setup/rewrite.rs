@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, RawDocument, doc};
 use mongodb::options::FindOptions;
 
 use crate::client::concern::{majority, majority_document};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::schema::attributes::ATTRIBUTES;
+use crate::schema::attributes::{ATTRIBUTES, field_array, parted};
 use crate::schema::bson::{bson_id, id_value, raw};
 use crate::schema::fields::{EPOCH, ID, REVISION, TENANTS, USERS};
 use crate::schema::preserved::{PreservedFields, with_epoch};
@@ -62,19 +62,50 @@ impl Collections {
         }
 
         let count = updates.len();
-        if count > 0 {
-            let command = doc! {
-                "update": USERS,
-                "updates": updates,
-                "ordered": false,
-                "writeConcern": majority_document(),
-            };
-            let reply = self.database.run_command(command).await?;
-            if reply.contains_key("writeErrors") {
-                return Err(Fault::damaged("MongoDB rejects a rewritten user"));
-            }
-        }
+        self.update_users(updates).await?;
         Ok(Some((last_id, count)))
+    }
+
+    /// Adds derived elements to the next users after `after`, and corrects others that differ from
+    /// their users. Returns the last of them and the number of changed users; `None` if there are
+    /// no more.
+    pub async fn derive_elements(
+        &self,
+        after: &Bson,
+        versions: Versions,
+    ) -> Result<Option<(Bson, usize)>, Fault> {
+        let next = doc! { ID: { "$gt": after } };
+        let order = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE as i64);
+        let found = self.find_documents(&self.users, next, order.build()).await?;
+        let Some(last) = found.last() else { return Ok(None) };
+        let last_id = bson_id(last)?;
+        // Skips damaged documents.
+        let changed = found.iter().filter_map(|document| derived(document).ok().flatten());
+        let update = |(filter, mut set): (Document, Document)| {
+            set.insert(EPOCH, versions.epoch);
+            doc! { "q": filter, "u": { "$set": set } }
+        };
+        let updates: Vec<_> = changed.map(update).collect();
+        let count = updates.len();
+        self.update_users(updates).await?;
+        Ok(Some((last_id, count)))
+    }
+
+    async fn update_users(&self, updates: Vec<Document>) -> Result<(), Fault> {
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let command = doc! {
+            "update": USERS,
+            "updates": updates,
+            "ordered": false,
+            "writeConcern": majority_document(),
+        };
+        let reply = self.database.run_command(command).await?;
+        match reply.contains_key("writeErrors") {
+            true => Err(Fault::damaged("MongoDB rejects a rewritten user")),
+            false => Ok(()),
+        }
     }
 
     async fn rewrite_statement(
@@ -86,7 +117,8 @@ impl Collections {
     ) -> Result<Document, Fault> {
         let added = self.names_with(&record.user.tenant, since, &[record]).await?;
         let names = added.map_err(Fault::damaged)?;
-        let tokens = IndexedAttributes { names: &names, policies: &Policies::default() };
+        let (policies, has_derived) = (&Policies::default(), versions.writes_derived());
+        let tokens = IndexedAttributes { names: &names, policies, has_derived };
         let mut set = user_document(record, Some(tokens), &Tail::default(), revision + 1);
         set.remove(ID);
         set.insert(EPOCH, versions.epoch);
@@ -141,4 +173,18 @@ impl Collections {
             Ok(_) => Ok(tenant.since),
         }
     }
+}
+
+/// The user of a document, unchanged, and its fields with the elements that it should have; none if
+/// it has them.
+fn derived(document: &RawDocument) -> Result<Option<(Document, Document)>, Fault> {
+    let stored = StoredUser::read(document)?;
+    let (fields, attributes) = parted(document.get(ATTRIBUTES).map_err(Fault::damaged)?)?;
+    let mut array = field_array(&stored.decode_without_attributes()?.user, true);
+    if array == fields {
+        return Ok(None);
+    }
+    array.extend(attributes);
+    let unchanged = doc! { ID: id_value(stored.id), REVISION: stored.revision };
+    Ok(Some((unchanged, doc! { REVISION: stored.revision + 1, ATTRIBUTES: array })))
 }

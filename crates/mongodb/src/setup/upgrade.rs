@@ -15,7 +15,7 @@ use crate::client::concern::majority;
 use crate::client::connect::{connect, disconnect};
 use crate::client::error::OpenError;
 use crate::client::options::Options;
-use crate::client::supported::{JOURNALED, Supported, TOKENS};
+use crate::client::supported::{COMPACT, JOURNALED, Supported, TOKENS};
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
 use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
@@ -71,7 +71,7 @@ impl Upgrade<'_> {
         // First complete the store in its old versions: servers that support the new ones rely on
         // it.
         let mut versions = self.complete().await?;
-        for schema in [TOKENS.min(newest), JOURNALED.min(newest), newest] {
+        for schema in [TOKENS, JOURNALED, COMPACT, newest].map(|schema| schema.min(newest)) {
             if versions.schema >= schema {
                 continue;
             }
@@ -80,6 +80,9 @@ impl Upgrade<'_> {
             }
             if versions.has_journal() && !versions.has_begun_histories() {
                 self.begin_histories(versions).await?;
+            }
+            if versions.writes_derived() && !versions.has_derived() {
+                self.derive_elements(versions).await?;
             }
             self.set_versions(versions, Versions { schema, ..versions }).await?;
             (self.progress)(&format!(
@@ -112,6 +115,21 @@ impl Upgrade<'_> {
             let Some((last, count)) = rewritten else { return Ok(()) };
             (users, after) = (users + count, last);
             (self.progress)(&format!("{users} users have attributes that can be searched"));
+        }
+    }
+
+    /// Stores the words of all users' names and the domains of their addresses. Servers do so with
+    /// each user that they write in this epoch, and can write no other.
+    async fn derive_elements(&self, versions: Versions) -> Result<(), OpenError> {
+        let version_guard = VersionGuard::new(self.supported, versions);
+        let collections =
+            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
+        let (mut users, mut after) = (0, Bson::MinKey);
+        loop {
+            let derived = collections.derive_elements(&after, versions).await.map_err(failed)?;
+            let Some((last, count)) = derived else { return Ok(()) };
+            (users, after) = (users + count, last);
+            (self.progress)(&format!("{users} users have words and domains that can be searched"));
         }
     }
 

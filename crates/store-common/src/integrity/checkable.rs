@@ -1,8 +1,7 @@
 //! The interface of a store that can be verified.
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream::BoxStream;
 use locality_uuid::LocalityId;
 
 use super::finding::{ContentFault, IndexFault};
@@ -45,12 +44,9 @@ pub trait CheckableStore: Sync {
     /// makes, in one transaction. Returns whether it did.
     async fn repair_links(&self, links: &MergeLinks) -> Result<bool, Error>;
 
-    /// The check of the index of searches, for a store that maintains the index itself: an item for
-    /// each checked user and entry, with the fault if there is one. Such a store is not in use
-    /// meanwhile.
-    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
-        stream::empty().boxed()
-    }
+    /// The check of what searches read: an item for each checked user and entry, with the fault if
+    /// there is one.
+    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>>;
 
     /// A user with its history. None if the user is gone, or has no history.
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error>;
@@ -74,9 +70,7 @@ pub trait CheckableStore: Sync {
     }
 
     /// Repairs faults of the index. Every fault can be repaired.
-    async fn repair_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {
-        Ok(())
-    }
+    async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error>;
 }
 
 /// A user of a walk.

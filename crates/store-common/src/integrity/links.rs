@@ -11,6 +11,7 @@ use super::finding::{Finding, Inconsistency, RepairState};
 use super::histories::holds_soon;
 use super::passes::{MAX_CONCURRENT_CHECKS, Run};
 use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::merge_links::{MergeLinks, MergeWalk};
 use polynym_directory::mutation::{Mutation, UserChange};
@@ -23,8 +24,22 @@ type Others = HashMap<LocalityId, Option<MergeLinks>>;
 
 /// The mutation that removes the faults of a user's links, under the policies of its tenant.
 pub fn link_repair(links: &MergeLinks, tenant: Option<TenantRecord>) -> Mutation {
-    let (name, now) = (links.tenant.clone(), Timestamp::now());
-    let mutation = Mutation::of_user(name, links.user, now, UserChange::RemoveMergeFaults);
+    of_tenant(links.tenant.clone(), links.user, UserChange::RemoveMergeFaults, tenant)
+}
+
+/// The mutation that stores a user again, with the elements by which it is searched. `tenant` is
+/// the user's, if it has a record.
+pub fn index_repair(name: Tenant, user: LocalityId, tenant: Option<TenantRecord>) -> Mutation {
+    of_tenant(name, user, UserChange::Reindex, tenant)
+}
+
+fn of_tenant(
+    name: Tenant,
+    user: LocalityId,
+    change: UserChange,
+    tenant: Option<TenantRecord>,
+) -> Mutation {
+    let mutation = Mutation::of_user(name, user, Timestamp::now(), change);
     match tenant {
         None => mutation,
         Some(TenantRecord { since, policies, .. }) => {

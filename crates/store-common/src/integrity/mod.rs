@@ -21,5 +21,5 @@ pub use checkable::{
 pub use diagnosis::{diagnose, plan_repair};
 pub use finding::{ContentFault, Finding, Inconsistency, IndexFault, RepairState, Summary};
 pub use histories::Past;
-pub use links::link_repair;
+pub use links::{index_repair, link_repair};
 pub use passes::{Observer, verify};

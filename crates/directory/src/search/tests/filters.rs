@@ -183,10 +183,91 @@ fn identities_match_by_their_keys() {
 }
 
 #[test]
+fn words_of_a_name_match_without_accents_and_case() {
+    let mut joe = user(&[], &[]);
+    joe.display_name = "José-María O’Neill (Weiß)".to_owned();
+    check(
+        &joe,
+        true,
+        &[
+            "display_name:jose",
+            "display_name:\"maria JOSE\"",
+            "display_name:\"oneill mar*\"",
+            "display_name:\"O'Neill\"",
+            "display_name:\"*weiss\"",
+            "display_name = \"*O'NEILL Weiss\"",
+            "display_name = *Weiß",
+            "display_name != \"*María\"",
+            "display_name:\"*\"",
+            "NOT display_name:mar",
+        ],
+    );
+    check(
+        &joe,
+        false,
+        &[
+            "display_name:\"jose anna\"",
+            "display_name:\"mar jose*\"",
+            "display_name = jose",
+            "display_name:\"*eiss\"",
+            "display_name != \"*Weiß\"",
+        ],
+    );
+}
+
+#[test]
+fn ends_of_identities_match() {
+    let joe = user(&[], &["email:joe@mail.exämple.org", "phone:+14155552300", "handle:joe_x"]);
+    check(
+        &joe,
+        true,
+        &[
+            "identities.email = \"*@mail.EXÄMPLE.org\"",
+            "identities.email = *.org NOT identities.email = *@org",
+            "identities.email:*.org",
+            "identities.email = *E@mail.exämple.org",
+            "identities.phone = \"*55-2300\"",
+            "identities.handle = *_X",
+            "identities.email != *@firma.example",
+        ],
+    );
+    check(&joe, false, &["identities.email = *@exämple.org", "identities.url = *org"]);
+}
+
+#[test]
+fn a_day_stands_for_its_times() {
+    let mut joe = user(&[], &[]);
+    // 2024-05-01T23:59:59.999Z
+    joe.create_time = Timestamp::from_millis(1_714_607_999_999);
+    check(
+        &joe,
+        true,
+        &[
+            "create_time = 2024-05-01",
+            "create_time >= 2024-05-01",
+            "create_time <= \"2024-05-01\"",
+            "create_time > 2024-04-30",
+            "create_time < 2024-05-02",
+            "create_time != 2024-04-30",
+            "update_time:1970-01-01",
+        ],
+    );
+    check(
+        &joe,
+        false,
+        &["create_time > 2024-05-01", "create_time < 2024-05-01", "create_time != 2024-05-01"],
+    );
+}
+
+#[test]
 fn states_are_matched_by_name() {
     let mut joe = user(&[], &[]);
     joe.state = State::Disabled;
-    check(&joe, true, &["state = DISABLED", "state:DISABLED", "-state = ACTIVE"]);
+    check(
+        &joe,
+        true,
+        &["state = DISABLED", "state = disabled", "state:DISABLED", "-state = ACTIVE"],
+    );
     check(&joe, false, &["state = ACTIVE", "state != DISABLED"]);
 }
 
@@ -227,6 +308,15 @@ fn an_error_names_its_position() {
         ("attributes.a ~ 1", 14, ">="),
         ("attributes.a = *", 16, "presence"),
         ("attributes.a = a*b", 17, "last character"),
+        ("attributes.a = *b", 16, "display_name and identities"),
+        ("display_name = *b*", 16, "not both"),
+        ("display_name = \"*b*\"", 19, "not both"),
+        ("display_name = \"**\"", 18, "not both"),
+        ("display_name < *b", 14, "goes with ="),
+        ("display_name:\"\"", 14, "without a name"),
+        ("display_name:★", 14, "a word"),
+        ("display_name:\"a b c d e f g h i j k l m n o p q\"", 14, "16 words"),
+        ("create_time > 2024-13-01", 15, "a day such as"),
         ("attributes.a = \"a*b\"", 18, "last character"),
         ("attributes.a < b*", 14, "goes with ="),
         ("attributes.a = \"b", 16, "closing"),

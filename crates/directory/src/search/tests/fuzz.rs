@@ -12,7 +12,7 @@ use polynym_identifier::Rules;
 const TIME: Duration = Duration::from_millis(500);
 
 /// Pieces of filters that random bytes rarely form.
-const PIECES: [&str; 64] = [
+const PIECES: [&str; 66] = [
     "attributes.",
     "attributes.a",
     "attributes.\"a b\"",
@@ -75,6 +75,8 @@ const PIECES: [&str; 64] = [
     "\u{0}",
     "\u{202e}",
     ",",
+    "\"*example.com\"",
+    "\"jo*\"",
     "desc",
     "asc",
 ];

@@ -22,6 +22,22 @@ fn access_paths_are_conditions_that_all_matches_satisfy() {
 }
 
 #[test]
+fn words_and_ends_lead() {
+    assert_eq!(
+        paths("display_name:\"María Mü*\" identities.email = \"*@x.org\""),
+        [
+            "word of display_name = \"maria\"",
+            "reversed domain of identities.email = \"gro.x\"",
+            "word of display_name in [\"mu\", \"mv\")",
+        ]
+    );
+    assert_eq!(paths("display_name = \"*Max Müller\"").len(), 2);
+    let ends = paths("identities.email = *.org identities.phone = *12");
+    assert_eq!(ends, ["reversed domain of identities.email in [\"gro.\", \"gro/\")"]);
+    assert_eq!(paths("NOT display_name:maria"), [""; 0]);
+}
+
+#[test]
 fn the_rest_omits_the_access_path() {
     let text = "attributes.a = 1 (attributes.b = x OR attributes.a = 1) attributes.a = 1";
     let whole = filter(text);
