@@ -182,6 +182,7 @@ impl DirectoryService for Api {
             users,
             next_page_token: page.next_page_token,
             plan,
+            hint: page.hint,
         }))
     }
 

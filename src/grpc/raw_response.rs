@@ -75,6 +75,8 @@ pub struct Searched {
     pub next_page_token: String,
     #[prost(message, optional, tag = "3")]
     pub plan: Option<SearchPlan>,
+    #[prost(string, tag = "4")]
+    pub hint: String,
 }
 
 /// `polynym.v1.ExportUsersResponse`.

@@ -40,6 +40,22 @@ fn a_list_continues_from_its_token() {
 }
 
 #[test]
+fn no_match_is_explained() {
+    let server = Server::start(&[]);
+    let output = server.run(&["user", "create", "--name", "María", "--attribute=Ort=Kiel"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for filter in ["attributes.ort = Kiel", "display_name = maria"] {
+        let found = server.run(&["user", "search", filter]);
+        let counted = server.run(&["user", "count", filter]);
+        assert!(found.status.success() && stdout(&found).is_empty());
+        assert_eq!((stderr(&found), stdout(&counted)), (stderr(&counted), "0\n".to_owned()));
+        assert!(stderr(&found).starts_with("no user matches: no user has "), "{}", stderr(&found));
+    }
+    let found = server.run(&["user", "search", "attributes.ort:*"]);
+    assert!(stderr(&found).contains("there is attributes.Ort"), "{}", stderr(&found));
+}
+
+#[test]
 fn a_wrong_filter_is_shown_with_a_caret() {
     let server = Server::start(&["--sample"]);
     let output = server.run(&["user", "search", "state = AWAY"]);

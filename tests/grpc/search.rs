@@ -69,6 +69,54 @@ async fn users_are_found_by_a_filter() {
 }
 
 #[tokio::test]
+async fn words_of_names_and_ends_of_addresses_are_found() {
+    let (_server, mut client) = fresh().await;
+    for (name, address) in
+        [("María Müller", "m@firma.example"), ("MARIA Weiß", "m@a.firma.example"), ("Mario", "x@y.z")]
+    {
+        client.create(user(name, vec![email(address)])).await.unwrap();
+    }
+    let mut count = async |filter: &str| names(&mut client, filtered(filter)).await.len();
+    assert_eq!(count("display_name: \"maria\"").await, 2);
+    assert_eq!(count("display_name: \"mari*\"").await, 3);
+    assert_eq!(count("display_name: \"*Müller\"").await, 1);
+    assert_eq!(count("display_name: \"weiss maria\"").await, 1);
+    assert_eq!(count("identities.email = \"*@firma.example\"").await, 1);
+    assert_eq!(count("identities.email = \"*firma.example\"").await, 2);
+    assert_eq!(count("state = active create_time >= 2024-05-01").await, 3);
+}
+
+#[tokio::test]
+async fn a_search_without_a_match_says_why() {
+    let (_server, mut client) = fresh().await;
+    let mut ann = member("ann", "a", 1);
+    ann.display_name = "Ann Müller".to_owned();
+    client.create(ann).await.unwrap();
+    client.create(user("Marianne", vec![])).await.unwrap();
+    let hint = async |client: &mut Client, filter: &str| {
+        let found = search(client, filtered(filter)).await.unwrap();
+        assert!(found.users.is_empty(), "{filter}");
+        found.hint
+    };
+    for (filter, wanted) in [
+        ("attributes.Team = a", "no user has attributes.Team; there is attributes.team"),
+        ("attributes.Stadt = a", "there are attributes.level, attributes.team"),
+        ("attributes.level = \"1\"", "has numbers, and is compared with a text"),
+        ("attributes.team > 3", "has texts, and is compared with a number: write the value in quotes"),
+        ("attributes.team = b", "no user has attributes.team = \"b\""),
+        ("display_name = \"ann muller\"", "display_name:\"ann muller\" finds its words"),
+        ("display_name:mari", "display_name:\"mari*\" finds words that begin with it"),
+        ("display_name:ann display_name:\"mari*\"", "each condition has matches"),
+        ("NOT state:*", ""),
+    ] {
+        let hint = hint(&mut client, filter).await;
+        assert!(hint.contains(wanted) && hint.is_empty() == wanted.is_empty(), "{filter}: {hint}");
+    }
+    let found = search(&mut client, filtered("attributes.team = a")).await.unwrap();
+    assert_eq!((found.users.len(), found.hint.as_str()), (1, ""));
+}
+
+#[tokio::test]
 async fn pages_follow_the_requested_order() {
     let (_server, mut client) = fresh().await;
     team(&mut client).await;

@@ -3,6 +3,7 @@
 use clap::Args;
 use prost_types::FieldMask;
 
+use super::search::no_match;
 use crate::client::Session;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
@@ -41,17 +42,21 @@ pub async fn count(command: Count) -> Result<(), Failure> {
         read_mask: Some(FieldMask { paths: vec!["user_id".to_owned()] }),
         ..SearchUsersRequest::default()
     };
-    let mut count = 0;
+    let (mut count, mut hint) = (0, String::new());
     loop {
         let message = session.request(request.clone());
         let outcome = session.directory().search_users(message).await;
         let outcome = outcome.map_err(|status| with_excerpt(status, &request.filter));
         let answer = session.answer(outcome)?;
         count += answer.users.len();
+        hint = if hint.is_empty() { answer.hint } else { hint };
         if answer.next_page_token.is_empty() {
             break;
         }
         request.page_token = answer.next_page_token;
+    }
+    if count == 0 && !hint.is_empty() {
+        eprintln!("{}", no_match(&hint));
     }
     if session.json() {
         return output::print_json(&serde_json::json!({ "count": count }));

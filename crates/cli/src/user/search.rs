@@ -13,13 +13,17 @@ use polynym_proto::v1::{SearchPlan, SearchUsersRequest, SearchUsersResponse, Use
 pub const SEARCH: &str = "\
 Examples:
   polynym user search 'attributes.team = \"search\" AND state = ACTIVE'
-  polynym user search 'display_name = \"Joe*\"' --limit 0 --json
+  polynym user search 'display_name:\"maria mül*\"' --limit 0 --json
+  polynym user search 'identities.email = \"*@firma.example\" create_time >= 2024-05-01'
   polynym user search 'attributes.level >= 3' --explain
   polynym user search 'identities.email:* NOT attributes.\"Favorite Player\":*'
 
 Fields: attributes.NAME, display_name, state, create_time, update_time, and identities.email,
 .handle, .phone, .social and .url. Operators: = != < <= > >= and :* for a field that is present.
-A * at the end of a value matches a prefix. OR binds tighter than AND.";
+A * at the end of a value matches a prefix. OR binds tighter than AND.
+
+`display_name:\"...\"` finds names that have all of these words, without accents and case, in any
+order; a * after the last one finds its start. A * at the start of a value stands for anything before it.";
 
 pub const LIST: &str = "\
 Examples:
@@ -76,7 +80,7 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
         explain,
         ..SearchUsersRequest::default()
     };
-    let (mut plan, mut found) = (None::<SearchPlan>, false);
+    let (mut plan, mut found, mut hint) = (None::<SearchPlan>, false, String::new());
     loop {
         request.page_size = left.min(PAGE_SIZE) as i32;
         let message = session.request(request.clone());
@@ -85,6 +89,7 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
             session.answer(outcome.map_err(|status| with_excerpt(status, &request.filter)))?;
         print(&session, &answer.users)?;
         found |= !answer.users.is_empty();
+        hint = if hint.is_empty() { answer.hint } else { hint };
         left = left.saturating_sub(answer.users.len());
         plan = match (plan, answer.plan) {
             (Some(sum), Some(next)) => Some(with_counts(sum, &next)),
@@ -105,9 +110,17 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
             printable(&request.page_token)
         );
     } else if !found {
-        eprintln!("no user matches");
+        eprintln!("{}", no_match(&hint));
     }
     Ok(())
+}
+
+/// The line for a search without a match.
+pub fn no_match(hint: &str) -> String {
+    match hint {
+        "" => "no user matches".to_owned(),
+        hint => format!("no user matches: {}", printable(hint)),
+    }
 }
 
 /// The plan with the counts of the next page added.

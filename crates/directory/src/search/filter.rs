@@ -5,6 +5,7 @@ use super::field::Field;
 use super::lead::AccessPath;
 use super::parser;
 use super::range::Range;
+use super::scalar::Class;
 use crate::error::Error;
 use crate::model::user::User;
 use polynym_identifier::Rules;
@@ -70,6 +71,13 @@ impl Filter {
         let mut names = Vec::new();
         self.0.add_attributes(&mut names);
         names
+    }
+
+    /// The attributes that are compared with values of one class, with that class.
+    pub fn compared_classes(&self) -> Vec<(&Field, Class)> {
+        let mut compared = Vec::new();
+        self.0.add_classes(&mut compared);
+        compared
     }
 
     /// The access paths that find users in the order of `field`: the conditions on it, else its
@@ -143,6 +151,20 @@ impl Expression {
             Self::Not(inner) => inner.add_attributes(names),
             Self::Is(Condition { subject: Subject::Field(field, _), .. }) => {
                 names.extend(field.attribute());
+            }
+            Self::Is(_) => {}
+        }
+    }
+
+    fn add_classes<'a>(&'a self, compared: &mut Vec<(&'a Field, Class)>) {
+        match self {
+            Self::All(inner) | Self::Any(inner) => {
+                inner.iter().for_each(|expression| expression.add_classes(compared));
+            }
+            Self::Not(inner) => inner.add_classes(compared),
+            Self::Is(Condition { subject: Subject::Field(field, range), .. }) => {
+                let class = range.class().filter(|_| field.attribute().is_some());
+                compared.extend(class.map(|class| (field, class)));
             }
             Self::Is(_) => {}
         }

@@ -34,6 +34,14 @@ impl Range {
         Self { lower, upper: class.end().map_or(Bound::Unbounded, Bound::Excluded) }
     }
 
+    /// All values of a class.
+    pub fn of_class(class: Class) -> Self {
+        Self {
+            lower: class.first().map_or(Bound::Unbounded, Bound::Included),
+            upper: class.end().map_or(Bound::Unbounded, Bound::Excluded),
+        }
+    }
+
     /// The texts that start with `prefix`.
     pub fn prefix(prefix: &str) -> Self {
         let lower = Bound::Included(Scalar::String(prefix.to_owned()));

@@ -1,5 +1,7 @@
 //! Searches: choose a path, and read pages of users by it.
 
+mod no_match;
+
 use super::Directory;
 use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
@@ -53,6 +55,8 @@ pub struct Page {
     pub next_page_token: String,
     /// The plan of the search.
     pub plan: Plan,
+    /// Why no user matches, if none does and a simple reason is known; else empty.
+    pub hint: String,
 }
 
 /// The plan of a search.
@@ -114,13 +118,18 @@ impl Directory {
             }
         };
 
-        let (view, filter) = view_to_read(filter, &path, request.view);
+        let is_first = request.page_token.is_empty();
+        let (view, rest) = view_to_read(filter.clone(), &path, request.view);
         let (users, limit) = (Vec::new(), PageLimit::new(size, ANSWER_BYTES));
         let mut page = PageBuilder { limit, read_limit, path, view, after, users, read: 0 };
-        let has_more = self.fill_page(context, &filter, &mut page).await?;
+        let has_more = self.fill_page(context, &rest, &mut page).await?;
+        let hint = match is_first && page.users.is_empty() && !has_more {
+            true => self.no_match_hint(context, &filter, &policies).await?,
+            false => String::new(),
+        };
         let next = has_more.then(|| page.token()).flatten();
         let next_token = next.map(|token| token.encode(&self.backend.token_key, query, now));
-        Ok(page.build(probes, next_token.unwrap_or_default()))
+        Ok(page.build(probes, next_token.unwrap_or_default(), hint))
     }
 
     /// The path with the fewest index entries, equalities before others; all users if there is no
@@ -219,9 +228,14 @@ impl PageBuilder {
         Some(PageToken { path: self.path.clone(), position: self.after.clone()? })
     }
 
-    fn build(self, probes: Vec<(AccessPath, usize)>, next_page_token: String) -> Page {
+    fn build(
+        self,
+        probes: Vec<(AccessPath, usize)>,
+        next_page_token: String,
+        hint: String,
+    ) -> Page {
         let plan = Plan { path: self.path, probes, read: self.read, matched: self.users.len() };
-        Page { users: self.users, next_page_token, plan }
+        Page { users: self.users, next_page_token, plan, hint }
     }
 }
 

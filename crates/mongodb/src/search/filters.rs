@@ -63,11 +63,7 @@ pub fn claim_key(tenant: &Tenant, identifier: &Identifier) -> String {
 
 /// The condition for values of one class in a range; `None` if the range has no value of the class.
 pub fn condition(range: &Range, class: Class) -> Option<Document> {
-    let whole = Range {
-        lower: class.first().map_or(Bound::Unbounded, Bound::Included),
-        upper: class.end().map_or(Bound::Unbounded, Bound::Excluded),
-    };
-    let part = range.intersection(&whole);
+    let part = range.intersection(&Range::of_class(class));
     let mut bounds = Document::new();
     match &part.lower {
         Bound::Included(value) if value.class() == class => {
