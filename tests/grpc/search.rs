@@ -71,9 +71,11 @@ async fn users_are_found_by_a_filter() {
 #[tokio::test]
 async fn words_of_names_and_ends_of_addresses_are_found() {
     let (_server, mut client) = fresh().await;
-    for (name, address) in
-        [("María Müller", "m@firma.example"), ("MARIA Weiß", "m@a.firma.example"), ("Mario", "x@y.z")]
-    {
+    for (name, address) in [
+        ("María Müller", "m@firma.example"),
+        ("MARIA Weiß", "m@a.firma.example"),
+        ("Mario", "x@y.z"),
+    ] {
         client.create(user(name, vec![email(address)])).await.unwrap();
     }
     let mut count = async |filter: &str| names(&mut client, filtered(filter)).await.len();
@@ -102,7 +104,10 @@ async fn a_search_without_a_match_says_why() {
         ("attributes.Team = a", "no user has attributes.Team; there is attributes.team"),
         ("attributes.Stadt = a", "there are attributes.level, attributes.team"),
         ("attributes.level = \"1\"", "has numbers, and is compared with a text"),
-        ("attributes.team > 3", "has texts, and is compared with a number: write the value in quotes"),
+        (
+            "attributes.team > 3",
+            "has texts, and is compared with a number: write the value in quotes",
+        ),
         ("attributes.team = b", "no user has attributes.team = \"b\""),
         ("display_name = \"ann muller\"", "display_name:\"ann muller\" finds its words"),
         ("display_name:mari", "display_name:\"mari*\" finds words that begin with it"),

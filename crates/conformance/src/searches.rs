@@ -15,6 +15,7 @@ pub fn cases() -> Vec<Case> {
         case(defining::indexed_values_are_limited),
         case(duplicates::users_of_one_mailbox_are_found),
         case(duplicates::holds_and_attributes_are_compared),
+        case(duplicates::attributes_that_are_evidence_are_compared),
         case(duplicates::a_small_memory_limit_finds_the_same_pairs),
         case(duplicates::large_groups_are_compared_in_part),
         case(paging::pages_list_each_match_once),

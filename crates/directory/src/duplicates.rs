@@ -13,6 +13,7 @@ pub mod key_index;
 pub mod name;
 pub mod pairs;
 pub mod profile;
+mod shared;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use tonic::Status;
 
 use crate::grpc::status::status;
 use polynym_directory::duplicates::evidence::{Evidence, Reason};
-use polynym_directory::duplicates::pairs::DuplicatePair;
+use polynym_directory::duplicates::pairs::DescribedPair;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::Directory;
 use polynym_directory::service::duplicates::{DuplicateEvent, DuplicateOptions, DuplicateProgress};
@@ -50,14 +50,20 @@ const fn progress_message(progress: DuplicateProgress) -> Progress {
     Progress { users: users as i64, compared: compared as i64, capped: capped as i64 }
 }
 
-fn pair_message(pair: &DuplicatePair) -> Pair {
+fn pair_message(described: &DescribedPair) -> Pair {
+    let DescribedPair { pair, display_names, values } = described;
     let [user_id_a, user_id_b] = pair.users.map(|id| id.to_string());
-    let evidence = pair.found.evidence.iter().map(evidence_message).collect();
-    Pair { user_id_a, user_id_b, score: pair.found.score.into(), evidence }
+    let [display_name_a, display_name_b] = display_names.clone();
+    let evidence = pair.found.evidence.iter().zip(values);
+    let evidence = evidence.map(|(evidence, values)| evidence_message(evidence, values)).collect();
+    let score = pair.found.score.into();
+    Pair { user_id_a, user_id_b, score, evidence, display_name_a, display_name_b }
 }
 
-fn evidence_message(evidence: &Evidence) -> EvidenceMessage {
+fn evidence_message(evidence: &Evidence, [value_a, value_b]: &[String; 2]) -> EvidenceMessage {
     EvidenceMessage {
+        value_a: value_a.clone(),
+        value_b: value_b.clone(),
         reason: reason(evidence.reason).into(),
         kind: evidence.kind.map_or("", Kind::as_str).to_owned(),
         score: evidence.score.into(),
@@ -74,5 +80,6 @@ const fn reason(reason: Reason) -> v1::DuplicateReason {
         Reason::LookalikeHandle => v1::DuplicateReason::LookalikeHandle,
         Reason::NearHandle => v1::DuplicateReason::NearHandle,
         Reason::SameName => v1::DuplicateReason::SameName,
+        Reason::SameNameAndAttribute => v1::DuplicateReason::SameNameAndAttribute,
     }
 }

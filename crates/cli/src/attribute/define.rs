@@ -23,6 +23,9 @@ pub struct Define {
     /// Do not index the attribute: writes cost less, but a search by it alone reads all users.
     #[arg(long)]
     no_index: bool,
+    /// Take users of one name with the same value of the attribute for probable duplicates.
+    #[arg(long)]
+    evidence: bool,
     /// Do not wait for the index change.
     #[arg(long)]
     no_wait: bool,
@@ -58,6 +61,7 @@ pub async fn define(command: Define) -> Result<(), Failure> {
         name: command.name.clone(),
         indexed: Some(!command.no_index),
         r#type: command.value_type.map_or(0, |value_type| attribute_type(value_type).into()),
+        evidence: command.evidence,
         index_change_time: None,
     };
     let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };

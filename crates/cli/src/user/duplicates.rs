@@ -16,7 +16,8 @@ Examples:
   polynym user duplicates --min-score 70
   polynym user duplicates --tenant acme --limit 100000 --json
 
-Each line has a score from 1 to 99, the ids of two users, and the reasons; the highest come first.
+Each pair has a score from 1 to 99, the reasons with what both share, and the ids and names of the
+users; the highest come first.
 `polynym user merge --dry-run ID ID` shows what merging two users would do.";
 
 #[derive(Args)]
@@ -66,9 +67,25 @@ fn print(session: &Session, pair: &Pair) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("FindDuplicatesResponse.Pair", pair);
     }
-    let (a, b) = (printable(&pair.user_id_a), printable(&pair.user_id_b));
-    let reasons: Vec<_> = pair.evidence.iter().map(reason).collect();
-    output::print(&format!("{:>2} {a} {b} {}\n", pair.score, reasons.join(", ")))
+    let reasons: Vec<_> = pair.evidence.iter().map(reason_with_values).collect();
+    let line = |id: &str, name: &str| match name {
+        "" => format!("   {}\n", printable(id)),
+        name => format!("   {} {}\n", printable(id), printable(name)),
+    };
+    let a = line(&pair.user_id_a, &pair.display_name_a);
+    let b = line(&pair.user_id_b, &pair.display_name_b);
+    output::print(&format!("{:>2} {}\n{a}{b}", pair.score, reasons.join(", ")))
+}
+
+/// The reason with the values that match.
+fn reason_with_values(evidence: &Evidence) -> String {
+    let reason = reason(evidence);
+    let (a, b) = (printable(&evidence.value_a), printable(&evidence.value_b));
+    match a == b {
+        true if a.is_empty() => reason,
+        true => format!("{reason} ({a})"),
+        false => format!("{reason} ({a}, {b})"),
+    }
 }
 
 /// The reason in words.
@@ -84,6 +101,7 @@ fn reason(evidence: &Evidence) -> String {
         DuplicateReason::LookalikeHandle => "look-alike handles".to_owned(),
         DuplicateReason::NearHandle => "same name and near handles".to_owned(),
         DuplicateReason::SameName => "same name".to_owned(),
+        DuplicateReason::SameNameAndAttribute => "same name and attribute".to_owned(),
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
-    ConflictPolicy, Directory, DuplicateEvent, DuplicateOptions, DuplicatePair, DuplicateProgress,
-    DuplicateReason, Limits, Mutation, MutationKind, NewUser, Policies, Tenant, User, UserChange,
-    Value,
+    AttributeDefinition, ConflictPolicy, DefinitionUpdate, Directory, DuplicateEvent,
+    DuplicateOptions, DuplicatePair, DuplicateProgress, DuplicateReason, Limits, Mutation,
+    MutationKind, NewUser, Policies, PolicyUpdate, Tenant, TenantChange, User, UserChange, Value,
 };
 use polynym_identifier::Kind;
 
@@ -30,7 +30,7 @@ async fn found_within(f: &Fixture, keys: usize, min_score: i32) -> Result<Found,
     while let Some(event) = search.next().await? {
         match event {
             DuplicateEvent::Progress(progress) => last = progress,
-            DuplicateEvent::Pair(pair) => pairs.push(pair),
+            DuplicateEvent::Pair(described) => pairs.push(described.pair),
         }
     }
     Ok((pairs, last))
@@ -97,6 +97,45 @@ pub async fn holds_and_attributes_are_compared(f: Fixture) -> Result<(), Failure
     equal(&pairs.len(), &2, "pairs")
 }
 
+pub async fn attributes_that_are_evidence_are_compared(f: Fixture) -> Result<(), Failure> {
+    let defined = AttributeDefinition { evidence: true, ..AttributeDefinition::default() };
+    let definitions = BTreeMap::from([("born".to_owned(), defined)]);
+    let update = PolicyUpdate {
+        attributes: DefinitionUpdate { replace: false, definitions },
+        ..PolicyUpdate::default()
+    };
+    f.apply(f.mutation_of(MutationKind::Tenant(TenantChange::Set(update)))).await?;
+    let born = |name: &str, day: &str| {
+        let attributes = [("born".to_owned(), Value::String(day.to_owned()))].into();
+        UserChange::Create(NewUser {
+            attributes,
+            display_name: name.to_owned(),
+            ..NewUser::default()
+        })
+    };
+    let joe = f.change_new(born("Joe Weiß", "1980-01-02")).await?;
+    let again = f.change_new(born("WEISS, Joe", "1980-01-02")).await?;
+    f.change_new(born("Joe Weiß", "1980-01-03")).await?;
+
+    let ids = Generator::new(Mode::Variable);
+    let directory = Arc::new(Directory::new(f.store.clone(), ids, Limits::default()));
+    let mut search =
+        directory.find_duplicates(Tenant::DEFAULT, DuplicateOptions::default()).await?;
+    let mut described = Vec::new();
+    while let Some(event) = search.next().await? {
+        if let DuplicateEvent::Pair(pair) = event {
+            described.push(pair);
+        }
+    }
+    let [pair] = &described[..] else { return Err(format!("{described:?}").into()) };
+    equal(&pair.pair.users, &both(&joe, &again), "the users")?;
+    equal(&reasons(&pair.pair), &vec![DuplicateReason::SameNameAndAttribute], "the reasons")?;
+    let mut names = pair.display_names.clone();
+    names.sort();
+    equal(&names, &["Joe Weiß".to_owned(), "WEISS, Joe".to_owned()], "the names")?;
+    equal(&pair.values, &vec![["1980-01-02", "1980-01-02"].map(ToOwned::to_owned)], "the values")
+}
+
 pub async fn a_small_memory_limit_finds_the_same_pairs(f: Fixture) -> Result<(), Failure> {
     for n in 0..40 {
         let names = [format!("email:user{}+{n}@example.com", n % 12), format!("handle:wolf{n}x")];
@@ -123,7 +162,9 @@ pub async fn large_groups_are_compared_in_part(f: Fixture) -> Result<(), Failure
     }
     users.sort();
 
-    let (pairs, progress) = found_within(&f, UNLIMITED_KEYS, 0).await?;
+    let (pairs, _) = found_within(&f, UNLIMITED_KEYS, 0).await?;
+    equal(&pairs.len(), &0, "pairs of a mailbox that many share")?;
+    let (pairs, progress) = found_within(&f, UNLIMITED_KEYS, 1).await?;
     equal(&(pairs.len(), progress.capped), &(50 * 49 / 2, 1), "pairs and large groups")?;
     let last = pairs.iter().map(|pair| pair.users[1]).max();
     equal(&last, &Some(users[49]), "the last compared user")

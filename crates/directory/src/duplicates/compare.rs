@@ -13,10 +13,14 @@ const WITHOUT_DOTS_PERCENT: u16 = 60;
 pub fn compare(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Match> {
     let mut evidence = contact_evidence(a, b, frequencies);
     evidence.extend(handle_evidence(a, b, frequencies));
-    let is_near = evidence.iter().any(|evidence| evidence.reason == Reason::NearHandle);
+    evidence.extend(attribute_evidence(a, b, frequencies));
+    let has_name = |evidence: &Evidence| {
+        matches!(evidence.reason, Reason::NearHandle | Reason::SameNameAndAttribute)
+    };
+    let is_counted = evidence.iter().any(has_name);
     if let Some(others) = sharers_of_name(a, b, frequencies)
         && !evidence.is_empty()
-        && !is_near
+        && !is_counted
     {
         let score = Reason::SameName.score_shared(others);
         evidence.push(Evidence { reason: Reason::SameName, kind: None, score });
@@ -47,8 +51,10 @@ fn pair_evidence(a: &Contact, b: &Contact, frequencies: &Frequencies) -> Option<
     let (reason, score) = match (a.source, b.source) {
         (Source::Identity, Source::Identity) => {
             let reason = if is_exact { Reason::SameMailbox } else { Reason::SimilarEmail };
+            let others = frequencies.count(a.mailbox()).saturating_sub(2);
             // A phone number has only one owner.
-            return (a.kind == Kind::Email).then(|| Evidence::new(reason, a.kind, reason.score()));
+            return (a.kind == Kind::Email)
+                .then(|| Evidence::new(reason, a.kind, reason.score_shared(others)));
         }
         (Source::Hold, _) | (_, Source::Hold) => {
             (Reason::HeldIdentity, Reason::HeldIdentity.score())
@@ -74,4 +80,12 @@ fn handle_evidence(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Optio
         .then(|| (Reason::LookalikeHandle, Reason::LookalikeHandle.score()));
     let (reason, score) = near.into_iter().chain(looks).max_by_key(|(_, score)| *score)?;
     Some(Evidence::new(reason, Kind::Handle, score))
+}
+
+/// The evidence of the same name with the same attribute: the rarest one.
+fn attribute_evidence(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Evidence> {
+    let shared = a.marks.iter().filter(|mark| b.marks.binary_search(mark).is_ok());
+    let reason = Reason::SameNameAndAttribute;
+    let score = |mark: &u64| reason.score_shared(frequencies.count(*mark).saturating_sub(2));
+    shared.map(score).max().map(|score| Evidence { reason, kind: None, score })
 }

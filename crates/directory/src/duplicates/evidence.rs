@@ -21,6 +21,9 @@ pub enum Reason {
     LookalikeHandle,
     /// Both have the same display name and nearly the same handle.
     NearHandle,
+    /// Both have the same display name, and the same value of an attribute that the tenant defines
+    /// as evidence.
+    SameNameAndAttribute,
     /// Both have the same display name. It counts only with other reasons.
     SameName,
 }
@@ -31,7 +34,7 @@ impl Reason {
         match self {
             Self::SameMailbox => 90,
             Self::HeldIdentity => 75,
-            Self::IdentityInAttribute => 70,
+            Self::IdentityInAttribute | Self::SameNameAndAttribute => 70,
             Self::SimilarEmail | Self::NearHandle => 55,
             Self::LookalikeHandle => 50,
             Self::SameAttribute => 40,
@@ -39,9 +42,15 @@ impl Reason {
         }
     }
 
-    /// The score if `others` users share the value: two halve it, eight leave a fifth.
+    /// The score if `others` users share the value: two halve it, eight leave a fifth. Eight halve
+    /// that of a mailbox: some people have several accounts, and hundreds share the mailbox of a
+    /// service with tags.
     pub fn score_shared(self, others: usize) -> u8 {
-        (usize::from(self.score()) * 2 / (2 + others)) as u8
+        let halving = match self {
+            Self::SameMailbox | Self::SimilarEmail => 8,
+            _ => 2,
+        };
+        (usize::from(self.score()) * halving / (halving + others)) as u8
     }
 }
 

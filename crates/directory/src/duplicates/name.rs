@@ -1,6 +1,6 @@
 //! The similarity of display names and of handles.
 
-use unicode_normalization::UnicodeNormalization;
+use crate::folding::{fold, words_of};
 
 /// The minimum length of handles that may differ in one character.
 const MIN_TYPO_LENGTH: usize = 6;
@@ -8,22 +8,11 @@ const MIN_TYPO_LENGTH: usize = 6;
 const MIN_STEM_LENGTH: usize = 3;
 /// The length of each end of a handle. Near handles share at least one end.
 const END_LENGTH: usize = 3;
-/// Latin, Greek and Cyrillic accents. Marks of other scripts are vowels, which distinguish names.
-const ACCENTS: std::ops::RangeInclusive<char> = '\u{300}'..='\u{36f}';
-
-/// A display name without case, accents, punctuation and the order of its words; `None` if nothing
-/// is left.
+/// A display name [folded](fold), without punctuation and the order of its words; `None` if nothing
+/// is left. Full stops separate no words: J.R. is JR.
 pub fn name_form(display_name: &str) -> Option<String> {
-    let plain: String = display_name
-        .nfkd()
-        .filter(|c| !ACCENTS.contains(c) && !matches!(c, '.' | '\'' | '’'))
-        .flat_map(char::to_lowercase)
-        .nfc()
-        .collect();
-    let mut words: Vec<_> = plain
-        .split(|c: char| c.is_whitespace() || matches!(c, ',' | '-' | '_'))
-        .filter(|word| !word.is_empty())
-        .collect();
+    let folded = fold(display_name).replace('.', "");
+    let mut words: Vec<_> = words_of(&folded).collect();
     words.sort_unstable();
     let form = words.join(" ");
     (form.chars().count() > 1).then_some(form)

@@ -16,6 +16,18 @@ pub struct DuplicatePair {
     pub found: Match,
 }
 
+/// A pair with what a person compares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedPair {
+    /// The pair.
+    pub pair: DuplicatePair,
+    /// The display name of each user.
+    pub display_names: [String; 2],
+    /// For each reason, the matching value of each user; empty if a user has changed or was read
+    /// without it.
+    pub values: Vec<[String; 2]>,
+}
+
 /// The best pairs so far.
 #[derive(Debug, Default)]
 pub struct DuplicatePairs {

@@ -4,11 +4,14 @@
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::evidence::Reason;
 use super::{email, name};
 use crate::clock::Now;
+use crate::folding;
 use crate::model::attribute::Value;
 use crate::model::record::{Hold, Record};
 use crate::model::user::{State, User};
+use crate::timestamp::time_text;
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
 /// The maximum number of addresses from attributes. Few users have more.
@@ -27,6 +30,12 @@ const CLASS: u64 = 0b11;
 const OF_CONTACT: u64 = 0;
 const OF_SKELETON: u64 = 1;
 const OF_NAME: u64 = 2;
+const OF_MARK: u64 = 3;
+
+/// Distinguishes counts of mailboxes of identities from those of addresses in attributes.
+const MAILBOX: u64 = 0x6d61_696c_626f_7800;
+/// The maximum number of values of attributes that are evidence.
+const MAX_MARKS: usize = 8;
 
 impl Key {
     /// The bounds of all keys.
@@ -48,9 +57,14 @@ impl Key {
         self.0.checked_add(1).map(Self)
     }
 
-    /// Whether this is a key for a display name and an end of a handle.
-    pub const fn is_of_name(self) -> bool {
-        self.0 & CLASS == OF_NAME
+    /// The only reason for users who share this key, if there is one: the others have keys of their
+    /// own.
+    pub const fn reason(self) -> Option<Reason> {
+        match self.0 & CLASS {
+            OF_NAME => Some(Reason::NearHandle),
+            OF_MARK => Some(Reason::SameNameAndAttribute),
+            _ => None,
+        }
     }
 }
 
@@ -78,6 +92,13 @@ pub struct Contact {
     pub source: Source,
 }
 
+impl Contact {
+    /// The hash by which the users are counted who have an address of this mailbox as an identity.
+    pub const fn mailbox(&self) -> u64 {
+        self.loose ^ MAILBOX
+    }
+}
+
 /// A handle of a user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Handle {
@@ -98,6 +119,9 @@ pub struct Profile {
     pub contacts: Vec<Contact>,
     /// Handles.
     pub handles: Vec<Handle>,
+    /// The hashes of the display name with each value of an attribute that is evidence, sorted and
+    /// each once.
+    pub marks: Vec<u64>,
 }
 
 /// Whether users in this state may be duplicates: neither deleted nor merged.
@@ -106,12 +130,14 @@ pub const fn is_present(state: State) -> bool {
 }
 
 /// Computes the profiles of users.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ProfileReader {
     /// The rules by which texts of attributes are parsed.
     pub rules: Rules,
     /// The seed of all hashes.
     pub seed: u64,
+    /// The names of the attributes that are evidence.
+    pub evidence: Vec<String>,
 }
 
 impl ProfileReader {
@@ -123,9 +149,12 @@ impl ProfileReader {
         let typed = texts.filter_map(|text| self.typed_contact(text)).take(MAX_TYPED_CONTACTS);
         let handles = identifiers().filter(|own| own.kind() == Kind::Handle).take(MAX_HANDLES);
 
+        let name = name::name_form(&user.display_name).map(|form| self.hash("name", &form));
+        let marks = name.map(|name| self.marks(user).map(move |(mark, _)| mark ^ name));
         let mut profile = Profile {
             id: user.id,
-            name: name::name_form(&user.display_name).map(|form| self.hash("name", &form)),
+            name,
+            marks: marks.into_iter().flatten().take(MAX_MARKS).collect(),
             contacts: owned.chain(typed).collect(),
             handles: handles.map(|handle| self.handle(handle)).collect(),
         };
@@ -144,7 +173,8 @@ impl ProfileReader {
     pub fn keys(&self, profile: &Profile) -> Vec<Key> {
         let contacts = profile.contacts.iter().map(|contact| Key::new(contact.loose, OF_CONTACT));
         let skeletons = profile.handles.iter().map(|handle| Key::new(handle.skeleton, OF_SKELETON));
-        let mut keys: Vec<_> = contacts.chain(skeletons).collect();
+        let marks = profile.marks.iter().map(|mark| Key::new(*mark, OF_MARK));
+        let mut keys: Vec<_> = contacts.chain(skeletons).chain(marks).collect();
         if let Some(name) = profile.name {
             for handle in &profile.handles {
                 let [first, last] = name::ends(&handle.form);
@@ -157,6 +187,18 @@ impl ProfileReader {
         keys
     }
 
+    /// The hashes of values of attributes that are evidence, with their texts.
+    pub(super) fn marks<'u>(&'u self, user: &'u User) -> impl Iterator<Item = (u64, String)> + 'u {
+        let present = self.evidence.iter().filter_map(|name| user.attributes.get_key_value(name));
+        present.flat_map(move |(name, value)| {
+            let seed = self.hash("attribute", name);
+            value_texts(value).into_iter().filter_map(move |text| {
+                let form = folding::words(&text).join(" ");
+                (!form.is_empty()).then(|| (xxh3_64_with_seed(form.as_bytes(), seed), text))
+            })
+        })
+    }
+
     fn handle(&self, identifier: &Identifier) -> Handle {
         let guard = identifier.guard();
         let skeleton = guard.as_ref().map_or(identifier.canonical(), |guard| guard.skeleton());
@@ -167,7 +209,7 @@ impl ProfileReader {
     }
 
     /// The address in an attribute's text: an email, or a phone number in international form.
-    fn typed_contact(&self, text: &str) -> Option<Contact> {
+    pub(super) fn typed_contact(&self, text: &str) -> Option<Contact> {
         let raw = match text.trim() {
             long if long.len() > MAX_CONTACT_BYTES => return None,
             number if number.starts_with('+') => RawIdentifier::Phone { number, region: "" },
@@ -183,7 +225,7 @@ impl ProfileReader {
         self.contact(&identifier, Source::Hold)
     }
 
-    fn contact(&self, identifier: &Identifier, source: Source) -> Option<Contact> {
+    pub(super) fn contact(&self, identifier: &Identifier, source: Source) -> Option<Contact> {
         let kind = identifier.kind();
         let canonical = identifier.canonical();
         let [loose, exact] = match kind {
@@ -212,7 +254,7 @@ impl Profile {
     }
 
     /// The hashes of addresses in attributes alone, without dots and tags, each once.
-    pub fn in_attributes(&self) -> impl Iterator<Item = u64> {
+    fn in_attributes(&self) -> impl Iterator<Item = u64> {
         let mut loose: Vec<_> = self
             .contacts
             .iter()
@@ -223,15 +265,40 @@ impl Profile {
         loose.into_iter()
     }
 
+    /// The hashes by which users are counted who share a value: a name, an address in an attribute,
+    /// a mailbox, or a name with an attribute.
+    pub fn counted(&self) -> impl Iterator<Item = u64> {
+        let owned = self.contacts.iter().filter(|contact| contact.source == Source::Identity);
+        let emails = owned.filter(|contact| contact.kind == Kind::Email);
+        let mut mailboxes: Vec<_> = emails.map(Contact::mailbox).collect();
+        mailboxes.dedup();
+        let marks = self.marks.iter().copied();
+        self.name.into_iter().chain(self.in_attributes()).chain(mailboxes).chain(marks)
+    }
+
     /// Sorts the addresses. Of several sources of one address, an identity comes first and stays.
     fn sort(&mut self) {
         self.contacts.sort_unstable();
         self.contacts.dedup_by_key(|contact| (contact.loose, contact.exact));
+        self.marks.sort_unstable();
+        self.marks.dedup();
+    }
+}
+
+/// The values of an attribute as texts.
+fn value_texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::List(items) => items.clone(),
+        Value::Int(number) => vec![number.to_string()],
+        Value::Double(number) => vec![number.to_string()],
+        Value::Bool(yes) => vec![yes.to_string()],
+        Value::Time(time) => vec![time_text(*time)],
     }
 }
 
 /// The texts of an attribute's value.
-fn texts(value: &Value) -> &[String] {
+pub(super) fn texts(value: &Value) -> &[String] {
     match value {
         Value::String(text) => std::slice::from_ref(text),
         Value::List(items) => items,

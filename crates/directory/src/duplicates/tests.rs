@@ -19,7 +19,9 @@ use crate::model::user::{Identity, State, User};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rules};
 
-const READER: ProfileReader = ProfileReader { rules: Rules::PRESENT, seed: 7 };
+/// A reader without attributes that are evidence.
+const READER: ProfileReader =
+    ProfileReader { rules: Rules::PRESENT, seed: 7, evidence: Vec::new() };
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
 fn id(n: u8) -> LocalityId {
@@ -82,7 +84,7 @@ fn profiles(users: &[User], held: Option<(&User, &str, i64)>) -> (Vec<Profile>, 
     let profiles: Vec<_> = users.iter().map(profile).collect();
     let mut frequencies = Frequencies::default();
     for profile in &profiles {
-        profile.name.into_iter().chain(profile.in_attributes()).for_each(|h| frequencies.add(h));
+        profile.counted().for_each(|hash| frequencies.add(hash));
     }
     frequencies.sort();
     (profiles, frequencies)
@@ -127,6 +129,14 @@ fn names_are_compared_without_case_accents_and_order() {
         ("Smith, Joe", "Joe Smith"),
         ("Anne-Marie O'Neill", "anne marie ONeill"),
         ("Ａnna", "anna"),
+        ("ΓΙΩΡΓΟΣ ΠΑΠΑΔΟΠΟΥΛΟΣ", "Γιώργος Παπαδόπουλος"),
+        ("Jörg Weiß", "JÖRG WEISS"),
+        ("Łukasz Søgård", "LUKASZ SOGARD"),
+        ("Anne\u{2011}Marie", "Anne-Marie"),
+        ("マリー・キュリー", "マリー キュリー"),
+        ("Robert “Bob” Smith (jun.)", "robert bob smith jun"),
+        ("J. R. Smith", "j r smith"),
+        ("J.R. Smith", "JR Smith"),
     ] {
         assert_eq!(name_form(a), name_form(b), "{a} {b}");
     }
@@ -173,6 +183,83 @@ fn addresses_of_one_mailbox_match() {
     for other in ["joesmith@example.org", "joe.smyth@gmail.com", "joe@gmail.com"] {
         assert_eq!(reasons(&[joe("joe.smith@gmail.com"), of(other)]), [], "{other}");
     }
+}
+
+#[test]
+fn a_mailbox_that_many_share_counts_less() {
+    let trackers = |count: u8| -> Vec<_> {
+        (1..=count).map(|n| user(n, "", &[&format!("email:track+{n}@example.com")])).collect()
+    };
+    assert_eq!(reasons(&trackers(2)), [(Reason::SameMailbox, 90)]);
+    assert_eq!(reasons(&trackers(4)), [(Reason::SameMailbox, 72)]);
+    assert_eq!(reasons(&trackers(50)), [(Reason::SameMailbox, 12)]);
+}
+
+#[test]
+fn the_same_name_with_evidence_matches() {
+    let reader =
+        ProfileReader { evidence: vec!["born".to_owned(), "Straße".to_owned()], ..READER };
+    let born =
+        |n, name: &str, name_of: &str, value: Value| with(user(n, name, &[]), &[(name_of, value)]);
+    let found = |users: &[User]| {
+        let profiles: Vec<_> = users.iter().map(|user| reader.profile(user)).collect();
+        let mut frequencies = Frequencies::default();
+        profiles.iter().flat_map(Profile::counted).for_each(|hash| frequencies.add(hash));
+        frequencies.sort();
+        let found = compare(&profiles[0], &profiles[1], &frequencies);
+        let keys = reader.keys(&profiles[1]);
+        assert!(found.is_none() || reader.keys(&profiles[0]).iter().any(|key| keys.contains(key)));
+        found.map(|found| (found.score, reader.shared([&users[0], &users[1]], &found.evidence[0])))
+    };
+    let joe = born(1, "Joe Weiß", "born", text("1980-01-02"));
+    let same = |value: &str| [value, value].map(ToOwned::to_owned);
+    assert_eq!(
+        found(&[joe.clone(), born(2, "JOE WEISS", "born", text("1980-01-02"))]),
+        Some((70, same("1980-01-02")))
+    );
+    let streets = [1, 2].map(|n| {
+        let street = ["Hauptstr. 5", "HAUPTSTR 5"][usize::from(n) - 1];
+        born(n, "Joe Weiß", "Straße", text(street))
+    });
+    let values = ["Hauptstr. 5", "HAUPTSTR 5"].map(ToOwned::to_owned);
+    assert_eq!(found(&streets), Some((70, values)));
+    for other in [
+        born(2, "Joe Weiß", "born", text("1980-01-03")),
+        born(2, "Joe Weiß", "team", text("1980-01-02")),
+        born(2, "Ann Weiß", "born", text("1980-01-02")),
+        born(2, "Joe Weiß", "born", Value::Bool(true)),
+    ] {
+        assert_eq!(found(&[joe.clone(), other]), None);
+    }
+    let common: Vec<_> = (1..=4).map(|n| born(n, "Joe", "born", Value::Int(7))).collect();
+    assert_eq!(found(&common), Some((35, same("7"))));
+}
+
+#[test]
+fn shared_values_are_those_that_match() {
+    let shared = |a: &User, b: &User, reason, kind| {
+        READER.shared([a, b], &Evidence { reason, kind, score: 50 }).map(|text| text)
+    };
+    let joe = with(
+        user(1, "Joe", &["email:ann@x.org", "email:joe.s@gmail.com", "handle:joe.smith"]),
+        &[("contact", text("eve@x.org"))],
+    );
+    let other = with(
+        user(2, "JOE", &["email:joes+1@gmail.com", "handle:joesmith84"]),
+        &[("note", text("ann@x.org")), ("list", Value::List(vec!["Eve@x.org".to_owned()]))],
+    );
+    let email = Some(Kind::Email);
+    let check = |reason, kind, a: &str, b: &str| {
+        assert_eq!(shared(&joe, &other, reason, kind), [a, b], "{reason:?}");
+        assert_eq!(shared(&other, &joe, reason, kind), [b, a], "{reason:?}");
+    };
+    check(Reason::SameMailbox, email, "joe.s@gmail.com", "joes+1@gmail.com");
+    check(Reason::IdentityInAttribute, email, "ann@x.org", "ann@x.org");
+    check(Reason::SameAttribute, email, "eve@x.org", "Eve@x.org");
+    check(Reason::NearHandle, Some(Kind::Handle), "joe.smith", "joesmith84");
+    check(Reason::SameName, None, "Joe", "JOE");
+    check(Reason::LookalikeHandle, Some(Kind::Handle), "", "");
+    check(Reason::HeldIdentity, email, "", "");
 }
 
 #[test]

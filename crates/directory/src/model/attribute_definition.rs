@@ -17,6 +17,8 @@ pub struct AttributeDefinition {
     pub indexed: bool,
     /// The required type of values; `None` allows any.
     pub value_type: Option<ValueType>,
+    /// Whether users of one name with the same value of it are probably the same person.
+    pub evidence: bool,
     /// When `indexed` changed, while the index is being updated.
     pub index_change: Option<Timestamp>,
 }
@@ -50,7 +52,7 @@ pub struct DefinitionUpdate {
 impl Default for AttributeDefinition {
     /// The definition of an attribute without one.
     fn default() -> Self {
-        Self { indexed: true, value_type: None, index_change: None }
+        Self { indexed: true, value_type: None, evidence: false, index_change: None }
     }
 }
 
@@ -118,6 +120,12 @@ impl Policies {
         self.attributes.get(name).is_none_or(|definition| definition.indexed)
     }
 
+    /// The names of the attributes that are evidence of duplicates.
+    pub fn evidence(&self) -> impl Iterator<Item = &str> {
+        let evidence = self.attributes.iter().filter(|(_, definition)| definition.evidence);
+        evidence.map(|(name, _)| name.as_str())
+    }
+
     /// Whether the index does not match the attribute's definition yet.
     pub fn is_index_changing(&self, name: &str) -> bool {
         self.attributes.get(name).is_some_and(|definition| definition.index_change.is_some())
@@ -163,8 +171,12 @@ impl Policies {
 mod tests {
     use super::*;
 
-    const UNINDEXED: AttributeDefinition =
-        AttributeDefinition { indexed: false, value_type: None, index_change: None };
+    const UNINDEXED: AttributeDefinition = AttributeDefinition {
+        indexed: false,
+        value_type: None,
+        evidence: false,
+        index_change: None,
+    };
 
     fn time(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)

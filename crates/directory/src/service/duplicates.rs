@@ -5,7 +5,7 @@
 //! address in an attribute. A user has two to six keys. If there are more keys, the tenant is read
 //! again for the rest.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use locality_uuid::LocalityId;
 
 use super::Directory;
 use crate::duplicates::compare::compare;
-use crate::duplicates::evidence::Reason;
 use crate::duplicates::frequency::Frequencies;
 use crate::duplicates::key_index::KeyIndex;
-use crate::duplicates::pairs::{DuplicatePair, DuplicatePairs};
+use crate::duplicates::pairs::{DescribedPair, DuplicatePair, DuplicatePairs};
 use crate::duplicates::profile::{Contact, Key, Profile, ProfileReader, is_present};
 use crate::error::{Error, Invalid};
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
+use crate::model::user::User;
 use crate::pace::Pace;
 use crate::stores::{Consistency, View};
 
@@ -32,6 +32,8 @@ const STEP_USERS: usize = 256;
 pub const MAX_GROUP: usize = 50;
 /// Keys in memory.
 const MAX_KEYS: usize = 4 << 20;
+/// Pairs whose users are read together for an answer.
+const DESCRIBED_PAIRS: usize = 32;
 /// The pause between two reports of progress.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
@@ -67,7 +69,7 @@ pub enum DuplicateEvent {
     /// The progress so far.
     Progress(DuplicateProgress),
     /// A pair. The best ones come first, after all progress.
-    Pair(DuplicatePair),
+    Pair(DescribedPair),
 }
 
 impl Directory {
@@ -96,12 +98,13 @@ impl Directory {
     ) -> Result<DuplicateSearch, Error> {
         let min_score = min_score(options.min_score)?;
         let pairs = DuplicatePairs::new(max_pairs(options.max_pairs)?);
-        self.known_tenant(&tenant).await?;
+        let policies = self.known_tenant(&tenant).await?.policies;
+        let evidence = policies.evidence().map(ToOwned::to_owned).collect();
         let (rules, _) = self.stored_rules(Consistency::Latest).await?;
         Ok(DuplicateSearch {
             directory: self.clone(),
             tenant,
-            reader: ProfileReader { rules, seed: fastrand::u64(..) },
+            reader: ProfileReader { rules, seed: fastrand::u64(..), evidence },
             min_score,
             phase: Phase::Reading(None),
             is_first: true,
@@ -138,8 +141,8 @@ enum Phase {
     Reading(Option<LocalityId>),
     /// Compares the users of keys.
     Comparing,
-    /// Returns the pairs.
-    Answering(std::vec::IntoIter<DuplicatePair>),
+    /// Returns the pairs. Some of them are read already.
+    Answering(std::vec::IntoIter<DuplicatePair>, VecDeque<DescribedPair>),
 }
 
 impl DuplicateSearch {
@@ -156,11 +159,24 @@ impl DuplicateSearch {
                     if !self.compare_groups().await? {
                         self.end_range();
                     }
-                    if matches!(self.phase, Phase::Answering(_)) {
+                    if matches!(self.phase, Phase::Answering(..)) {
                         return Ok(Some(DuplicateEvent::Progress(self.progress)));
                     }
                 }
-                Phase::Answering(pairs) => return Ok(pairs.next().map(DuplicateEvent::Pair)),
+                Phase::Answering(_, described) if !described.is_empty() => {
+                    return Ok(described.pop_front().map(DuplicateEvent::Pair));
+                }
+                Phase::Answering(pairs, _) => {
+                    let next: Vec<_> = pairs.take(DESCRIBED_PAIRS).collect();
+                    if next.is_empty() {
+                        return Ok(None);
+                    }
+                    let read = self.describe(next).await?;
+                    if let Phase::Answering(_, described) = &mut self.phase {
+                        *described = read;
+                    }
+                    continue;
+                }
             }
             if self.reported.elapsed() >= REPORT_PERIOD {
                 self.reported = Instant::now();
@@ -193,8 +209,7 @@ impl DuplicateSearch {
         }
         if self.is_first {
             self.progress.users += 1;
-            profile.name.into_iter().for_each(|name| self.frequencies.add(name));
-            profile.in_attributes().for_each(|contact| self.frequencies.add(contact));
+            profile.counted().for_each(|value| self.frequencies.add(value));
             if !held.is_empty() {
                 self.held.insert(record.id(), held);
             }
@@ -265,7 +280,44 @@ impl DuplicateSearch {
 
     /// The profiles of the users that are still present.
     async fn profiles(&self, ids: &[LocalityId]) -> Result<HashMap<LocalityId, Profile>, Error> {
-        let (mut profiles, mut rest) = (HashMap::with_capacity(ids.len()), ids);
+        let mut profiles = HashMap::with_capacity(ids.len());
+        let read = |user: User| {
+            let mut profile = self.reader.profile(&user);
+            profile.add_held(self.held.get(&user.id).map_or(&[], Vec::as_slice));
+            profiles.insert(user.id, profile);
+        };
+        self.each_present(ids, read).await?;
+        Ok(profiles)
+    }
+
+    /// The pairs with the names of their users and what they share.
+    async fn describe(&self, pairs: Vec<DuplicatePair>) -> Result<VecDeque<DescribedPair>, Error> {
+        let ids: BTreeSet<_> = pairs.iter().flat_map(|pair| pair.users).collect();
+        let mut users = HashMap::with_capacity(ids.len());
+        let read = |user: User| drop(users.insert(user.id, user));
+        self.each_present(&ids.into_iter().collect::<Vec<_>>(), read).await?;
+
+        let described = pairs.into_iter().map(|pair| {
+            let [a, b] = pair.users.map(|id| users.get(&id));
+            let name = |user: Option<&User>| user.map(|user| user.display_name.clone());
+            let shared = |evidence| match (a, b) {
+                (Some(a), Some(b)) => self.reader.shared([a, b], evidence),
+                _ => Default::default(),
+            };
+            let values = pair.found.evidence.iter().map(shared).collect();
+            let display_names = [a, b].map(|user| name(user).unwrap_or_default());
+            DescribedPair { pair, display_names, values }
+        });
+        Ok(described.collect())
+    }
+
+    /// Reads the users that are still present.
+    async fn each_present(
+        &self,
+        ids: &[LocalityId],
+        mut read: impl FnMut(User),
+    ) -> Result<(), Error> {
+        let mut rest = ids;
         let mut pace = Pace::default();
         while !rest.is_empty() {
             let users = self.directory.backend.lookups.get(&self.tenant, rest, View::Full).await?;
@@ -276,13 +328,11 @@ impl DuplicateSearch {
                 let Some(encoded) = encoded? else { continue };
                 let user = encoded.decode().map_err(|error| Error::Internal(error.into()))?;
                 if is_present(user.state) {
-                    let mut profile = self.reader.profile(&user);
-                    profile.add_held(self.held.get(&user.id).map_or(&[], Vec::as_slice));
-                    profiles.insert(user.id, profile);
+                    read(user);
                 }
             }
         }
-        Ok(profiles)
+        Ok(())
     }
 
     /// Continues with the next keys, or with the pairs if there are none.
@@ -291,17 +341,18 @@ impl DuplicateSearch {
             true => Phase::Reading(None),
             false => {
                 (self.index, self.held) = Default::default();
-                Phase::Answering(std::mem::take(&mut self.pairs).into_best().into_iter())
+                let best = std::mem::take(&mut self.pairs).into_best();
+                Phase::Answering(best.into_iter(), VecDeque::new())
             }
         };
     }
 }
 
-/// Whether too many users share a display name for a sufficient score. Other values that they share
-/// have keys of their own.
+/// Whether too many users share a key for a sufficient score. Other values that they share have keys
+/// of their own.
 fn is_score_too_low(group: &[(Key, LocalityId)], min_score: u8) -> bool {
-    let is_of_name = group.first().is_some_and(|(key, _)| key.is_of_name());
-    is_of_name && Reason::NearHandle.score_shared(group.len() - 2) < min_score
+    let reason = group.first().and_then(|(key, _)| key.reason());
+    reason.is_some_and(|reason| reason.score_shared(group.len() - 2) < min_score)
 }
 
 fn min_score(score: i32) -> Result<u8, Error> {
