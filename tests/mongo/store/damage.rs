@@ -12,6 +12,7 @@ use polynym_mongodb::{InitOptions, Mongo, Options, init};
 use super::{database, json, stderr, stdout, store};
 use crate::servers;
 use crate::support::scenarios::damage::{self, Breakable};
+use crate::support::users;
 
 /// A database with a store.
 struct Broken {
@@ -70,7 +71,11 @@ impl Breakable for Broken {
     async fn put_user(&self, under: LocalityId, user: &User) {
         let wire = EncodedUser::of(user).into_bytes().to_vec();
         let wire = Binary { subtype: BinarySubtype::Generic, bytes: wire };
-        self.put("users", doc! { "_id": id(under), "r": 0_i64, "t": "default", "w": wire }).await;
+        let collection = self.database.collection::<Document>("users");
+        let stored = collection.find_one(doc! { "_id": id(under) }).await.unwrap().unwrap();
+        let elements = stored.get_array("a").unwrap();
+        let user = doc! { "_id": id(under), "r": 0_i64, "t": "default", "w": wire, "a": elements };
+        self.put("users", user).await;
     }
 
     async fn put_record(&self, record: &Record) {
@@ -128,6 +133,28 @@ async fn lost_claims_are_restored() {
     );
     assert!(stdout(&store(&["verify"], &broken.uri)).contains("no inconsistency"));
     broken.assert_there(&[0, 1, 350, 699]).await;
+}
+
+/// Words of another name, and a document without elements.
+#[tokio::test(flavor = "multi_thread")]
+async fn elements_of_searches_are_restored() {
+    let set = servers::one_member().await;
+    let broken = Broken::new(set.uri("verify_elements", "")).await;
+    broken.create(0..4).await;
+    let collection = broken.database.collection::<Document>("users");
+    let word = doc! { "_id": id(users::id(1)), "a.v": "user" };
+    let renamed = collection.update_one(word, doc! { "$set": { "a.$.v": "other" } }).await.unwrap();
+    let removed =
+        collection.update_one(doc! { "_id": id(users::id(2)) }, doc! { "$unset": { "a": 1 } });
+    assert_eq!((renamed.modified_count, removed.await.unwrap().modified_count), (1, 1));
+    for arguments in [&["verify", "--json"][..], &["verify", "--mend", "--json"]] {
+        let lines = json(&store(arguments, &broken.uri));
+        let found: Vec<_> = lines.iter().filter(|line| line["finding"] == "unindexed").collect();
+        let named: Vec<_> = found.iter().filter_map(|line| line["user"].as_str()).collect();
+        assert_eq!(named, [1, 2].map(|n| users::id(n).to_string()), "{lines:?}");
+    }
+    let output = store(&["verify"], &broken.uri);
+    assert!(stdout(&output).contains("no inconsistency"), "{}", stdout(&output));
 }
 
 /// Documents whose ids are neither UUIDs nor keys.

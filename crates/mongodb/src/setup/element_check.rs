@@ -18,7 +18,8 @@ pub fn index_fault(document: &RawDocument) -> Option<IndexFault> {
     let stored = StoredUser::read(document).ok()?;
     let (fields, _) = parted(document.get(ATTRIBUTES).ok()?).ok()?;
     let user = stored.decode_without_attributes().ok()?.user;
-    (field_array(&user, true) != fields).then_some(IndexFault::Missing(stored.id))
+    let differs = user.id == stored.id && field_array(&user, true) != fields;
+    differs.then_some(IndexFault::Missing(stored.id))
 }
 
 /// The user that lacks elements.
