@@ -21,15 +21,21 @@ fn pairs_are_shown_with_their_reasons() {
     let again = server.run(&[&create[..], &["email:joe.smith+x@example.com"]].concat());
     assert!(again.status.success(), "{}", stderr(&again));
     let shown = server.run(&["user", "duplicates", "--min-score", "80"]);
-    let line = stdout(&shown);
-    let words: Vec<_> = line.split(' ').collect();
-    assert_eq!((words.len(), words[0]), (7, "93"), "{line}");
-    assert!(words[1] < words[2] && words[1].len() == 36, "{line}");
-    assert_eq!(words[3..].join(" "), "same mailbox, same name\n");
+    let text = stdout(&shown);
+    let [reasons, a, b] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert!(reasons.starts_with("93 same mailbox (joe.smith"), "{text}");
+    assert!(
+        reasons.contains("joe.smith+x@example.com") && reasons.contains("same name ("),
+        "{text}"
+    );
+    let (id, name) = a.trim().split_once(' ').unwrap();
+    assert!(id.len() == 36 && id < b.trim() && a != b, "{text}");
+    assert!(["SMITH, Joe", "Joe Smith"].contains(&name) && text.contains("   "), "{text}");
     assert_eq!(stderr(&shown), "1 pair among 37 users\n");
 
     let pair = &json(&server.run(&["user", "duplicates", "--json"]))[0];
-    assert_eq!((pair["score"].as_i64(), pair["userIdA"].as_str()), (Some(93), Some(words[1])));
+    assert_eq!((pair["score"].as_i64(), pair["userIdA"].as_str()), (Some(93), Some(id)));
+    assert_eq!(pair["displayNameA"].as_str(), Some(name));
     assert_eq!(pair["evidence"][0]["reason"], "DUPLICATE_REASON_SAME_MAILBOX");
     assert_fails(&server.run(&["user", "duplicates", "--min-score", "101"]), 2, &["min-score"]);
     let elsewhere = server.run(&["user", "duplicates", "--tenant", "nowhere"]);

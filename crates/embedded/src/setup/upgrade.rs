@@ -34,6 +34,9 @@ use polynym_store_common::attribute_names::{AttributeNames, KnownNames};
 /// The users of one step.
 const PAGE_USERS: usize = 1_000;
 
+/// The id of a user and its record.
+type StoredRow = ([u8; 16], Vec<u8>);
+
 /// Upgrades the store in `folder`, which must exist and not be in use, to the versions of this
 /// program. Reports each step to `progress` in a sentence. Blocks.
 ///
@@ -199,7 +202,7 @@ fn index_again(transaction: &WriteTransaction) -> Result<(), Fault> {
 fn users_after(
     users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     after: Option<[u8; 16]>,
-) -> Result<Vec<([u8; 16], Vec<u8>)>, Fault> {
+) -> Result<Vec<StoredRow>, Fault> {
     let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
     let mut page = Vec::with_capacity(PAGE_USERS);
     for row in users.range::<&[u8; 16]>((start, Bound::Unbounded))?.take(PAGE_USERS) {
