@@ -13,8 +13,8 @@ use crate::file::opener::{Open, Opener};
 use crate::lookup::snapshot::item_result;
 use crate::options::Options;
 use crate::schema::tables::{
-    ATTRIBUTES, META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS, create_inboxes,
-    create_journal,
+    ATTRIBUTES, META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, TENANTS, USERS,
+    create_inboxes, create_journal,
 };
 use crate::schema::user::{JournalHead, StoredUser, encode_user, encode_user_over};
 use crate::schema::versions::{Versions, schema_version, versions};

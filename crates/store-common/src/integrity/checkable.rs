@@ -1,7 +1,8 @@
 //! The interface of a store that can be verified.
 
 use async_trait::async_trait;
-use futures_util::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 
 use super::finding::{ContentFault, IndexFault};
