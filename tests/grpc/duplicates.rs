@@ -84,8 +84,8 @@ async fn score_and_number_of_pairs_are_limited() {
         found(&mut client, request).await.map(|(pairs, _)| pairs.len())
     };
     assert_eq!(of(0, 0).await.unwrap(), 6);
-    assert_eq!(of(90, 4).await.unwrap(), 4);
-    assert_eq!(of(91, 0).await.unwrap(), 0);
+    assert_eq!(of(72, 4).await.unwrap(), 4);
+    assert_eq!(of(73, 0).await.unwrap(), 0);
     for (min_score, max_pairs, field) in
         [(-1, 0, "min_score"), (101, 0, "min_score"), (0, -1, "max_pairs")]
     {

@@ -23,7 +23,11 @@ them, whole, or with a * their starts. A * at the start of a value stands for an
 
 Fields: attributes.NAME, display_name, state, create_time, update_time, and identities.email,
 .handle, .phone, .social and .url. Operators: = != < <= > >= and :* for a field that is present.
-A * at the end of a value matches a prefix. OR binds tighter than AND.";
+A * at the end of a value matches a prefix. OR binds tighter than AND.
+
+`display_name:\"...\"` finds names that have all of these words, without accents and case, in any
+order; a * after the last one finds its start. A * at the start of a value stands
+for anything before it.";
 
 pub const LIST: &str = "\
 Examples:

@@ -12,7 +12,7 @@ use super::fault::SyntaxError;
 use super::filter::Expression;
 use super::input::{Input, Parsed, State, cut};
 use super::literal::literal;
-use super::restriction::{Operator, Path, expression_of, path};
+use super::restriction::{Operator, Path, conditions_of, path};
 use crate::error::{Error, Invalid};
 use polynym_identifier::Rules;
 
@@ -140,7 +140,10 @@ fn restriction(input: &mut Input<'_>) -> Parsed<Expression> {
     let operator = opt(operator).parse_next(input)?.ok_or_else(|| cut(operator_at, expected))?;
     space(input)?;
     let value = literal(input)?;
-    expression_of(path, (operator_at, operator), &value, input.state.rules).map_err(ErrMode::Cut)
+    let parts = conditions_of(path, (operator_at, operator), &value, input.state.rules);
+    let (is_not, conditions) = parts.map_err(ErrMode::Cut)?;
+    let all = Expression::all(conditions.into_iter().map(Expression::Is).collect());
+    Ok(if is_not { Expression::Not(Box::new(all)) } else { all })
 }
 
 fn operator(input: &mut Input<'_>) -> Parsed<Operator> {

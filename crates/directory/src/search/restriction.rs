@@ -10,7 +10,6 @@ use super::condition::{Condition, Subject};
 use super::element::{MAX_NAME_WORDS, STATES};
 use super::fault::SyntaxError;
 use super::field::Field;
-use super::filter::Expression;
 use super::input::{Input, Parsed, cut};
 use super::literal::{Literal, literal};
 use super::range::Range;
@@ -101,22 +100,26 @@ fn attribute(at: usize, name: &str) -> Parsed<Path> {
     Ok(Path::Field(Field::Attribute(name.to_owned())))
 }
 
-/// The expression with these parts: a condition, or one for each word of a display name.
-pub fn expression_of(
+/// The conditions with these parts, all of which hold: one, or one for each word of a display name.
+/// Whether they are negated comes first.
+pub fn conditions_of(
     path: Path,
     (at, operator): (usize, Operator),
     value: &Literal,
     rules: &[Rules],
-) -> Result<Expression, SyntaxError> {
+) -> Result<(bool, Vec<Condition>), SyntaxError> {
     let is_name = path == Path::Field(Field::DisplayName);
     if is_name && !value.is_any() && (operator == Operator::Has || value.suffix) {
         return named(value, (at, operator));
     }
-    condition(path, (at, operator), value, rules).map(Expression::Is)
+    Ok((false, vec![condition(path, (at, operator), value, rules)?]))
 }
 
 /// The names that have the words of a value; if it starts with `*`, as their last words.
-fn named(value: &Literal, (at, operator): (usize, Operator)) -> Result<Expression, SyntaxError> {
+fn named(
+    value: &Literal,
+    (at, operator): (usize, Operator),
+) -> Result<(bool, Vec<Condition>), SyntaxError> {
     let mut words = words(&value.text);
     if words.len() > MAX_NAME_WORDS {
         let message = format!("a value has at most {MAX_NAME_WORDS} words; found more");
@@ -128,21 +131,16 @@ fn named(value: &Literal, (at, operator): (usize, Operator)) -> Result<Expressio
         return Err(SyntaxError::new(value.at, message));
     }
 
-    let has = |range| {
-        Expression::Is(Condition {
-            subject: Subject::Field(Field::NameWord, range),
-            differs: false,
-        })
-    };
-    let last = value.suffix.then(|| Subject::LastWords(words.clone()));
+    let holds = |subject| Condition { subject, differs: false };
+    let has = |range| holds(Subject::Field(Field::NameWord, range));
+    let last = value.suffix.then(|| holds(Subject::LastWords(words.clone())));
     let start = value.prefix.then(|| words.pop().unwrap_or_default());
     let whole = words.into_iter().map(|word| has(Range::point(Scalar::String(word))));
     let prefix = start.map(|start| has(Range::prefix(&start)));
-    let ending = last.map(|subject| Expression::Is(Condition { subject, differs: false }));
-    let all = Expression::all(whole.chain(prefix).chain(ending).collect());
+    let all = whole.chain(prefix).chain(last).collect();
     match operator {
-        Operator::Equals | Operator::Has => Ok(all),
-        Operator::Differs => Ok(Expression::Not(Box::new(all))),
+        Operator::Equals | Operator::Has => Ok((false, all)),
+        Operator::Differs => Ok((true, all)),
         _ => Err(SyntaxError::new(at, STARS_RULE)),
     }
 }

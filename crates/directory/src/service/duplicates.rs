@@ -348,8 +348,8 @@ impl DuplicateSearch {
     }
 }
 
-/// Whether too many users share a key for a sufficient score. Other values that they share have keys
-/// of their own.
+/// Whether too many users share a key for a sufficient score. Other values that they share have
+/// keys of their own.
 fn is_score_too_low(group: &[(Key, LocalityId)], min_score: u8) -> bool {
     let reason = group.first().and_then(|(key, _)| key.reason());
     reason.is_some_and(|reason| reason.score_shared(group.len() - 2) < min_score)
