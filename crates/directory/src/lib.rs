@@ -42,6 +42,7 @@ pub use model::claim::{Claim, ClaimWrite};
 pub use model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
 };
+pub use model::imported_user::reimport::{LineField, OnExisting, Reimport};
 pub use model::imported_user::{
     Effect, Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
@@ -52,7 +53,6 @@ pub use model::notice::{Notice, NoticeContent};
 pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership};
 pub use model::policies::{Policies, PolicyUpdate};
 pub use model::record::{Hold, MergeSnapshot, Record, UserInternals};
-pub use model::reimport::{LineField, OnExisting, Reimport};
 pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
 pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;

@@ -12,7 +12,6 @@ pub mod notice;
 pub mod ownership;
 pub mod policies;
 pub mod record;
-pub mod reimport;
 pub mod reserved;
 pub mod shortening;
 pub mod tenant;

@@ -50,7 +50,6 @@ mod raw;
 mod rejection;
 mod rules;
 mod social;
-mod suffix;
 mod text;
 mod trace;
 mod unicode;

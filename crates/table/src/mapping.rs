@@ -11,6 +11,7 @@ use crate::absent::Absent;
 use crate::columns::Columns;
 use crate::field::{Field, ValueType};
 use crate::locale::{Locale, NEUTRAL};
+use crate::pairs::pairs;
 use crate::regions::region;
 use crate::value::{items, rounded, value};
 use crate::{numbers, times};
@@ -177,29 +178,6 @@ impl Mapping {
         }
         Ok(reading.mapped)
     }
-}
-
-/// The parts `FIELD=COLUMNS` of a mapping.
-fn pairs(map: &str, columns: &Columns) -> Vec<String> {
-    if map.split_once('=').is_some_and(|(_, column)| columns.has(column)) {
-        return vec![map.to_owned()];
-    }
-    let mut pairs: Vec<String> = Vec::new();
-    let mut depth = 0_i32;
-    let parts = map.split(|c: char| {
-        depth += i32::from(c == '[') - i32::from(c == ']');
-        c == ',' && depth <= 0
-    });
-    for part in parts {
-        match pairs.last_mut() {
-            Some(last) if !part.contains('=') => {
-                last.push(',');
-                last.push_str(part);
-            }
-            _ => pairs.push(part.to_owned()),
-        }
-    }
-    pairs
 }
 
 impl Entry {

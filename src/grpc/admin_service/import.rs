@@ -16,7 +16,7 @@ use crate::grpc::status::status;
 use polynym_access::{Call, Metric};
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::imported_user::OnConflict;
-use polynym_directory::model::reimport::{OnExisting, Reimport};
+use polynym_directory::model::imported_user::reimport::{OnExisting, Reimport};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::ImportedTenant;
 use polynym_directory::service::Directory;

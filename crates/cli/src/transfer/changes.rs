@@ -55,7 +55,7 @@ impl Changes {
         Ok(())
     }
 
-    fn write<'c>(&mut self, cells: [&'c str; 5]) -> Result<(), Failure> {
+    fn write(&mut self, cells: [&str; 5]) -> Result<(), Failure> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_record(cells).map_err(|error| failure(Path::new(&self.path), error))
     }

@@ -50,52 +50,20 @@ async fn import(command: Import) -> Result<(), Failure> {
     let given = table::given(&command.table)?;
     let session = Session::open_operation(&command.settings, "import").await?;
     let given = with_types(given, &command, &session).await?;
-    let window = Arc::new(Window::default());
-    // Lines that the reader rejected, without sending them.
-    let rejected_count = Arc::new(AtomicI64::new(0));
     let rejects = Arc::new(Rejects::new(rejects_path(&command), &command.file)?);
-    let bar = Bar::new(&command.file);
-    let (sender, receiver) = mpsc::channel(QUEUE_SIZE);
-    let options = options(&session, &command);
-    let changes = Changes::new(command.changes.as_deref())?;
     let (dry_run, names_rejects_file) = (command.dry_run, command.rejects.is_some());
-    let reader = FileReader {
-        window: window.clone(),
-        rejects: rejects.clone(),
-        requests: sender,
-        rejected: rejected_count.clone(),
-        target: Target::new(&command, session.tenant()),
-        options,
-    };
-    let reader_thread = spawn(reader, command, given)?;
-
-    let progress = Progress::default();
-    let mut exchange =
-        Exchange { window: &window, rejects: &rejects, bar: &bar, progress, changes };
-    let end = exchange.run(&session, receiver).await;
-    let changes = exchange.changes;
-    let progress = exchange.progress;
-    window.close();
-    bar.clear();
-    let outcome = match end {
-        // The reader may block on its input: do not wait for it.
-        Ok(End::Interrupted) => Err(Failure::Interrupted),
-        Ok(End::Complete) => finish(reader_thread, &rejected_count, &progress),
-        Err(failure) => Err(failure),
-    };
+    let Transferred { outcome, progress, rejected_here, changes } =
+        transfer(command, given, &session, &rejects).await?;
     rejects.finish()?;
     // Keeps a file that --rejects names: it may be something else.
     if outcome.is_ok() && !names_rejects_file {
         rejects.remove_older()?;
     }
 
-    let (lines, rejected_here) = (progress.lines, rejected_count.load(Ordering::Relaxed));
     match outcome {
         Ok(tally) => {
-            let rejects = &rejects;
-            let json = session.json();
-            let changes = changes.finish()?;
-            let operation_id = session.operation_id();
+            let (changes, json) = (changes.finish()?, session.json());
+            let (rejects, operation_id) = (&rejects, session.operation_id());
             let summary = Summary {
                 progress,
                 rejected_here,
@@ -110,10 +78,59 @@ async fn import(command: Import) -> Result<(), Failure> {
         }
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
-            eprintln!("interrupted after {lines} lines: {RESUME_ADVICE}");
+            eprintln!("interrupted after {} lines: {RESUME_ADVICE}", progress.lines);
             Err(failure)
         }
     }
+}
+
+/// What was sent and answered.
+struct Transferred {
+    /// How the table was read.
+    outcome: Result<Tally, Failure>,
+    progress: Progress,
+    /// Lines that the reader rejected, without sending them.
+    rejected_here: i64,
+    changes: Changes,
+}
+
+/// Sends the lines of the file, and receives the answers.
+async fn transfer(
+    command: Import,
+    given: Given,
+    session: &Session,
+    rejects: &Arc<Rejects>,
+) -> Result<Transferred, Failure> {
+    let window = Arc::new(Window::default());
+    let rejected_count = Arc::new(AtomicI64::new(0));
+    let bar = Bar::new(&command.file);
+    let (sender, receiver) = mpsc::channel(QUEUE_SIZE);
+    let options = options(session, &command);
+    let changes = Changes::new(command.changes.as_deref())?;
+    let reader = FileReader {
+        window: window.clone(),
+        rejects: rejects.clone(),
+        requests: sender,
+        rejected: rejected_count.clone(),
+        target: Target::new(&command, session.tenant()),
+        options: options.clone(),
+    };
+    let reader_thread = spawn(reader, command, given)?;
+
+    let progress = Progress::default();
+    let mut exchange = Exchange { window: &window, rejects, bar: &bar, progress, changes };
+    let end = exchange.run(session, options, receiver).await;
+    let Exchange { progress, changes, .. } = exchange;
+    window.close();
+    bar.clear();
+    let outcome = match end {
+        // The reader may block on its input: do not wait for it.
+        Ok(End::Interrupted) => Err(Failure::Interrupted),
+        Ok(End::Complete) => finish(reader_thread, &rejected_count, &progress),
+        Err(failure) => Err(failure),
+    };
+    let rejected_here = rejected_count.load(Ordering::Relaxed);
+    Ok(Transferred { outcome, progress, rejected_here, changes })
 }
 
 /// Adds the types of the tenant's attributes for a table. Fails before the first row if there is no
@@ -227,10 +244,11 @@ impl Exchange<'_> {
     async fn run(
         &mut self,
         session: &Session,
+        options: Options,
         receiver: Receiver<ImportUsersRequest>,
     ) -> Result<End, Failure> {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let requests = requests(receiver).take_until(stopped);
+        let requests = requests(options, receiver).take_until(stopped);
         let request = Request::new(requests);
         let mut answers = session.answer(session.admin().import_users(request).await)?;
         tokio::select! {
@@ -298,18 +316,21 @@ fn lost(status: Status) -> Failure {
     ))
 }
 
-/// The messages of an import, of which the first has the options. Empty ones keep an idle stream
-/// open.
+/// The messages of an import. The reader sends the options first; if it reads nothing, the import is
+/// one without lines. Empty messages keep an idle stream open.
 fn requests(
+    options: Options,
     receiver: Receiver<ImportUsersRequest>,
 ) -> impl Stream<Item = ImportUsersRequest> + Send + 'static {
-    stream::unfold((receiver, false), |(mut receiver, has_begun)| async move {
-        if !has_begun {
-            return receiver.recv().await.map(|first| (first, (receiver, true)));
+    let none = ImportUsersRequest { options: Some(options), ..Default::default() };
+    stream::unfold((receiver, Some(none)), |(mut receiver, none)| async move {
+        if none.is_some() {
+            let first = receiver.recv().await.or(none)?;
+            return Some((first, (receiver, None)));
         }
         match timeout(KEEPALIVE_INTERVAL, receiver.recv()).await {
-            Ok(line) => line.map(|line| (line, (receiver, true))),
-            Err(_) => Some((ImportUsersRequest::default(), (receiver, true))),
+            Ok(line) => line.map(|line| (line, (receiver, None))),
+            Err(_) => Some((ImportUsersRequest::default(), (receiver, None))),
         }
     })
 }

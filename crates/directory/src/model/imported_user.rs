@@ -1,5 +1,7 @@
 //! Users as import files describe them.
 
+pub mod reimport;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use super::tenant::Tenant;
 use super::user::{Identity, State, User};
 use crate::error::Error;
 use crate::model::event::ChangeSet;
-use crate::model::reimport::{LineField, Reimport};
+use crate::model::imported_user::reimport::{LineField, Reimport};
 use crate::model::unknown::Unknown;
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -85,6 +87,20 @@ pub enum Effect {
     Changed(Box<ChangeSet>),
     /// It was there already.
     Unchanged,
+}
+
+/// What undoing an operation did to a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reversal {
+    /// The user is what it was before; one that the operation created is deleted.
+    Reverted,
+    /// The operation did not change it, or was undone before.
+    Untouched,
+    /// It was changed since, and stays as it is.
+    ChangedSince,
+    /// It stays as it is: the history does not have the values before, or the operation merged or
+    /// moved what others have.
+    NotKept,
 }
 
 /// An identity that was skipped.

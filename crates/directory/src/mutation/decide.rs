@@ -4,7 +4,7 @@ use locality_uuid::LocalityId;
 
 use super::{
     Mutation, MutationKind, PriorRequest, TenantChange, UserChange, hold, import, merge,
-    merge_links, purge, renormalize, revert, takeover, tenancy, transfer, unmerge, user_edits,
+    merge_links, purge, renormalize, takeover, tenancy, transfer, unmerge, user_edits,
 };
 use crate::error::Error;
 use crate::model::new_user::{NewIdentity, NewUser};
@@ -163,7 +163,9 @@ impl Mutation {
             UserChange::Renormalize(identifier) => {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
-            UserChange::Revert(operation_id) => revert::revert(self, read_set, id, operation_id),
+            UserChange::Revert(operation_id) => {
+                import::revert::revert(self, read_set, id, operation_id)
+            }
             UserChange::Reindex => self.reindex(read_set, id),
             UserChange::RemoveMergeFaults => merge_links::remove_faults(self, read_set, id),
             _ => self.edit(read_set, id, change),

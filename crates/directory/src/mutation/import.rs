@@ -1,10 +1,13 @@
 //! Importing a user. It takes nothing that other users own or have held for them.
 
+pub mod reimport;
+pub mod revert;
+
 use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, merge_links, reimport};
+use super::{Mutation, merge_links};
 use crate::error::{Error, Invalid};
 use crate::model::claim::Claim;
 use crate::model::imported_user::{

@@ -10,7 +10,7 @@ use locality_uuid::LocalityId;
 use crate::error::Error;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::event::Event;
-use crate::model::imported_user::Imported;
+use crate::model::imported_user::{Imported, Reversal};
 use crate::model::merge_report::{NotRestored, Preview};
 use crate::model::notice::Notice;
 use crate::model::ownership::Ownership;
@@ -18,7 +18,6 @@ use crate::model::record::Record;
 use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
 use crate::model::user::User;
-use crate::mutation::revert::Reversal;
 use crate::purge_progress::PurgeProgress;
 use polynym_identifier::IdentityKey;
 

@@ -13,8 +13,8 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Invalid};
+use crate::model::imported_user::reimport::{LineField, Reimport};
 use crate::model::imported_user::{Effect, ImportedUser, OnConflict};
-use crate::model::reimport::{LineField, Reimport};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::ImportedTenant;
 use crate::model::user::{State, User};
@@ -175,7 +175,8 @@ impl Import {
         let steps = self.find_users(drafts).await?.into_iter().map(|step| {
             Ok(match step? {
                 Step::Done(outcome) => Err(outcome),
-                Step::Mutate(Draft { mutation, rejects }) => {
+                Step::Mutate(draft) => {
+                    let Draft { mutation, rejects } = *draft;
                     let (merged, user) = (merged_line(&mutation), mutation.user_id());
                     mutations.push(mutation);
                     Ok(LineOutcome { rejects, merged, user, ..LineOutcome::default() })

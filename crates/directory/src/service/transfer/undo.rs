@@ -7,10 +7,10 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
+use crate::model::imported_user::Reversal;
 use crate::model::record::Record;
 use crate::model::user::State;
 use crate::mutation::read_set::MutationReport;
-use crate::mutation::revert::Reversal;
 use crate::mutation::{Mutation, MutationKind, UserChange};
 use crate::pace::Pace;
 use crate::service::Directory;

@@ -11,11 +11,12 @@ use super::{Draft, Import, LineOutcome};
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::attribute::Value;
+use crate::model::imported_user::reimport::{LineField, OnExisting, agreed};
 use crate::model::imported_user::{Effect, ImportedUser};
-use crate::model::reimport::{LineField, OnExisting, agreed};
 use crate::model::tenant::Tenant;
 use crate::model::user::User;
-use crate::mutation::{MutationKind, UserChange, reimport};
+use crate::mutation::import::reimport;
+use crate::mutation::{MutationKind, UserChange};
 use crate::search::{AccessPath, Field, Scalar};
 use crate::stores::{Consistency, View};
 use polynym_identifier::IdentityKey;
@@ -26,7 +27,7 @@ const MAX_SEARCHES: usize = 8;
 /// What is to be done with a line.
 pub(super) enum Step {
     /// Its mutation.
-    Mutate(Draft),
+    Mutate(Box<Draft>),
     /// Nothing: this is its outcome.
     Done(LineOutcome),
 }
@@ -42,7 +43,10 @@ impl Import {
         drafts: Vec<Result<Draft, Error>>,
     ) -> Result<Vec<Result<Step, Error>>, Error> {
         if !self.options.reimport.finds_users() {
-            return Ok(drafts.into_iter().map(|draft| draft.map(Step::Mutate)).collect());
+            return Ok(drafts
+                .into_iter()
+                .map(|draft| draft.map(|draft| Step::Mutate(Box::new(draft))))
+                .collect());
         }
         let keyed = drafts.into_iter().map(|draft| draft.and_then(|own| self.keyed(own)));
         let drafts: Vec<_> = keyed.collect();
@@ -51,7 +55,7 @@ impl Import {
             let draft = draft?;
             match agreed(owners.remove(&n).unwrap_or_default().into_iter())? {
                 Some(user) => Ok(self.step(draft, &user)),
-                None => Ok(Step::Mutate(draft)),
+                None => Ok(Step::Mutate(Box::new(draft))),
             }
         });
         Ok(steps.collect())
@@ -82,7 +86,7 @@ impl Import {
 
     /// What is to be done with a line about this user.
     fn step(&self, mut draft: Draft, user: &User) -> Step {
-        let Some(imported) = draft.imported() else { return Step::Mutate(draft) };
+        let Some(imported) = draft.imported() else { return Step::Mutate(Box::new(draft)) };
         let skips = self.options.reimport.on_existing == OnExisting::Skip;
         if skips || reimport::leaves(&draft.mutation, imported, user) {
             let rejects = std::mem::take(&mut draft.rejects);
@@ -93,7 +97,7 @@ impl Import {
             let found = ImportedUser { is_found: true, ..imported.clone() };
             draft.mutation.kind = MutationKind::User(user.id, UserChange::Import(Box::new(found)));
         }
-        Step::Mutate(draft)
+        Step::Mutate(Box::new(draft))
     }
 
     /// The users that each draft names, by its position.

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, import, journal};
 use crate::error::{Error, Invalid};
+use crate::model::imported_user::reimport::{LineField, OnExisting};
 use crate::model::imported_user::{Effect, Imported, ImportedIdentity, ImportedUser, OnConflict};
 use crate::model::record::Record;
-use crate::model::reimport::{LineField, OnExisting};
 use crate::model::user::{State, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::mutation::{Mutation, import, journal};
 
 /// Changes the user as the line says.
 pub fn change(

@@ -1,7 +1,7 @@
 //! What a line of an import does with a user who exists.
 
-use super::user::User;
 use crate::error::{Error, Invalid};
+use crate::model::user::User;
 use polynym_identifier::{Identifier, Kind};
 
 /// How the lines of an import find their users, and change those who exist.

@@ -3,34 +3,21 @@
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, user_edits};
 use crate::error::Error;
 use crate::model::attribute::Value;
 use crate::model::event::{Event, FieldChange, IdentityChange, RecordedValue};
+use crate::model::imported_user::Reversal;
 use crate::model::record::Record;
 use crate::model::user::{Identity, State};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, HistoryPart, MutationReport, ReadSet, WriteSet};
+use crate::mutation::{Mutation, user_edits};
 
 /// The events of a user that are read: more of one operation are not undone.
 const MAX_EVENTS: usize = 64;
 
 /// The method that undoes operations. Its events have the id of the operation that they undo.
 const METHOD: &str = "UndoOperation";
-
-/// What undoing an operation did to a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reversal {
-    /// The user is what it was before; one that the operation created is deleted.
-    Reverted,
-    /// The operation did not change it, or was undone before.
-    Untouched,
-    /// It was changed since, and stays as it is.
-    ChangedSince,
-    /// It stays as it is: the history does not have the values before, or the operation merged or
-    /// moved what others have.
-    NotKept,
-}
 
 /// Undoes what an operation did to the user.
 pub fn revert(
