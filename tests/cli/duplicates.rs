@@ -108,7 +108,9 @@ fn person<'a>(planted: &'a HashMap<String, String>, user: &'a str) -> &'a str {
 
 #[test]
 fn planted_duplicates_are_found_and_few_others() {
-    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store]);
     import(&server);
     let planted = planted(&server);
     assert!(planted.len() > 100, "{} duplicates", planted.len());

@@ -41,7 +41,9 @@ fn a_list_continues_from_its_token() {
 
 #[test]
 fn no_match_is_explained() {
-    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store]);
     let output = server.run(&["user", "create", "--name", "María", "--attribute=Ort=Kiel"]);
     assert!(output.status.success(), "{}", stderr(&output));
     for filter in ["attributes.ort = Kiel", "display_name = maria"] {

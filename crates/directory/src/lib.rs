@@ -14,6 +14,7 @@ pub mod purge_progress;
 pub mod replay;
 pub mod search;
 pub mod service;
+mod size;
 pub mod stores;
 mod text;
 pub mod timestamp;

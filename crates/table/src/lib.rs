@@ -16,7 +16,6 @@ pub mod locale;
 mod map_file;
 mod mapping;
 mod numbers;
-mod pairs;
 mod proposal;
 mod quotes;
 mod regions;

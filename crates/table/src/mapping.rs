@@ -8,10 +8,9 @@ use polynym_proto::v1::identifier::Kind;
 use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, State, User};
 
 use crate::absent::Absent;
-use crate::columns::Columns;
+use crate::columns::{Columns, pairs};
 use crate::field::{Field, ValueType};
 use crate::locale::{Locale, NEUTRAL};
-use crate::pairs::pairs;
 use crate::regions::region;
 use crate::value::{items, rounded, value};
 use crate::{numbers, times};

@@ -1,4 +1,5 @@
-//! UndoOperation: a stream of progress. A step that has begun is finished even if the caller leaves.
+//! UndoOperation: a stream of progress. A step that has begun is finished even if the caller
+//! leaves.
 
 use std::pin::Pin;
 

@@ -316,8 +316,8 @@ fn lost(status: Status) -> Failure {
     ))
 }
 
-/// The messages of an import. The reader sends the options first; if it reads nothing, the import is
-/// one without lines. Empty messages keep an idle stream open.
+/// The messages of an import. The reader sends the options first; if it reads nothing, the import
+/// is one without lines. Empty messages keep an idle stream open.
 fn requests(
     options: Options,
     receiver: Receiver<ImportUsersRequest>,

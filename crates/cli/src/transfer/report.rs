@@ -75,7 +75,8 @@ impl Summary<'_> {
             output::print_json(&serde_json::json!({
                 "created": created, "changed": changed, "existing": existing, "rejected": rejected,
                 "skipped_identities": skipped, "orphans": orphans, "rejects": file,
-                "dry_run": self.dry_run, "operation_id": self.operation_id, "reasons": self.rejects.reasons(),
+                "dry_run": self.dry_run, "operation_id": self.operation_id,
+                "reasons": self.rejects.reasons(),
                 "international_phones": self.tally.international,
                 "national_phones": self.tally.national,
                 "phones_without_prefix": self.tally.without_prefix,

@@ -17,10 +17,10 @@ Examples:
   polynym undo import-01943cf2-e200-7b6a-9c0d-5f2e8a1b3c4d --dry-run
   polynym undo import-01943cf2-e200-7b6a-9c0d-5f2e8a1b3c4d
 
-Imports and bulk changes print their id, and `polynym user history` shows it. Users that the operation
-changed become what they were before, and users that it created are deleted: `polynym user undelete`
-restores them. A user that somebody changed since stays as it is. The same command again goes on after
-an interruption.
+Imports and bulk changes print their id, and `polynym user history` shows it. Users that the
+operation changed become what they were before, and users that it created are deleted: `polynym user
+undelete` restores them. A user that somebody changed since stays as it is. The same command again
+goes on after an interruption.
 
 Exit status: 0 nothing of the operation is left; 1 some users stay as they are.";
 

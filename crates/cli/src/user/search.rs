@@ -18,8 +18,9 @@ Examples:
   polynym user search 'attributes.level >= 3' --explain
   polynym user search 'identities.email:* NOT attributes.\"Favorite Player\":*'
 
-`display_name:\"...\"` finds names that have these words, without accents and case, in any order: all of
-them, whole, or with a * their starts. A * at the start of a value stands for anything before it.
+`display_name:\"...\"` finds names that have these words, without accents and case, in any order:
+all of them, whole, or with a * their starts. A * at the start of a value stands for anything before
+it.
 
 Fields: attributes.NAME, display_name, state, create_time, update_time, and identities.email,
 .handle, .phone, .social and .url. Operators: = != < <= > >= and :* for a field that is present.

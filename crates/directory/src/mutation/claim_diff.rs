@@ -11,8 +11,8 @@ use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::record::{Hold, Record};
 use crate::model::user::{Identity, User};
 use crate::mutation::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
-use crate::mutation::size::{searched_elements, size};
 use crate::mutation::{Mutation, UserChange};
+use crate::size::{searched_elements, size};
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 

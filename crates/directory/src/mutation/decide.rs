@@ -4,7 +4,8 @@ use locality_uuid::LocalityId;
 
 use super::{
     Mutation, MutationKind, PriorRequest, TenantChange, UserChange, hold, import, merge,
-    merge_links, purge, renormalize, takeover, tenancy, transfer, unmerge, user_edits,
+    merge_links, purge, reimport, renormalize, revert, takeover, tenancy, transfer, unmerge,
+    user_edits,
 };
 use crate::error::Error;
 use crate::model::new_user::{NewIdentity, NewUser};
@@ -152,7 +153,7 @@ impl Mutation {
     ) -> Result<WriteSet, DecideError> {
         match change {
             UserChange::Create(new) => self.create(read_set, id, new),
-            UserChange::Import(imported) => import::import(self, read_set, id, imported),
+            UserChange::Import(imported) => reimport::line(self, read_set, id, imported),
             UserChange::Merge(other, policy) => merge::merge(self, read_set, id, *other, *policy),
             UserChange::Unmerge(other) => unmerge::unmerge(self, read_set, id, *other),
             UserChange::Move(from, identifier) => {
@@ -163,9 +164,7 @@ impl Mutation {
             UserChange::Renormalize(identifier) => {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
-            UserChange::Revert(operation_id) => {
-                import::revert::revert(self, read_set, id, operation_id)
-            }
+            UserChange::Revert(operation_id) => revert::revert(self, read_set, id, operation_id),
             UserChange::Reindex => self.reindex(read_set, id),
             UserChange::RemoveMergeFaults => merge_links::remove_faults(self, read_set, id),
             _ => self.edit(read_set, id, change),

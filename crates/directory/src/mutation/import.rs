@@ -1,8 +1,5 @@
 //! Importing a user. It takes nothing that other users own or have held for them.
 
-pub mod reimport;
-pub mod revert;
-
 use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
@@ -19,21 +16,15 @@ use crate::mutation::claim_diff::{ClaimDiff, UserTransition, check_limits, plan_
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use polynym_identifier::IdentityKey;
 
-/// Creates the user. One who exists stays, or is changed as the options of the import say.
+/// Creates the user, unless it exists.
 pub fn import(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
     imported: &ImportedUser,
 ) -> Result<WriteSet, DecideError> {
-    if imported.is_found {
-        return reimport::change(mutation, read_set, id, imported);
-    }
     if imported.has_id {
         if let Some(Record { user, .. }) = read_set.read_user(id)? {
-            if imported.reimport.finds_users() && user.tenant == mutation.tenant {
-                return reimport::change(mutation, read_set, id, imported);
-            }
             let is_same = user.tenant == mutation.tenant && imported.is_like(user);
             return if is_same { Ok(existing(id)) } else { Err(Error::UserExists.into()) };
         }

@@ -16,7 +16,8 @@ use crate::model::tenant_event::{TenantEvent, TenantEventKind};
 use crate::model::user::{Identity, State, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::mutation::read_set::Write;
-use crate::mutation::{Mutation, UserChange, size};
+use crate::mutation::{Mutation, UserChange};
+use crate::size;
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 

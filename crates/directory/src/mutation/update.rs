@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::size::{attributes, value};
 use crate::error::{Error, Invalid};
 use crate::model::attribute;
 use crate::model::attribute::Value;
 use crate::model::user::User;
+use crate::size::{attributes, value};
 
 /// New values for some of a user's fields.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
+use super::request_hash::request_hash;
 use crate::clock::Now;
 use crate::error::{Error, Invalid};
 use crate::model::attribute::Value;
@@ -13,7 +14,6 @@ use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::user::{User, Verification};
 use crate::model::{attribute, new_user};
 use crate::mutation::read_set::{Outcome, Takeover};
-use crate::mutation::request_hash::request_hash;
 use crate::mutation::update::Update;
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
 use crate::service::Directory;

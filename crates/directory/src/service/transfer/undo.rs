@@ -1,5 +1,5 @@
-//! Undoes an operation of many changes, such as an import: all users of a tenant are read, and those
-//! that it changed last become what they were before.
+//! Undoes an operation of many changes, such as an import: all users of a tenant are read, and
+//! those that it changed last become what they were before.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use super::update::Update;
-use super::{MutationKind, TenantChange, UserChange};
 use crate::model::attribute::Value;
 use crate::model::attribute_definition::DefinitionUpdate;
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::policies::PolicyUpdate;
 use crate::model::tenant_record::DeletionStep;
 use crate::model::user::{FieldHasher, Verification};
+use crate::mutation::update::Update;
+use crate::mutation::{MutationKind, TenantChange, UserChange};
 use polynym_identifier::Identifier;
 
 /// The hash of a mutation's arguments, without the id of a created user, which each retry renews.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use locality_uuid::LocalityId;
 
+use super::{Mutation, import, journal};
 use crate::error::{Error, Invalid};
 use crate::model::imported_user::reimport::{LineField, OnExisting};
 use crate::model::imported_user::{Effect, Imported, ImportedIdentity, ImportedUser, OnConflict};
@@ -12,10 +13,26 @@ use crate::model::record::Record;
 use crate::model::user::{State, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
-use crate::mutation::{Mutation, import, journal};
+
+/// Creates the user of a line, or changes the one who exists as the options of the import say.
+pub fn line(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    imported: &ImportedUser,
+) -> Result<WriteSet, DecideError> {
+    let is_there = imported.has_id && imported.reimport.finds_users() && {
+        let present = read_set.read_user(id)?;
+        present.is_some_and(|record| record.user.tenant == mutation.tenant)
+    };
+    match is_there || imported.is_found {
+        true => change(mutation, read_set, id, imported),
+        false => import::import(mutation, read_set, id, imported),
+    }
+}
 
 /// Changes the user as the line says.
-pub fn change(
+fn change(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
