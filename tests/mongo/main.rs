@@ -66,8 +66,20 @@ impl StoreFactory for CoalescedFactory {
     }
 }
 
+/// The rooms of the suite whose cases look up most.
+const LOOKING_UP: [&str; 6] =
+    ["isolation::", "reading::", "quantity::", "survival::", "concurrency::", "merging::"];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_with_coalesced_look_ups() {
+    let databases = Databases::of_set(servers::one_member().await, "retryWrites=false");
+    let factory = || -> Arc<dyn StoreFactory> { Arc::new(CoalescedFactory(databases.factory())) };
+    support::conformance_of(&LOOKING_UP, factory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_conformance_with_coalesced_look_ups() {
     let databases = Databases::of_set(servers::one_member().await, "retryWrites=false");
     support::conformance(|| Arc::new(CoalescedFactory(databases.factory()))).await;
 }
