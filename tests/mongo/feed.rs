@@ -275,11 +275,12 @@ async fn sizes(version: i64, count: usize, updates: usize) -> Vec<(usize, usize)
 async fn tokens_make_users_smaller() {
     const LIMIT: usize = (1 << 10) + 64;
     for count in [5, 20] {
-        let [before, after] = [sizes(8, count, 8).await, sizes(9, count, 8).await];
+        let [before, after] = [sizes(8, count, 8).await, sizes(10, count, 8).await];
         for (round, (before, after)) in before.iter().zip(&after).enumerate() {
             println!("{count} attributes, {round} updates: {before:?} {after:?}");
             assert!(after.1 < LIMIT);
         }
-        assert!(after[0].0 + count * 12 < before[0].0, "the names are gone");
+        // The words of the display name take some of what the names took.
+        assert!(after[0].0 + count * 2 < before[0].0, "the names are gone");
     }
 }

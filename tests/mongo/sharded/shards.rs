@@ -122,8 +122,9 @@ fn statement(method: &str, done: &Document) -> Option<(bool, String)> {
     let operation = done.get_str("op").unwrap();
     let is_write = matches!(operation, "insert" | "update" | "remove");
     let command = done.get_document("command").cloned().unwrap_or_default();
-    // The search for expired users.
-    let is_expiry = command.get_document("hint").is_ok_and(|hint| hint.contains_key("d"));
+    // The searches for expired users and for holds that have ended.
+    let hints = |key| command.get_document("hint").is_ok_and(|hint| hint.contains_key(key));
+    let is_expiry = hints("d") || hints("h") && method != "ExportUsers";
     let is_of_call = match collection {
         _ if is_probe(&command) => false,
         "system.profile" | "servers" | "meta" => false,
@@ -337,6 +338,14 @@ async fn streams(counted: &mut Counted, client: &mut Client) {
         answer.into_inner().try_collect::<Vec<_>>().await.unwrap()
     };
     counted.count("FindDuplicates", duplicates).await;
+    let undo = async {
+        // An id with a time that no user has changed since: none is read in a transaction.
+        let operation_id = "import-7fffffff-ffff-7000-8000-000000000000".to_owned();
+        let request = v1::UndoOperationRequest { operation_id, ..Default::default() };
+        let answer = client.admin.undo_operation(request).await.unwrap();
+        answer.into_inner().try_collect::<Vec<_>>().await.unwrap()
+    };
+    counted.count("UndoOperation", undo).await;
     let renormalize = async {
         let request = v1::RenormalizeRequest { validate_only: true, ..Default::default() };
         let answer = client.admin.renormalize(request).await.unwrap();

@@ -337,11 +337,11 @@ async fn foreign_collections_are_refused() {
     .await;
     assert_refused(
         &uri("init_newer"),
-        &["schema version 10", "versions 2 to 9"],
+        &["schema version 11", "versions 2 to 10"],
         async |database| {
             database
                 .collection("meta")
-                .insert_one(doc! { "_id": "schema", "v": 10_i32 })
+                .insert_one(doc! { "_id": "schema", "v": 11_i32 })
                 .await
                 .unwrap();
         },
@@ -352,7 +352,7 @@ async fn foreign_collections_are_refused() {
     })
     .await;
     // The server refuses the newer store too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 10, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 11, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
