@@ -47,6 +47,10 @@ pub async fn run(command: Import) -> Result<(), Failure> {
 }
 
 async fn import(command: Import) -> Result<(), Failure> {
+    if command.matches.is_some() && command.on_existing == OnExisting::Reject {
+        let advice = "it finds users who exist: add --on-existing update, replace or skip";
+        return Err(Failure::Usage(format!("--match: {advice}")));
+    }
     let given = table::given(&command.table)?;
     let session = Session::open_operation(&command.settings, "import").await?;
     let given = with_types(given, &command, &session).await?;
@@ -79,6 +83,9 @@ async fn import(command: Import) -> Result<(), Failure> {
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
             eprintln!("interrupted after {} lines: {RESUME_ADVICE}", progress.lines);
+            if progress.created + progress.changed > 0 {
+                eprintln!("--operation-id {} makes both one operation", session.operation_id());
+            }
             Err(failure)
         }
     }

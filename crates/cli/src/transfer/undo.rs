@@ -6,7 +6,7 @@ use clap::Args;
 use tonic::Request;
 
 use crate::client::Session;
-use crate::config::{Client, Flags};
+use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use polynym_proto::v1::UndoOperationRequest;
@@ -38,7 +38,7 @@ pub struct Undo {
     dry_run: bool,
     /// The server, and the output.
     #[command(flatten)]
-    settings: Flags<Client>,
+    settings: Flags<ChangeClient>,
 }
 
 pub async fn run(command: Undo) -> Result<(), Failure> {
@@ -88,6 +88,9 @@ fn print(
     let mut text = format!("{reverted} of {users} users {verb} as before");
     if kept_count > 0 {
         text += &format!(", {kept_count} stay as they are:");
+    }
+    if reverted + kept_count == 0 {
+        text += ": nothing is left of such an operation; `polynym user history` shows ids";
     }
     for Kept { user_id, reason, message } in kept {
         text += &format!("\n  {user_id} {reason}: {}", printable(message));

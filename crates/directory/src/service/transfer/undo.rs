@@ -48,6 +48,7 @@ pub enum Kept {
 pub struct Undo {
     directory: Arc<Directory>,
     caller: String,
+    reason: String,
     call: MutationCall<'static>,
     known: KnownTenant,
     operation_id: String,
@@ -83,6 +84,7 @@ impl Directory {
         Ok(Undo {
             directory: self.clone(),
             caller: call.context.caller.to_owned(),
+            reason: call.context.purpose.reason.to_owned(),
             call: MutationCall { dry_run: call.dry_run, ..context.into() },
             known,
             operation_id: operation_id.to_owned(),
@@ -148,6 +150,7 @@ impl Undo {
         let mut mutation = self.directory.mutation(self.call.clone(), kind, self.known.clone())?;
         (mutation.time, mutation.clock_uncertain) = (now.time, now.clock_uncertain);
         mutation.origin.caller.clone_from(&self.caller);
+        mutation.origin.reason.clone_from(&self.reason);
         mutation.origin.operation_id.clone_from(&self.operation_id);
         Ok(mutation)
     }
