@@ -12,7 +12,7 @@ use polynym_directory::{
 use super::{HOLD_TIME, text, time};
 use crate::users::id;
 
-/// Fills inboxes of users of [`fill`], and makes a tenant with policies for inboxes.
+/// Fills inboxes of users of `fill`, and makes a tenant with policies for inboxes.
 pub async fn fill_inboxes(store: &(impl Inboxes + Mutations)) {
     let inboxes = store;
     let update = PolicyUpdate {
@@ -46,7 +46,7 @@ pub async fn fill_inboxes(store: &(impl Inboxes + Mutations)) {
     inboxes.change_inbox(id(2), InboxChange::ReadUpTo(time(9_999))).await.unwrap();
 }
 
-/// Sends a notice whose content users of [`fill`] share, and deletes it for one of them.
+/// Sends a notice whose content users of `fill` share, and deletes it for one of them.
 pub async fn fill_shared_contents(inboxes: &impl Inboxes) {
     let content = NoticeContent { body: "x".repeat(300), ..Default::default() };
     let notice = notice(54, content);
