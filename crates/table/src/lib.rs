@@ -1,7 +1,7 @@
 //! Users in tables: CSV files as spreadsheets and other programs write them, for the command line
 //! and every other way in.
 //!
-//! A file is read in steps: [`encoding`] gives its text, [`separator`] finds its columns, [`rows`]
+//! A file is read in steps: [`encoding`] gives its text, [`separator`] finds its columns, `rows`
 //! reads its cells, and a [`Mapping`] makes a user of a row. [`inspect()`] proposes the mapping.
 
 mod absent;
