@@ -1,48 +1,65 @@
 //! The passes over what a store compares itself: the index of searches and the contents of notices.
 
 use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 
 use super::checkable::CheckableStore;
 use super::finding::{Finding, RepairState};
 use super::passes::{BATCH_ROWS, Run};
 use polynym_directory::error::Error;
 
+/// The repair of faults of one kind in a store.
+type Repair<A, F> = for<'f> fn(&'f A, &'f [F]) -> BoxFuture<'f, Result<(), Error>>;
+
+/// A pass over items, each with its fault if there is one.
+struct Pass<'s, A, F> {
+    walk: &'static str,
+    /// The approximate number of items, if it is known.
+    of: Option<u64>,
+    faults: BoxStream<'s, Result<Option<F>, Error>>,
+    repair: Repair<A, F>,
+    finding: fn(&F, RepairState) -> Finding,
+}
+
 impl<A: CheckableStore> Run<'_, A> {
     pub(super) async fn walk_index(&mut self) -> Result<(), Error> {
-        let store = self.store;
-        let mut batches = store.index_faults().try_chunks(BATCH_ROWS);
-        let mut done = 0;
-        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
-            done += batch.len() as u64;
-            let faults: Vec<_> = batch.into_iter().flatten().collect();
-            if self.repairs && !faults.is_empty() {
-                store.repair_index(&faults).await?;
-            }
-            for fault in &faults {
-                self.report(&Finding::of_index(fault, self.repair_state()));
-            }
-            self.observer.at("index", done, self.totals.0);
-        }
-
-        Ok(())
+        let pass = Pass {
+            walk: "index",
+            of: Some(self.totals.0),
+            faults: self.store.index_faults(),
+            repair: |store: &A, faults| store.repair_index(faults),
+            finding: Finding::of_index,
+        };
+        self.pass(pass).await
     }
 
     pub(super) async fn walk_contents(&mut self) -> Result<(), Error> {
-        let store = self.store;
-        let mut batches = store.content_faults().try_chunks(BATCH_ROWS);
+        let pass = Pass {
+            walk: "notices",
+            of: None,
+            faults: self.store.content_faults(),
+            repair: |store: &A, faults| store.repair_contents(faults),
+            finding: Finding::of_content,
+        };
+        self.pass(pass).await
+    }
+
+    async fn pass<F>(&mut self, pass: Pass<'_, A, F>) -> Result<(), Error> {
+        let Pass { walk, of, faults, repair, finding } = pass;
+        let mut batches = faults.try_chunks(BATCH_ROWS);
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
             let faults: Vec<_> = batch.into_iter().flatten().collect();
             if self.repairs && !faults.is_empty() {
-                store.repair_contents(&faults).await?;
+                repair(self.store, &faults).await?;
             }
             for fault in &faults {
-                self.report(&Finding::of_content(fault, self.repair_state()));
+                self.report(&finding(fault, self.repair_state()));
             }
-            self.observer.at("notices", done, done);
+            self.observer.at(walk, done, of.unwrap_or(done));
         }
-
         Ok(())
     }
 
