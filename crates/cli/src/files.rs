@@ -1,6 +1,8 @@
 //! Files that commands read and write.
 
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::failure::Failure;
@@ -9,6 +11,14 @@ use super::failure::Failure;
 pub fn folder(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
+}
+
+/// Opens a file to read, or standard input for `-`.
+pub fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    Ok(Box::new(File::open(path).map_err(|error| failure(path, error))?))
 }
 
 /// A failure that names the file.

@@ -158,7 +158,7 @@ impl Resolve for ChangeClient {
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let client = Client::resolve(values);
         let (reason, operation_id) =
-            (values.get(&REASON, text_or_none), values.get(&OPERATION_ID, text_or_none));
+            (values.get(&REASON, parse::text), values.get(&OPERATION_ID, parse::text));
         let purpose = Purpose { reason: reason?, operation_id: operation_id? };
         Some(Self(Client { purpose, ..client? }))
     }
@@ -185,10 +185,6 @@ impl Client {
             purpose: Purpose::default(),
         })
     }
-}
-
-fn text_or_none(text: &str) -> Result<String, String> {
-    Ok(text.to_owned())
 }
 
 /// The caller's certificate with its key.

@@ -1,7 +1,7 @@
 //! Events in output.
 
 use crate::output::printable;
-use crate::text::{attribute, identifier};
+use crate::text::{attribute, identifier, user_table};
 use polynym_proto::v1::event::Change;
 use polynym_proto::v1::recorded_value::Recorded;
 use polynym_proto::v1::{
@@ -102,7 +102,7 @@ fn state_text(state: &Option<UserState>) -> String {
     match (state.state(), &state.purge_time) {
         (State::Deleted, Some(time)) => format!("deleted, to be purged at {time}"),
         (State::Merged, _) => format!("merged into {}", printable(&state.merged_into)),
-        (state, _) => state.as_str_name().trim_start_matches("STATE_").to_ascii_lowercase(),
+        (state, _) => user_table::state_name(state).to_owned(),
     }
 }
 

@@ -30,7 +30,7 @@ fn fields(user: &User) -> Table {
     };
     row("name", printable(&user.display_name).into_owned());
     row("tenant", printable(&user.tenant).into_owned());
-    row("state", state_name(user).to_owned());
+    row("state", state_name(user.state()).to_owned());
     row("created", time(user.create_time.as_ref()));
     row("updated", time(user.update_time.as_ref()));
     row("deleted", time(user.delete_time.as_ref()));
@@ -74,14 +74,14 @@ pub fn summary(user: &User) -> [String; 4] {
     [
         printable(&user.user_id).into_owned(),
         printable(&user.display_name).into_owned(),
-        state_name(user).to_owned(),
+        state_name(user.state()).to_owned(),
         identities.collect::<Vec<_>>().join("\n"),
     ]
 }
 
-/// The name of the user's state.
-fn state_name(user: &User) -> &'static str {
-    match user.state() {
+/// The name of a state.
+pub const fn state_name(state: State) -> &'static str {
+    match state {
         State::Unspecified => "",
         State::Active => "active",
         State::Disabled => "disabled",

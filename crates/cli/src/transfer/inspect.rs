@@ -19,7 +19,7 @@ pub fn run(command: &Import) -> Result<(), Failure> {
         return Err(Failure::Usage(message.to_owned()));
     }
     let given = table::given(&command.table)?;
-    let file = reader::open(&command.file)?;
+    let file = files::open(&command.file)?;
     let inspection = inspect(file, given).map_err(|error| files::failure(&command.file, error))?;
     eprintln!("{}", text(&inspection)?);
     output::print(&inspection.map_file.text().map_err(Failure::Other)?)

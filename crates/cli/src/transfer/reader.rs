@@ -1,7 +1,6 @@
 //! The thread that reads the file: parses lines, sends requests, and adds the lines to the window.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +41,7 @@ impl FileReader {
     /// Reads the file. Returns the number of lines that are not blank, and how a table was read.
     pub fn run(&self, command: &Import, given: Given) -> Result<(i64, Tally), Failure> {
         let path = &command.file;
-        let reader = open(path)?;
+        let reader = files::open(path)?;
         let read = match is_table(command) {
             true => self.table(reader, command, given),
             false => self.jsonl(reader).map(|count| (count, Tally::default())),
@@ -214,14 +213,6 @@ enum ReadError {
 
 fn file_error(error: &std::io::Error) -> ReadError {
     ReadError::File(error.to_string())
-}
-
-/// Opens the file, or standard input for `-`.
-pub fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    if path.as_os_str() == "-" {
-        return Ok(Box::new(std::io::stdin()));
-    }
-    Ok(Box::new(File::open(path).map_err(|error| files::failure(path, error))?))
 }
 
 /// Whether the file is a table.

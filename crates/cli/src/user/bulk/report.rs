@@ -6,6 +6,7 @@ use super::targets::Targets;
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use crate::text::user_table;
 
 /// The number of users that a dry run shows.
 const SHOWN: usize = 10;
@@ -36,11 +37,10 @@ impl<'a> Report<'a> {
         if !first.is_empty() {
             let mut table = output::table(["user", "name", "state"]);
             for target in first {
-                let state = target.state.as_str_name().trim_start_matches("STATE_").to_lowercase();
                 table.add_row([
                     target.user_id.clone(),
                     printable(&target.display_name).into_owned(),
-                    state,
+                    user_table::state_name(target.state).to_owned(),
                 ]);
             }
             output::print_table(&table)?;
