@@ -59,6 +59,11 @@ pub fn read_state_of(
     })
 }
 
+/// An id; none if the text is empty.
+pub fn read_optional_id(text: &str) -> Result<Option<LocalityId>, WireError> {
+    Some(text).filter(|text| !text.is_empty()).map(read_id).transpose()
+}
+
 pub fn read_id(text: &str) -> Result<LocalityId, WireError> {
     text.parse().map_err(|_| WireError("a malformed id".to_owned()))
 }

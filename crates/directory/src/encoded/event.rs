@@ -4,7 +4,7 @@ use locality_uuid::LocalityId;
 use prost::Message;
 
 use crate::encoded::decode::{
-    read_id, read_identifier_message, read_identity, read_state_of, read_time, read_value,
+    read_identifier_message, read_identity, read_optional_id, read_state_of, read_time, read_value,
 };
 use crate::encoded::encode::{identifier_message, identity_message, time_message, value_message};
 use crate::encoded::error::WireError;
@@ -41,10 +41,6 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
     let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     let change = message.change.ok_or_else(|| error("an event without a change"))?;
     let (kind, changes) = kind_of(change);
-    let request_id = match message.request_id.as_str() {
-        "" => None,
-        id => Some(read_id(id)?),
-    };
     Ok(Event {
         tenant: tenant.clone(),
         user,
@@ -53,7 +49,7 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
         origin: Origin {
             caller: message.caller,
             method: message.method,
-            request_id,
+            request_id: read_optional_id(&message.request_id)?,
             reason: message.reason,
             operation_id: message.operation_id,
         },
@@ -211,10 +207,7 @@ fn read_changes(tenant: &Tenant, message: v1::ChangeSet) -> Result<ChangeSet, Wi
         let time = |time: Option<_>| time.map(|time| read_time(Some(time)));
         Ok(HoldChange { key, before: time(change.end_before), after: time(change.end_after) })
     };
-    let other_user = match message.other_user_id.as_str() {
-        "" => None,
-        id => Some(read_id(id)?),
-    };
+    let other_user = read_optional_id(&message.other_user_id)?;
     let fields: Result<_, WireError> = message.fields.into_iter().map(field).collect();
     let identities: Result<_, WireError> = message.identities.into_iter().map(identity).collect();
     let holds: Result<_, WireError> = message.holds.into_iter().map(hold).collect();

@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use crate::encoded::decode::{read_id, read_tenant, read_time};
+use crate::encoded::decode::{read_id, read_optional_id, read_tenant, read_time};
 use crate::encoded::encode::time_message;
 use crate::encoded::error::WireError;
 use crate::encoded::tenant::{differing_policies, policies_message, read_policies};
@@ -28,10 +28,6 @@ pub fn encode_tenant_event(event: &TenantEvent) -> Vec<u8> {
 pub fn decode_tenant_event(sequence: u64, bytes: &[u8]) -> Result<TenantEvent, WireError> {
     let message = v1::TenantEvent::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     let change = message.change.ok_or_else(|| WireError("an event without a change".into()))?;
-    let request_id = match message.request_id.as_str() {
-        "" => None,
-        id => Some(read_id(id)?),
-    };
     Ok(TenantEvent {
         tenant: read_tenant(&message.tenant)?,
         sequence,
@@ -39,7 +35,7 @@ pub fn decode_tenant_event(sequence: u64, bytes: &[u8]) -> Result<TenantEvent, W
         origin: Origin {
             caller: message.caller,
             method: message.method,
-            request_id,
+            request_id: read_optional_id(&message.request_id)?,
             reason: message.reason,
             operation_id: message.operation_id,
         },
