@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
-use polynym_directory::error::{Error, Invalid};
+use polynym_directory::error::{Error, Invalid, NotUndone};
 use polynym_transport::log_throttle::LogThrottle;
 use polynym_transport::rich_status::{detailed, info, internal, retry};
 
@@ -113,6 +113,7 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::IdentityTaken { .. } => (Code::AlreadyExists, "IDENTITY_TAKEN"),
         Error::UserExists => (Code::AlreadyExists, "USER_EXISTS"),
         Error::LineAmbiguous { .. } => (Code::FailedPrecondition, "LINE_AMBIGUOUS"),
+        Error::NotUndone(why) => (Code::FailedPrecondition, not_undone_reason(*why)),
         Error::TenantExists => (Code::AlreadyExists, "TENANT_EXISTS"),
         Error::UserNotDeleted => (Code::AlreadyExists, "USER_NOT_DELETED"),
         Error::IdentityHeld { .. } => (Code::FailedPrecondition, "IDENTITY_HELD"),
@@ -166,6 +167,13 @@ const fn invalid_reason(what: Invalid) -> &'static str {
         Invalid::PageToken => "PAGE_TOKEN_INVALID",
         Invalid::ResumeToken => "RESUME_TOKEN_INVALID",
         Invalid::Field => "FIELD_INVALID",
+    }
+}
+
+const fn not_undone_reason(why: NotUndone) -> &'static str {
+    match why {
+        NotUndone::ChangedSince => "CHANGED_SINCE",
+        NotUndone::ValuesNotKept => "VALUES_NOT_KEPT",
     }
 }
 

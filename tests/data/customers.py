@@ -2,10 +2,10 @@
 
     python3 tests/data/customers.py [--language de|fr|es] [--rows 1000]
 
-writes customers.csv and next-month.csv into the present folder: semicolons, the encoding that such programs
-use, headers of the language, five countries, decimal commas, two emails in every tenth cell, 3 % of rows that
-are wrong and 2 % with the email of an earlier row. Next month, 1 % of the rows have another city and revenue,
-and some customers are new.
+writes customers.csv and next-month.csv into the present folder: semicolons, the encoding that such
+programs use, headers of the language, five countries, decimal commas, two emails in every tenth
+cell, 3 % of rows that are wrong and 2 % with the email of an earlier row. Next month, 1 % of the
+rows have another city and revenue, and some customers are new.
 """
 
 import argparse
@@ -62,17 +62,20 @@ def rows(language, count, changes):
         city, revenue = CITIES[n % 5], f"{n % 7}.{n % 1000:03},50"
         if changes and n % 100 == 7:
             city, revenue = CITIES[(n + 1) % 5], "9.999,00"
-        cells = [f"{n:06}", first, last, email(n), phone(n), COUNTRIES[language][n % 5], city, revenue]
-        yield ";".join([*cells, f"{1 + n % 28:02}.12.2021", ANSWERS[language][n % 2]])
+        country, answer = COUNTRIES[language][n % 5], ANSWERS[language][n % 2]
+        cells = [f"{n:06}", first, last, email(n), phone(n), country, city, revenue]
+        yield ";".join([*cells, f"{1 + n % 28:02}.12.2021", answer])
     yield ";; ;;;;;;;"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    formatter = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("--language", choices=HEADERS, default="de")
     parser.add_argument("--rows", type=int, default=1000)
     options = parser.parse_args()
-    lists = [("customers.csv", options.rows, False), ("next-month.csv", options.rows + options.rows // 20, True)]
+    present, later = options.rows, options.rows + options.rows // 20
+    lists = [("customers.csv", present, False), ("next-month.csv", later, True)]
     for name, count, changes in lists:
         text = "\r\n".join(rows(options.language, count, changes))
         with open(name, "wb") as file:

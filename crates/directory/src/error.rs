@@ -59,6 +59,9 @@ pub enum Error {
         /// Two of them.
         users: [LocalityId; 2],
     },
+    /// A user cannot be made what it was before an operation.
+    #[error("{0}")]
+    NotUndone(NotUndone),
     /// An imported tenant exists with other policies.
     #[error("the tenant exists with other policies: change them with UpdateTenant")]
     TenantExists,
@@ -321,10 +324,35 @@ pub enum Invalid {
     Field,
 }
 
+/// The reason why an operation cannot be undone for a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotUndone {
+    /// The user was changed after the operation.
+    #[error("somebody changed the user since")]
+    ChangedSince,
+    /// The history lacks values that the user had before the operation.
+    #[error("the history does not have all that the user had before")]
+    ValuesNotKept,
+}
+
 impl Error {
     /// An [`Error::Invalid`].
     pub fn invalid(what: Invalid, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Invalid { what, field: field.into(), message: message.into() }
+    }
+
+    /// Whether the error concerns the store, and not what was asked: the same may succeed later.
+    pub(crate) const fn is_of_store(&self) -> bool {
+        matches!(
+            self,
+            Self::Overloaded
+                | Self::Unavailable(_)
+                | Self::Outdated(_)
+                | Self::OutcomeUnknown(_)
+                | Self::Internal(_)
+                | Self::ClockInDoubt
+                | Self::RulesChanging
+        )
     }
 
     /// The error and its causes in one line, for the server's log.

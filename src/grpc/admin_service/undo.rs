@@ -4,15 +4,17 @@
 use std::pin::Pin;
 
 use futures_util::{Stream, stream};
+use locality_uuid::LocalityId;
 use tonic::Status;
 
 use crate::grpc::status::{reason, status};
-use polynym_directory::service::transfer::undo::{Kept, Undo, UndoStep};
+use polynym_directory::error::Error;
+use polynym_directory::service::transfer::undo::{Undo, UndoStep};
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;
 use polynym_transport::rich_status::internal;
 use v1::UndoOperationResponse as Message;
-use v1::undo_operation_response::Kept as KeptMessage;
+use v1::undo_operation_response::Kept;
 
 pub type Responses = Pin<Box<dyn Stream<Item = Result<Message, Status>> + Send>>;
 
@@ -42,22 +44,12 @@ fn message(before: &Message, step: &UndoStep) -> Message {
     Message {
         users: before.users + step.users as i64,
         reverted: before.reverted + step.reverted as i64,
-        kept: step
-            .kept
-            .iter()
-            .map(|(user, kept)| {
-                let (reason, message) = match kept {
-                    Kept::ChangedSince => {
-                        ("CHANGED_SINCE", "somebody changed the user since".to_owned())
-                    }
-                    Kept::NotKept => (
-                        "VALUES_NOT_KEPT",
-                        "the history does not have all that the user had before".to_owned(),
-                    ),
-                    Kept::Rejected(error) => (reason(error), error.to_string()),
-                };
-                KeptMessage { user_id: user.to_string(), reason: reason.to_owned(), message }
-            })
-            .collect(),
+        kept: step.kept.iter().map(kept).collect(),
     }
+}
+
+/// A user that stays as the operation left it.
+fn kept((user, error): &(LocalityId, Error)) -> Kept {
+    let (reason, message) = (reason(error).to_owned(), error.to_string());
+    Kept { user_id: user.to_string(), reason, message }
 }

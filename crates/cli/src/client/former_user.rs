@@ -28,7 +28,8 @@ pub async fn deleted_owner(session: &Session, identifier: &Identifier) -> Option
     answer.into_inner().users.into_iter().next()
 }
 
-/// Who deleted a user, when and why, and how it is restored.
+/// A note for people about a deleted user: who deleted it, when and why, and the command that
+/// restores it.
 pub async fn deletion_note(session: &Session, user: &v1::User) -> String {
     let id = printable(&user.user_id);
     let mut note = format!("user {id}");
@@ -43,7 +44,8 @@ pub async fn deletion_note(session: &Session, user: &v1::User) -> String {
     note + &format!("\n  to restore it: polynym user undelete {id}")
 }
 
-/// Who merged a user into another, when and why, and how that is undone.
+/// A note for people about a merged user: who merged it, when and why, and the command that undoes
+/// the merge.
 pub async fn merge_note(session: &Session, secondary: &str, primary: &str) -> String {
     let (id, primary) = (printable(secondary), printable(primary));
     let origin = origin(session, secondary, EventType::UserMerged).await;

@@ -50,9 +50,9 @@ pub struct Import {
     /// The action for a line whose user exists.
     #[arg(long, value_enum, default_value = "reject")]
     pub on_existing: OnExisting,
-    /// What a line without a user_id finds its user by: email, handle, phone, url, social.PROVIDER,
-    /// the name of an attribute, or a column. By default all identities of the line, which must
-    /// belong to one user.
+    /// The field by which a line without a user_id finds its user: email, handle, phone, url,
+    /// social.PROVIDER, the name of an attribute, or a column. By default all identities of the
+    /// line, which must belong to one user.
     #[arg(long = "match", value_name = "FIELD")]
     pub matches: Option<String>,
     /// Check all lines without importing them, and show what they would change.

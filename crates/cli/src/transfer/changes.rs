@@ -1,4 +1,4 @@
-//! What a dry run would change: the first lines for people, and all of them in a CSV file.
+//! The changes that a dry run finds. The first ones are shown, and a CSV file has all of them.
 
 use std::fs::File;
 use std::path::Path;

@@ -91,9 +91,9 @@ async fn import(command: Import) -> Result<(), Failure> {
     }
 }
 
-/// What was sent and answered.
+/// The result of sending a file.
 struct Transferred {
-    /// How the table was read.
+    /// The counts of the cells of a table, or the failure that ended the import.
     outcome: Result<Tally, Failure>,
     progress: Progress,
     /// Lines that the reader rejected, without sending them.

@@ -72,13 +72,13 @@ pub enum OnConflict {
 /// The result of importing a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// What happened to the user.
+    /// The change of the user.
     pub effect: Effect,
     /// The identities that were skipped.
     pub skipped: Vec<SkippedIdentity>,
 }
 
-/// What a line did to its user, or to the hold that it is about.
+/// The change that a line makes to its user or to its hold.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// It was created.
@@ -87,20 +87,6 @@ pub enum Effect {
     Changed(Box<ChangeSet>),
     /// It was there already.
     Unchanged,
-}
-
-/// What undoing an operation did to a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reversal {
-    /// The user is what it was before; one that the operation created is deleted.
-    Reverted,
-    /// The operation did not change it, or was undone before.
-    Untouched,
-    /// It was changed since, and stays as it is.
-    ChangedSince,
-    /// It stays as it is: the history does not have the values before, or the operation merged or
-    /// moved what others have.
-    NotKept,
 }
 
 /// An identity that was skipped.

@@ -10,7 +10,7 @@ use locality_uuid::LocalityId;
 use crate::error::Error;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::event::Event;
-use crate::model::imported_user::{Imported, Reversal};
+use crate::model::imported_user::Imported;
 use crate::model::merge_report::{NotRestored, Preview};
 use crate::model::notice::Notice;
 use crate::model::ownership::Ownership;
@@ -176,8 +176,8 @@ pub enum MutationReport {
     PurgeBegun(Arc<PurgeProgress>),
     /// The result of importing a user.
     Imported(Imported),
-    /// What undoing an operation did.
-    Reverted(Reversal),
+    /// The user is what it was before an operation.
+    Reverted,
     /// The present tenant.
     Tenant(Box<TenantRecord>),
 }

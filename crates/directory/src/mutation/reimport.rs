@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, import, journal};
+use super::{Mutation, import, journal, user_edits};
 use crate::error::{Error, Invalid};
 use crate::model::imported_user::reimport::{LineField, OnExisting};
 use crate::model::imported_user::{Effect, Imported, ImportedIdentity, ImportedUser, OnConflict};
@@ -48,7 +48,8 @@ fn change(
 
     let (kept, skipped) = match imported.on_conflict {
         OnConflict::Reject => {
-            let is_new = |own: &&_| !has(&before.user, own);
+            let is_new =
+                |own: &&ImportedIdentity| before.user.identity(&own.new.identifier).is_none();
             let new: Vec<_> = imported.identities.iter().filter(is_new).cloned().collect();
             import::check_reserved(mutation, imported, &new)?;
             (Cow::Borrowed(imported), Vec::new())
@@ -81,10 +82,6 @@ pub fn leaves(mutation: &Mutation, imported: &ImportedUser, user: &User) -> bool
     is_changeable && apply(mutation, imported, &mut record).is_ok() && record.user == *user
 }
 
-fn has(user: &User, own: &ImportedIdentity) -> bool {
-    user.identity(&own.new.identifier).is_some()
-}
-
 fn apply(mutation: &Mutation, imported: &ImportedUser, record: &mut Record) -> Result<(), Error> {
     let reimport = &*imported.reimport;
     mutation.policies.check_types(&imported.attributes)?;
@@ -108,7 +105,9 @@ fn apply(mutation: &Mutation, imported: &ImportedUser, record: &mut Record) -> R
         }
     }
     remove_identities(mutation, imported, record)?;
-    add_identities(mutation, imported, record);
+    for own in &imported.identities {
+        user_edits::link(mutation, record, &own.new, |time| own.identity(time));
+    }
     Ok(())
 }
 
@@ -118,16 +117,12 @@ fn remove_identities(
     imported: &ImportedUser,
     record: &mut Record,
 ) -> Result<(), Error> {
-    let listed = |user: &User, n: usize| {
-        let identifier = &user.identities[n].identifier;
-        imported.identities.iter().any(|own| own.new.identifier == *identifier)
-    };
     let had_some = !record.user.identities.is_empty();
     let mut without_primary = Vec::new();
     for n in (0..record.user.identities.len()).rev() {
         let identifier = &record.user.identities[n].identifier;
-        let is_cleared = imported.reimport.clears(|field| field.has_identity(identifier));
-        if listed(&record.user, n) || !is_cleared {
+        let is_listed = imported.identities.iter().any(|own| own.new.identifier == *identifier);
+        if is_listed || !imported.reimport.clears(|field| field.has_identity(identifier)) {
             continue;
         }
         let (lost, _) = record.remove_identity(n);
@@ -142,30 +137,4 @@ fn remove_identities(
         return Err(Error::LastIdentity);
     }
     Ok(())
-}
-
-/// Adds the identities that the user lacks, and what the line says of the others.
-fn add_identities(mutation: &Mutation, imported: &ImportedUser, record: &mut Record) {
-    let time = mutation.time.after(record.user.update_time);
-    for own in &imported.identities {
-        let new = &own.new;
-        let present = record.user.identities.iter_mut();
-        match present.into_iter().find(|identity| identity.identifier == new.identifier) {
-            Some(identity) => {
-                if identity.verification.is_none() {
-                    identity.verification.clone_from(&new.verification);
-                }
-                if new.has_name() {
-                    identity.display.clone_from(&new.display);
-                }
-            }
-            None => {
-                record.user.identities.push(own.identity(time));
-                record.guard(&new.identifier, mutation.rules, &mutation.policies);
-            }
-        }
-        if new.primary {
-            record.user.make_primary(&new.identifier);
-        }
-    }
 }

@@ -4,10 +4,9 @@
 use locality_uuid::LocalityId;
 
 use super::{Mutation, user_edits};
-use crate::error::Error;
+use crate::error::{Error, NotUndone};
 use crate::model::attribute::Value;
 use crate::model::event::{Event, FieldChange, IdentityChange, RecordedValue};
-use crate::model::imported_user::Reversal;
 use crate::model::record::Record;
 use crate::model::user::{Identity, State};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
@@ -17,19 +16,16 @@ use crate::mutation::read_set::{DecideError, HistoryPart, MutationReport, ReadSe
 const MAX_EVENTS: usize = 64;
 
 /// The method that undoes operations. Its events have the id of the operation that they undo.
-const METHOD: &str = "UndoOperation";
+pub const METHOD: &str = "UndoOperation";
 
-/// Undoes what an operation did to the user.
+/// Undoes what an operation did to the user, if it did something and was not undone before. A user
+/// that the operation created is deleted.
 pub fn revert(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
     operation_id: &str,
 ) -> Result<WriteSet, DecideError> {
-    let report = |reversal| WriteSet {
-        report: MutationReport::Reverted(reversal),
-        ..WriteSet::unchanged(Some(id))
-    };
     let before = mutation.present(read_set, id)?;
     if let State::Merged { into } = before.user.state {
         return Err(Error::UserMerged { user: id, into }.into());
@@ -37,32 +33,23 @@ pub fn revert(
     let part = HistoryPart { user: id, cursor: None, limit: MAX_EVENTS };
     let events = &read_set.read_history(part)?.events;
     let is_own = |event: &&Event| event.origin.operation_id == operation_id;
-    let is_undone = events.first().is_some_and(|event| is_own(&event) && is_undoing(event));
-    if is_undone {
-        return Ok(report(Reversal::Untouched));
-    }
     let own: Vec<_> =
-        events.iter().take_while(|event| is_own(event) && !is_undoing(event)).collect();
+        events.iter().take_while(|event| is_own(event) && event.origin.method != METHOD).collect();
     if own.is_empty() {
-        let changed_since = events.iter().any(|event| is_own(&event));
-        return Ok(report(match changed_since {
-            true => Reversal::ChangedSince,
-            false => Reversal::Untouched,
-        }));
+        return match events.iter().position(|event| is_own(&event)) {
+            // The newest event undid the operation.
+            None | Some(0) => Ok(WriteSet::unchanged(Some(id))),
+            Some(_) => Err(Error::NotUndone(NotUndone::ChangedSince).into()),
+        };
     }
     let mut after = before.clone();
     if own.len() == MAX_EVENTS || !own.iter().all(|event| undo(mutation, event, &mut after)) {
-        return Ok(report(Reversal::NotKept));
+        return Err(Error::NotUndone(NotUndone::ValuesNotKept).into());
     }
     after.user.assign_primaries();
     let reverted = UserTransition::new(before, after);
     let write_set = plan_writes(mutation, read_set, vec![reverted], ClaimDiff::new())?;
-    Ok(WriteSet { report: MutationReport::Reverted(Reversal::Reverted), ..write_set })
-}
-
-/// Whether an event undid the operation that it names.
-fn is_undoing(event: &Event) -> bool {
-    event.origin.method == METHOD
+    Ok(WriteSet { report: MutationReport::Reverted, ..write_set })
 }
 
 /// Undoes one event, the newest. False if that is not possible.

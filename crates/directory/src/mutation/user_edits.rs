@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::model::new_user::NewIdentity;
 use crate::model::record::{Guarded, Record};
 use crate::model::user::{Identity, State, User};
+use crate::timestamp::Timestamp;
 use polynym_identifier::Identifier;
 
 /// Applies a change to this user. Changes with their own modules have no effect here.
@@ -16,7 +17,7 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
             mutation.policies.check_types(update.values())?;
             update.apply(user);
         }
-        UserChange::Link(new) => link(mutation, record, new),
+        UserChange::Link(new) => link(mutation, record, new, |time| new.identity(time)),
         UserChange::Unlink(identifier) => drop(unlink(mutation, record, identifier)?),
         UserChange::Replace(old, new) => replace(mutation, record, old, new)?,
         UserChange::Verify(identifier, verification) => {
@@ -52,12 +53,19 @@ pub fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
     position.ok_or(Error::NotOwned)
 }
 
-fn link(mutation: &Mutation, record: &mut Record, new: &NewIdentity) {
+/// Links an identity, which is `identity` at the time of the mutation. One that the user has gets
+/// the verification that it lacks, the name of an account, and the primary mark.
+pub fn link(
+    mutation: &Mutation,
+    record: &mut Record,
+    new: &NewIdentity,
+    identity: impl FnOnce(Timestamp) -> Identity,
+) {
     let time = mutation.time.after(record.user.update_time);
     let identities = &mut record.user.identities;
     match identities.iter_mut().find(|identity| identity.identifier == new.identifier) {
         None => {
-            identities.push(new.identity(time));
+            identities.push(identity(time));
             record.guard(&new.identifier, mutation.rules, &mutation.policies);
         }
         Some(identity) => {

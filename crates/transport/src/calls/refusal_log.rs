@@ -12,7 +12,7 @@ const CODES: usize = 17;
 /// The throttles of the lines, by code.
 static THROTTLES: [LogThrottle; CODES] = [const { LogThrottle::new() }; CODES];
 
-/// What a line says of a call besides its status and caller.
+/// The parts of a log line that do not depend on the status and the caller.
 #[derive(Clone, Copy)]
 pub struct RefusalLog {
     pub method: &'static str,

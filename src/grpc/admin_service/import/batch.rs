@@ -58,7 +58,7 @@ impl Repeats {
         if !user.identities.is_empty() || !user.user_id.is_empty() {
             return 0;
         }
-        let hash = xxh3_64_with_seed(&user.encode_to_vec(), xxh3_64(tenant.as_str().as_bytes()));
+        let hash = hash(tenant, user);
         if self.0.len() >= MAX_COUNTED && !self.0.contains_key(&hash) {
             return 0;
         }
@@ -81,14 +81,18 @@ impl Keys {
         let Some(value) = user.attributes.get(name).filter(|_| user.user_id.is_empty()) else {
             return Ok(());
         };
-        let hash = xxh3_64_with_seed(&value.encode_to_vec(), xxh3_64(tenant.as_str().as_bytes()));
         let fault = match self.0.len() >= MAX_KEYS {
             true => "is one of too many keys: an import has at most 1,000,000",
-            false if self.0.insert(hash) => return Ok(()),
+            false if self.0.insert(hash(tenant, value)) => return Ok(()),
             false => "is the key of an earlier line, too",
         };
         Err(Error::invalid(Invalid::Field, format!("user.attributes.{name}"), fault))
     }
+}
+
+/// A hash of a part of a line of this tenant.
+fn hash(tenant: &Tenant, part: &impl Message) -> u64 {
+    xxh3_64_with_seed(&part.encode_to_vec(), xxh3_64(tenant.as_str().as_bytes()))
 }
 
 /// Imports a batch in a task of its own, so that it finishes even if the caller leaves.

@@ -111,7 +111,7 @@ impl Report {
         v1::ImportUsersResponse { progress: Some(self.progress), rejects, changes }
     }
 
-    /// What a line would change, in a dry run.
+    /// The change that a line would make; none unless the import is a dry run.
     fn change(&self, line: i64, outcome: &LineOutcome) -> Option<Change> {
         let Some(Effect::Changed(changes)) = &outcome.effect else { return None };
         let user_id = outcome.user?.to_string();
@@ -148,7 +148,7 @@ impl Report {
     }
 }
 
-/// What a message has besides the progress.
+/// The rejects and changes of a message.
 #[derive(Default)]
 struct Parts {
     rejects: Vec<Reject>,
@@ -169,7 +169,7 @@ impl Parts {
     }
 }
 
-/// The limit of what a message has besides the progress.
+/// The limit of the rejects and changes of a message.
 const fn page_limit() -> PageLimit {
     PageLimit::new(usize::MAX, LIST_BYTES)
 }

@@ -26,7 +26,7 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 const BAR: &str = "{bar:30} {percent}%  {pos} users, {per_sec}  {eta} left";
 
-/// What became of the users.
+/// The result of a bulk change, in numbers of users.
 #[derive(Default)]
 pub struct Outcome {
     pub changed: usize,

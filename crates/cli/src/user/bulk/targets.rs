@@ -13,6 +13,7 @@ use crate::client::user_ref::{self, UserRef};
 use crate::failure::Failure;
 use crate::files;
 use crate::text::filter_error::with_excerpt;
+use crate::text::user_table;
 use polynym_proto::google::rpc;
 use polynym_proto::v1::{self, SearchUsersRequest, State, User};
 use v1::batch_get_users_response::result::Outcome as GetOutcome;
@@ -27,7 +28,7 @@ const MAX_LINE_BYTES: usize = 4 << 10;
 /// The fields of a user that a bulk change reads.
 const FIELDS: [&str; 4] = ["user_id", "display_name", "state", "etag"];
 
-/// Where the users come from.
+/// The source of the users.
 pub enum Source {
     One(UserRef),
     Filter(String),
@@ -176,7 +177,7 @@ impl Targets {
         } else if action.is_done(target.state) {
             self.unchanged += 1;
         } else {
-            let state = target.state.as_str_name().trim_start_matches("STATE_").to_lowercase();
+            let state = user_table::state_name(target.state);
             self.refused.push((target.text, format!("the user is {state}")));
         }
         match self.eligible.len() + self.refused.len() > MAX_USERS {
@@ -229,11 +230,7 @@ async fn get_users(
 
 /// The users that a file names. Fails at the first line that names none.
 fn read_file(path: &Path) -> Result<Vec<UserRef>, Failure> {
-    let input: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => Box::new(std::io::stdin()),
-        false => Box::new(std::fs::File::open(path).map_err(|error| files::failure(path, error))?),
-    };
-    let mut reader = BufReader::new(input);
+    let mut reader = BufReader::new(files::open(path)?);
     let (mut users, mut number) = (Vec::new(), 0);
     loop {
         let mut line = Vec::new();

@@ -1,7 +1,6 @@
-//! What a line of an import does with a user who exists.
+//! The options of an import for lines whose users exist.
 
 use crate::error::{Error, Invalid};
-use crate::model::user::User;
 use polynym_identifier::{Identifier, Kind};
 
 /// How the lines of an import find their users, and change those who exist.
@@ -56,16 +55,11 @@ impl LineField {
             "display_name" => Self::DisplayName,
             "state" => Self::State,
             "identities" => Self::Identities,
-            "email" => Self::Kind(Kind::Email),
-            "handle" => Self::Kind(Kind::Handle),
-            "phone" => Self::Kind(Kind::Phone),
-            "social" => Self::Kind(Kind::Social),
-            "url" => Self::Kind(Kind::Url),
             "attributes" => Self::Attributes,
-            _ => match name.split_once('.')? {
-                ("social", provider) => Self::Provider(provider.to_ascii_lowercase()),
-                ("attributes", attribute) => Self::Attribute(attribute.to_owned()),
-                _ => return None,
+            _ => match name.split_once('.') {
+                Some(("social", provider)) => Self::Provider(provider.to_ascii_lowercase()),
+                Some(("attributes", attribute)) => Self::Attribute(attribute.to_owned()),
+                _ => Self::Kind(Kind::ALL.into_iter().find(|kind| kind.as_str() == name)?),
             },
         })
     }
@@ -99,9 +93,10 @@ impl Reimport {
     /// # Errors
     /// [`Error::Invalid`] if a field is unknown, or is no key.
     pub fn parse(on_existing: OnExisting, fields: &[String], key: &str) -> Result<Self, Error> {
-        let unknown = |field| Error::invalid(Invalid::Field, field, "names an unknown field");
         let parsed: Option<Vec<_>> = fields.iter().map(|name| LineField::parse(name)).collect();
-        let mut fields = parsed.ok_or_else(|| unknown("options.fields"))?;
+        let mut fields = parsed.ok_or_else(|| {
+            Error::invalid(Invalid::Field, "options.fields", "names an unknown field")
+        })?;
         if fields.is_empty() {
             fields = vec![LineField::DisplayName, LineField::Identities, LineField::Attributes];
         }
@@ -131,14 +126,5 @@ impl Reimport {
     /// Whether a user loses what a line lacks of a field.
     pub(crate) fn clears(&self, is_meant: impl Fn(&LineField) -> bool) -> bool {
         self.on_existing == OnExisting::Replace && self.fields.iter().any(is_meant)
-    }
-}
-
-/// The users that a line may be about: at most two, which is one too many.
-pub(crate) fn agreed(mut owners: impl Iterator<Item = User>) -> Result<Option<User>, Error> {
-    let Some(first) = owners.next() else { return Ok(None) };
-    match owners.find(|other| other.id != first.id) {
-        Some(other) => Err(Error::LineAmbiguous { users: [first.id, other.id] }),
-        None => Ok(Some(first)),
     }
 }

@@ -130,7 +130,7 @@ impl Directory {
         Ok(None)
     }
 
-    /// How a display name is found instead.
+    /// A filter that finds the display name instead.
     async fn path_advice(
         &self,
         context: &RequestContext<'_>,

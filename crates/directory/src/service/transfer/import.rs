@@ -34,7 +34,7 @@ const YIELD_EVERY: usize = 32;
 const METHOD: &str = "ImportUsers";
 /// The first retry delay of a line, and the longest.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
-/// How often the users of lines are looked for, while they come and go.
+/// The most searches for the users of lines, if other callers change those users meanwhile.
 const MAX_SEARCHES: usize = 4;
 /// The time for which lines are retried while the store does not answer.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -138,7 +138,7 @@ impl Import {
                 match result {
                     Ok(outcome) => outcomes[n] = Some(outcome),
                     Err(error @ Error::Internal(_)) => return Err(error),
-                    Err(error) if is_store_error(&error) => store_error = Some(error),
+                    Err(error) if error.is_of_store() => store_error = Some(error),
                     Err(error) if self.has_moved(&error) && searches < MAX_SEARCHES => {}
                     Err(error) => outcomes[n] = Some(LineOutcome::rejected(error)),
                 }
@@ -171,30 +171,29 @@ impl Import {
             drafts.push(self.draft(line).await);
         }
 
-        let mut mutations = Vec::new();
-        let steps = self.find_users(drafts).await?.into_iter().map(|step| {
-            Ok(match step? {
-                Step::Done(outcome) => Err(outcome),
-                Step::Mutate(draft) => {
+        let (mut results, mut mutations, mut mutated) = (Vec::new(), Vec::new(), Vec::new());
+        for step in self.find_users(drafts).await? {
+            results.push(match step {
+                Err(error) => Err(error),
+                Ok(Step::Done(outcome)) => Ok(outcome),
+                Ok(Step::Mutate(draft)) => {
                     let Draft { mutation, rejects } = *draft;
                     let (merged, user) = (merged_line(&mutation), mutation.user_id());
+                    mutated.push(results.len());
                     mutations.push(mutation);
                     Ok(LineOutcome { rejects, merged, user, ..LineOutcome::default() })
                 }
-            })
-        });
-        let steps: Vec<_> = steps.collect();
+            });
+        }
 
         let mut outcomes = self.directory.backend.mutations.mutate_all(mutations).await.into_iter();
-        let outcome = |step: Result<Result<LineOutcome, LineOutcome>, Error>| {
-            let begun = match step? {
-                Ok(begun) => begun,
-                Err(done) => return Ok(done),
-            };
+        for n in mutated {
             let missing = || Err(Error::Internal("a mutation without its outcome".into()));
-            imported(begun, outcomes.next().unwrap_or_else(missing)?)
-        };
-        Ok(steps.into_iter().map(outcome).collect())
+            let outcome = outcomes.next().unwrap_or_else(missing);
+            let begun = std::mem::replace(&mut results[n], Ok(LineOutcome::default()));
+            results[n] = begun.and_then(|line| imported(line, outcome?));
+        }
+        Ok(results)
     }
 
     /// Whether each of these users was merged into no user who lists it, so that it can be purged
@@ -211,7 +210,7 @@ impl Import {
         loop {
             match self.try_orphans(tenant, users).await {
                 Err(error @ Error::Internal(_)) => return Err(error),
-                Err(error) if is_store_error(&error) => retries.wait(error).await?,
+                Err(error) if error.is_of_store() => retries.wait(error).await?,
                 // The tenant is being deleted, or is gone.
                 Err(_) => return Ok(vec![false; users.len()]),
                 Ok(orphans) => return Ok(orphans),
@@ -232,7 +231,7 @@ impl Import {
     }
 
     /// The mutation for a line, as if its user were new.
-    async fn draft(&self, line: &Line<'_>) -> Result<Draft, Error> {
+    async fn draft(&self, line: &Line<'_>) -> Result<Box<Draft>, Error> {
         let Line { tenant, raw, content } = line;
         let directory = &self.directory;
         let rules = directory.rules_to_change().await?;
@@ -247,10 +246,10 @@ impl Import {
             None => self.ids.as_ref().unwrap_or(&directory.ids).next_id(),
         };
         let user = ImportedUser { reimport: self.options.reimport.clone(), ..parsed.user };
-        let request = self.request(tenant, *content, &user).filter(|_| !self.options.dry_run);
+        let request = self.request(tenant, *content).filter(|_| !self.options.dry_run);
         let kind = MutationKind::User(id, UserChange::Import(Box::new(user)));
         let mutation = Mutation { rules, request, ..directory.mutation(call, kind, known)? };
-        Ok(Draft { mutation, rejects: parsed.rejects })
+        Ok(Box::new(Draft { mutation, rejects: parsed.rejects }))
     }
 
     /// The call for a line of this tenant.
@@ -264,14 +263,8 @@ impl Import {
 
     /// The idempotency key of a line. A line that may change its user is another one in another
     /// import.
-    fn request(
-        &self,
-        tenant: &Tenant,
-        content: u128,
-        user: &ImportedUser,
-    ) -> Option<IdempotencyKey> {
-        let is_named = user.has_id || !user.identities.is_empty();
-        let operation = match self.options.reimport.finds_users() && is_named {
+    fn request(&self, tenant: &Tenant, content: u128) -> Option<IdempotencyKey> {
+        let operation = match self.options.reimport.finds_users() {
             true => &*self.options.operation_id,
             false => "",
         };
@@ -291,7 +284,7 @@ impl Import {
     ) -> Result<LineOutcome, Error> {
         match self.try_tenant(tenant, imported).await {
             Ok(effect) => Ok(LineOutcome { effect: Some(effect), ..LineOutcome::default() }),
-            Err(error) if is_store_error(&error) => Err(error),
+            Err(error) if error.is_of_store() => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
     }
@@ -303,7 +296,7 @@ impl Import {
     pub async fn hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<LineOutcome, Error> {
         match self.try_hold(tenant, raw).await {
             Ok(outcome) => imported(LineOutcome::default(), outcome),
-            Err(error) if is_store_error(&error) => Err(error),
+            Err(error) if error.is_of_store() => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
     }
@@ -360,7 +353,7 @@ fn is_orphan(purge: Result<Outcome, Error>) -> Result<bool, Error> {
         Ok(outcome) => Ok(outcome.user.is_some_and(is_merged)),
         // Only merged users without a primary come as far as to the links of their own records.
         Err(Error::MergeDamaged { .. }) => Ok(true),
-        Err(error) if is_store_error(&error) => Err(error),
+        Err(error) if error.is_of_store() => Err(error),
         Err(_) => Ok(false),
     }
 }
@@ -370,18 +363,4 @@ fn merged_line(mutation: &Mutation) -> Option<MergedLine> {
     let Some((user, UserChange::Import(imported))) = mutation.kind.user() else { return None };
     let is_merged = matches!(imported.state, State::Merged { .. }) && !mutation.dry_run;
     is_merged.then(|| MergedLine { tenant: mutation.tenant.clone(), user })
-}
-
-/// Whether an error concerns the store rather than the line.
-const fn is_store_error(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Overloaded
-            | Error::Unavailable(_)
-            | Error::Outdated(_)
-            | Error::OutcomeUnknown(_)
-            | Error::Internal(_)
-            | Error::ClockInDoubt
-            | Error::RulesChanging
-    )
 }

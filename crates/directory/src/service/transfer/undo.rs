@@ -7,20 +7,24 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
-use crate::model::imported_user::Reversal;
 use crate::model::record::Record;
+use crate::model::tenant::Tenant;
 use crate::model::user::State;
 use crate::mutation::read_set::MutationReport;
+use crate::mutation::revert::METHOD;
 use crate::mutation::{Mutation, MutationKind, UserChange};
 use crate::pace::Pace;
 use crate::service::Directory;
-use crate::service::context::MutationCall;
-use crate::service::mutate::write::SKEW;
+use crate::service::context::{MutationCall, RequestContext};
+use crate::service::purpose::Purpose;
 use crate::service::tenant_cache::KnownTenant;
 use crate::timestamp::Timestamp;
 
 /// Users in one read.
 const READ_BATCH: usize = 256;
+
+/// The most that the clock that made the id of an operation may be ahead.
+const SLACK: Duration = Duration::from_secs(600);
 
 /// A step of the undoing.
 #[derive(Debug, Default)]
@@ -29,28 +33,18 @@ pub struct UndoStep {
     pub users: u64,
     /// Users that became what they were before.
     pub reverted: u64,
-    /// Users that stay as they are, and why.
-    pub kept: Vec<(LocalityId, Kept)>,
-}
-
-/// Why a user stays as the operation left it.
-#[derive(Debug)]
-pub enum Kept {
-    /// Somebody changed it since.
-    ChangedSince,
-    /// The values before are not known.
-    NotKept,
-    /// It cannot be changed.
-    Rejected(Error),
+    /// Users that stay as the operation left them, and why.
+    pub kept: Vec<(LocalityId, Error)>,
 }
 
 /// An undoing in progress.
 pub struct Undo {
     directory: Arc<Directory>,
+    tenant: Tenant,
+    known: KnownTenant,
     caller: String,
     reason: String,
-    call: MutationCall<'static>,
-    known: KnownTenant,
+    dry_run: bool,
     operation_id: String,
     /// The operation began after this.
     since: Option<Timestamp>,
@@ -80,13 +74,13 @@ impl Directory {
         if let Some(fault) = fault {
             return Err(Error::invalid(Invalid::Field, "operation_id", fault));
         }
-        let context = self.context(call.context.tenant.clone(), "", call.context.method, "");
         Ok(Undo {
             directory: self.clone(),
+            tenant: call.context.tenant.clone(),
+            known,
             caller: call.context.caller.to_owned(),
             reason: call.context.purpose.reason.to_owned(),
-            call: MutationCall { dry_run: call.dry_run, ..context.into() },
-            known,
+            dry_run: call.dry_run,
             operation_id: operation_id.to_owned(),
             since: began_after(operation_id),
             after: None,
@@ -103,8 +97,7 @@ impl Undo {
     pub async fn next(&mut self) -> Result<Option<UndoStep>, Error> {
         self.pace.rest().await;
         let search = &self.directory.backend.search;
-        let tenant = self.call.context.tenant.clone();
-        let records = search.scan(&tenant, self.after, READ_BATCH).await?;
+        let records = search.scan(&self.tenant, self.after, READ_BATCH).await?;
         let Some(last) = records.last().map(Record::id) else { return Ok(None) };
         self.after = Some(last);
 
@@ -115,23 +108,10 @@ impl Undo {
         let outcomes = self.directory.backend.mutations.mutate_all(mutations).await;
         for (id, outcome) in candidates.into_iter().zip(outcomes) {
             match outcome.map(|outcome| outcome.report) {
-                Ok(MutationReport::Reverted(Reversal::Reverted)) => step.reverted += 1,
-                Ok(MutationReport::Reverted(Reversal::ChangedSince)) => {
-                    step.kept.push((id, Kept::ChangedSince));
-                }
-                Ok(MutationReport::Reverted(Reversal::NotKept)) => {
-                    step.kept.push((id, Kept::NotKept));
-                }
+                Ok(MutationReport::Reverted) => step.reverted += 1,
                 Ok(_) | Err(Error::UserNotFound) => {}
-                Err(
-                    error @ (Error::Internal(_)
-                    | Error::Unavailable(_)
-                    | Error::Overloaded
-                    | Error::OutcomeUnknown(_)
-                    | Error::Outdated(_)
-                    | Error::RulesChanging),
-                ) => return Err(error),
-                Err(error) => step.kept.push((id, Kept::Rejected(error))),
+                Err(error) if error.is_of_store() => return Err(error),
+                Err(error) => step.kept.push((id, error)),
             }
         }
         Ok(Some(step))
@@ -144,15 +124,13 @@ impl Undo {
     }
 
     fn mutation(&self, id: LocalityId) -> Result<Mutation, Error> {
-        let change = UserChange::Revert(self.operation_id.clone());
-        let kind = MutationKind::User(id, change);
-        let now = self.directory.now();
-        let mut mutation = self.directory.mutation(self.call.clone(), kind, self.known.clone())?;
-        (mutation.time, mutation.clock_uncertain) = (now.time, now.clock_uncertain);
-        mutation.origin.caller.clone_from(&self.caller);
-        mutation.origin.reason.clone_from(&self.reason);
-        mutation.origin.operation_id.clone_from(&self.operation_id);
-        Ok(mutation)
+        let (reason, operation_id) = (&*self.reason, &*self.operation_id);
+        let purpose = Purpose { reason, operation_id };
+        let context = self.directory.context(self.tenant.clone(), &self.caller, METHOD, "");
+        let call =
+            MutationCall { dry_run: self.dry_run, ..RequestContext { purpose, ..context }.into() };
+        let kind = MutationKind::User(id, UserChange::Revert(self.operation_id.clone()));
+        self.directory.mutation(call, kind, self.known.clone())
     }
 }
 
@@ -164,8 +142,7 @@ fn began_after(operation_id: &str) -> Option<Timestamp> {
     let (low, rest) = rest.split_once('-')?;
     let is_timed = rest.starts_with('7') && high.len() == 8 && low.len() == 4;
     let millis = i64::from_str_radix(&format!("{high}{low}"), 16).ok().filter(|_| is_timed)?;
-    let slack = SKEW.max(Duration::from_secs(600)).as_millis() as i64;
-    Some(Timestamp::from_millis(millis - slack))
+    Some(Timestamp::from_millis(millis - SLACK.as_millis() as i64))
 }
 
 #[cfg(test)]

@@ -11,57 +11,57 @@ use super::{Draft, Import, LineOutcome};
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::attribute::Value;
-use crate::model::imported_user::reimport::{LineField, OnExisting, agreed};
-use crate::model::imported_user::{Effect, ImportedUser};
+use crate::model::imported_user::Effect;
+use crate::model::imported_user::reimport::{LineField, OnExisting};
 use crate::model::tenant::Tenant;
 use crate::model::user::User;
 use crate::mutation::{MutationKind, UserChange, reimport};
-use crate::search::{AccessPath, Field, Scalar};
+use crate::search::{AccessPath, Field, Scalar, scalars};
 use crate::stores::{Consistency, View};
 use polynym_identifier::IdentityKey;
 
 /// The limit of concurrent searches for the users of a batch of lines.
 const MAX_SEARCHES: usize = 8;
 
-/// What is to be done with a line.
+/// The next step of a line.
 pub(super) enum Step {
     /// Its mutation.
     Mutate(Box<Draft>),
-    /// Nothing: this is its outcome.
+    /// None: this is its outcome.
     Done(LineOutcome),
 }
 
 impl Import {
-    /// What is to be done with each draft: those of users who exist are about them, and those that
-    /// change nothing are done.
+    /// The next step of each draft. The mutation of a draft whose user exists changes that user; a
+    /// draft that changes nothing is done.
     ///
     /// # Errors
     /// Those of the store.
     pub(super) async fn find_users(
         &self,
-        drafts: Vec<Result<Draft, Error>>,
+        drafts: Vec<Result<Box<Draft>, Error>>,
     ) -> Result<Vec<Result<Step, Error>>, Error> {
         if !self.options.reimport.finds_users() {
-            return Ok(drafts
-                .into_iter()
-                .map(|draft| draft.map(|draft| Step::Mutate(Box::new(draft))))
-                .collect());
+            return Ok(drafts.into_iter().map(|draft| draft.map(Step::Mutate)).collect());
         }
         let keyed = drafts.into_iter().map(|draft| draft.and_then(|own| self.keyed(own)));
         let drafts: Vec<_> = keyed.collect();
         let mut owners = self.owners(&drafts).await?;
         let steps = drafts.into_iter().enumerate().map(|(n, draft)| {
             let draft = draft?;
-            match agreed(owners.remove(&n).unwrap_or_default().into_iter())? {
-                Some(user) => Ok(self.step(draft, &user)),
-                None => Ok(Step::Mutate(Box::new(draft))),
+            match &owners.remove(&n).unwrap_or_default()[..] {
+                [] => Ok(Step::Mutate(draft)),
+                [first, others @ ..] => match others.iter().find(|other| other.id != first.id) {
+                    Some(other) => Err(Error::LineAmbiguous { users: [first.id, other.id] }),
+                    None => Ok(self.step(draft, first)),
+                },
             }
         });
         Ok(steps.collect())
     }
 
     /// A draft that its user can be found by: otherwise each import would create another.
-    fn keyed(&self, draft: Draft) -> Result<Draft, Error> {
+    fn keyed(&self, draft: Box<Draft>) -> Result<Box<Draft>, Error> {
         let Some(imported) = draft.imported() else { return Ok(draft) };
         let has_key = match &self.options.reimport.key {
             _ if imported.has_id => true,
@@ -83,26 +83,26 @@ impl Import {
         }
     }
 
-    /// What is to be done with a line about this user.
-    fn step(&self, mut draft: Draft, user: &User) -> Step {
-        let Some(imported) = draft.imported() else { return Step::Mutate(Box::new(draft)) };
+    /// The next step of a draft about this user.
+    fn step(&self, mut draft: Box<Draft>, user: &User) -> Step {
+        let leaves = |imported| reimport::leaves(&draft.mutation, imported, user);
         let skips = self.options.reimport.on_existing == OnExisting::Skip;
-        if skips || reimport::leaves(&draft.mutation, imported, user) {
-            let rejects = std::mem::take(&mut draft.rejects);
-            let effect = Some(Effect::Unchanged);
+        if skips || draft.imported().is_some_and(leaves) {
+            let (effect, rejects) = (Some(Effect::Unchanged), draft.rejects);
             return Step::Done(LineOutcome { effect, rejects, ..LineOutcome::default() });
         }
-        if !imported.has_id {
-            let found = ImportedUser { is_found: true, ..imported.clone() };
-            draft.mutation.kind = MutationKind::User(user.id, UserChange::Import(Box::new(found)));
+        if let MutationKind::User(id, UserChange::Import(imported)) = &mut draft.mutation.kind
+            && !imported.has_id
+        {
+            (*id, imported.is_found) = (user.id, true);
         }
-        Step::Mutate(Box::new(draft))
+        Step::Mutate(draft)
     }
 
     /// The users that each draft names, by its position.
     async fn owners(
         &self,
-        drafts: &[Result<Draft, Error>],
+        drafts: &[Result<Box<Draft>, Error>],
     ) -> Result<BTreeMap<usize, Vec<User>>, Error> {
         let (mut keys, mut ids, mut searches) = (Vec::new(), BTreeMap::new(), Vec::new());
         for (n, draft) in drafts.iter().enumerate() {
@@ -199,14 +199,11 @@ fn decoded(user: &EncodedUser) -> Result<User, Error> {
     user.decode().map_err(|error| Error::Internal(error.into()))
 }
 
-/// The value of an attribute by which users can be found; none if it is a list.
+/// The value of an attribute by which users can be found; none if it is a list, or a text that is
+/// too long for the index.
 fn scalar(value: &Value) -> Option<Scalar> {
-    Some(match value {
-        Value::Int(number) => Scalar::Int(*number),
-        Value::Double(number) => Scalar::Double(*number),
-        Value::String(text) => Scalar::String(text.clone()),
-        Value::Bool(flag) => Scalar::Bool(*flag),
-        Value::Time(time) => Scalar::Time(*time),
-        _ => return None,
-    })
+    match value {
+        Value::List(_) => None,
+        single => scalars(single).next().map(Scalar::from),
+    }
 }

@@ -1,4 +1,4 @@
-//! Lines on their way, and their outcomes.
+//! Drafts of lines, and the outcomes of lines.
 
 use locality_uuid::LocalityId;
 
@@ -29,7 +29,7 @@ impl Draft {
 /// The result of one line.
 #[derive(Debug, Default)]
 pub struct LineOutcome {
-    /// What the line did; none if it was rejected.
+    /// The change that the line made; none if it was rejected.
     pub effect: Option<Effect>,
     /// The reason of the rejection, or of each skipped identity.
     pub rejects: Vec<LineReject>,
