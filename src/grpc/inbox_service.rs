@@ -32,7 +32,7 @@ impl InboxService for Api {
         let notice = send_request(&request).map_err(status)?;
         let bytes = request.notice.as_ref().map_or(0, Message::encoded_len);
         // Before it is sent: a caller that leaves has written a part.
-        call.record_notice(bytes * request.recipients.len());
+        call.record_notice(bytes, request.recipients.len());
         let sent = self.directory.send_notice(&context, notice).await.map_err(status)?;
         count_misses(&call, &sent.results);
         let results = sent.results.into_iter().map(|result| {

@@ -12,6 +12,8 @@ use super::role::Role;
 
 /// The bytes of notices that a caller may send a second, counted for each recipient.
 const NOTICE_BYTES: NonZeroU32 = NonZeroU32::new(16 << 20).unwrap();
+/// The bytes that a notice counts as at least, for each recipient: what an entry of an inbox costs.
+const MIN_NOTICE_BYTES: usize = 1 << 10;
 
 /// A program that calls the API.
 #[derive(Clone, Debug)]
@@ -78,8 +80,8 @@ impl Caller {
     }
 
     /// Spends the bytes of a notice, for each of its recipients.
-    pub fn record_notice(&self, bytes: usize) {
-        self.state.notice_bytes.spend(bytes, NOTICE_BYTES);
+    pub fn record_notice(&self, bytes: usize, recipients: usize) {
+        self.state.notice_bytes.spend(bytes.max(MIN_NOTICE_BYTES) * recipients, NOTICE_BYTES);
     }
 
     /// Checks that the caller may make a look-up, which may miss.
@@ -175,5 +177,15 @@ mod tests {
         for wrong in [&[][..], &[""], &["a*b"], &["**"], &["eu-?"], &["A"]] {
             assert!(tenants(wrong).is_err(), "{wrong:?}");
         }
+    }
+    #[test]
+    fn tiny_notices_cost_their_entries() {
+        let caller = || Caller { name: "sender".to_owned(), ..Caller::anonymous() };
+        let (modest, greedy) = (caller(), caller());
+        modest.record_notice(1, 4_000);
+        assert!(modest.check_notice_limit().is_ok());
+        greedy.record_notice(1, 64_000);
+        let wait = greedy.check_notice_limit().unwrap_err();
+        assert!(wait > Duration::from_secs(1), "{wait:?}");
     }
 }
