@@ -7,6 +7,7 @@ use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc};
 use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken as DriverToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
+use tokio::time::timeout;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
@@ -26,7 +27,11 @@ pub type StreamToken = String;
 const MAX_AWAIT: Duration = Duration::from_secs(1);
 
 /// A stream of changes.
-pub struct Changes(ChangeStream<RawDocumentBuf>);
+pub struct Changes {
+    stream: ChangeStream<RawDocumentBuf>,
+    /// The timeout of a read.
+    timeout: Duration,
+}
 
 /// A change of a user that has added events to its history.
 pub struct Change {
@@ -44,7 +49,7 @@ pub struct Change {
 }
 
 impl Changes {
-    /// Opens a stream of the changes after a token, or from now on.
+    /// Opens a stream of the changes after a token, or from now on, within the timeout of a read.
     pub async fn open(
         collections: &Collections,
         after: Option<&StreamToken>,
@@ -64,14 +69,16 @@ impl Changes {
             } },
         ];
         let watch = collections.users.watch().pipeline(pipeline).max_await_time(MAX_AWAIT);
-        let stream =
-            watch.resume_after(after.map(resume).transpose()?).await.map_err(failure)?.with_type();
-        Ok(Self(stream))
+        let opened = watch.resume_after(after.map(resume).transpose()?).into_future();
+        // MongoDB itself has no time limit for it.
+        let stream = timeout(collections.timeout, opened).await.map_err(|_| Fault::TimedOut)?;
+        let stream = stream.map_err(failure)?.with_type();
+        Ok(Self { stream, timeout: collections.timeout })
     }
 
     /// The current token.
     pub fn token(&self) -> Result<StreamToken, Error> {
-        let token = self.0.resume_token().ok_or(Error::WatchUnsupported)?;
+        let token = self.stream.resume_token().ok_or(Error::WatchUnsupported)?;
         token_text(&token)
     }
 
@@ -81,7 +88,7 @@ impl Changes {
     /// # Errors
     /// [`Error::ResumeExpired`] after the collection was dropped or renamed.
     pub async fn next(&mut self) -> Result<Option<Change>, Error> {
-        while let Some(change) = self.0.next_if_any().await.map_err(failure)? {
+        while let Some(change) = self.next_document().await? {
             let [id] = read_fields(&change, [ID])?;
             let [data] = read_fields(required(ID, id, RawBsonRef::as_document)?, ["_data"])?;
             let token = required(ID, data, RawBsonRef::as_str)?;
@@ -91,7 +98,13 @@ impl Changes {
                 Err(fault) => report_unreadable(user_of(&change).ok(), &fault),
             }
         }
-        if self.0.is_alive() { Ok(None) } else { Err(Error::ResumeExpired) }
+        if self.stream.is_alive() { Ok(None) } else { Err(Error::ResumeExpired) }
+    }
+
+    /// The next change, as MongoDB reports it.
+    async fn next_document(&mut self) -> Result<Option<RawDocumentBuf>, Error> {
+        let next = timeout(MAX_AWAIT + self.timeout, self.stream.next_if_any());
+        next.await.map_err(|_| Fault::TimedOut)?.map_err(failure)
     }
 }
 

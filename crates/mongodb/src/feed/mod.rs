@@ -29,6 +29,8 @@ const MAX_PAGE: PageLimit = PageLimit::new(512, 1 << 20);
 const MAX_BATCH: usize = 64;
 /// The limit of watchers that read streams of their own.
 const MAX_CATCHING_UP: usize = 4;
+/// The limit of watchers that ask MongoDB for the current position.
+const MAX_OPENING: usize = 4;
 /// The delay before the server's stream is reopened.
 const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
@@ -37,6 +39,7 @@ pub struct Feed {
     collections: Arc<Collections>,
     recent: Arc<Recent>,
     catching_up: Semaphore,
+    opening: Semaphore,
     /// Fills `recent`, from the first watcher on.
     reader: OnceLock<Reader>,
 }
@@ -57,6 +60,7 @@ impl Mongo {
             collections: self.collections.clone(),
             recent: Arc::new(Recent::default()),
             catching_up: Semaphore::new(MAX_CATCHING_UP),
+            opening: Semaphore::new(MAX_OPENING),
             reader: OnceLock::new(),
         })
     }
@@ -68,6 +72,7 @@ impl EventFeed for Feed {
         if !self.collections.version_guard.versions()?.has_journal() {
             return Err(Error::WatchUnsupported);
         }
+        let _permit = self.opening.acquire().await;
         Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
     }
 
