@@ -226,11 +226,30 @@ fn other_files_are_named() {
         let output = server.run(&["import", path.to_str().unwrap()]);
         assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
     }
-    let path = folder.path().join("file.csv");
-    fs::write(&path, "email\na@example.com\n").unwrap();
-    let output = server.run(&["import", path.to_str().unwrap(), "--tenant", "nobody"]);
-    assert!(stderr(&output).contains("there is no tenant nobody"), "{}", stderr(&output));
-    assert!(!folder.path().join("file.rejects.csv").exists(), "one error before the first row");
+}
+
+/// A tenant that does not exist is one error for all lines.
+#[test]
+fn a_missing_tenant_is_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    for (name, text, part) in [
+        ("file.csv", "email\na@example.com\n", "there is no tenant nobody"),
+        (
+            "file.jsonl",
+            "{\"displayName\":\"Ada\"}\n{\"displayName\":\"Bob\"}\n",
+            "TENANT_NOT_FOUND",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        let output = server.run(&["import", path.to_str().unwrap(), "--tenant", "nobody"]);
+        assert!(!output.status.success());
+        assert_eq!(stderr(&output).matches(part).count(), 1, "{}", stderr(&output));
+    }
+    let files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+    let rejects = files.filter(|name| name.to_str().unwrap().contains("rejects"));
+    assert_eq!(rejects.count(), 0);
 }
 
 #[test]

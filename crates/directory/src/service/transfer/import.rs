@@ -118,7 +118,8 @@ impl Import {
     /// Imports users, each in a mutation of its own.
     ///
     /// # Errors
-    /// Those of the store, which end the import.
+    /// Those that end the import: of the store, or [`Error::TenantNotFound`] if all lines have one
+    /// tenant.
     pub async fn users(&self, lines: &[Line<'_>]) -> Result<Vec<LineOutcome>, Error> {
         let (mut retries, mut searches) = (Retries::new(), 0);
         let mut outcomes: Vec<Option<LineOutcome>> = lines.iter().map(|_| None).collect();
@@ -126,7 +127,7 @@ impl Import {
             let pending: Vec<_> = (0..lines.len()).filter(|n| outcomes[*n].is_none()).collect();
             let results = match self.try_users(pending.iter().map(|n| &lines[*n])).await {
                 Ok(results) => results,
-                Err(error @ Error::Internal(_)) => return Err(error),
+                Err(error) if self.ends(&error) => return Err(error),
                 Err(error) => {
                     retries.wait(error).await?;
                     continue;
@@ -137,7 +138,7 @@ impl Import {
             for (n, result) in pending.into_iter().zip(results) {
                 match result {
                     Ok(outcome) => outcomes[n] = Some(outcome),
-                    Err(error @ Error::Internal(_)) => return Err(error),
+                    Err(error) if self.ends(&error) => return Err(error),
                     Err(error) if error.is_of_store() => store_error = Some(error),
                     Err(error) if self.has_moved(&error) && searches < MAX_SEARCHES => {}
                     Err(error) => outcomes[n] = Some(LineOutcome::rejected(error)),
@@ -149,6 +150,15 @@ impl Import {
             if outcomes.iter().all(Option::is_some) {
                 return Ok(outcomes.into_iter().flatten().collect());
             }
+        }
+    }
+
+    /// Whether an error is not of a line, but ends the import: so does one that all lines share.
+    const fn ends(&self, error: &Error) -> bool {
+        match error {
+            Error::Internal(_) => true,
+            Error::TenantNotFound => self.options.tenant.is_some(),
+            _ => false,
         }
     }
 
