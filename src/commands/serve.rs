@@ -2,6 +2,7 @@
 
 mod listen;
 mod metrics;
+mod parent;
 mod signals;
 
 use std::convert::Infallible;
@@ -48,7 +49,8 @@ const DISK_HANGS: &str = "the disk did not finish its writes within 10 s: mutati
 const WRITER_ENDED: &str = "the embedded store's writer failed by an error of this program, \
     which is in the log; mutations with an answer are on the disk: start the server again";
 
-/// Runs a server until SIGTERM or Ctrl-C.
+/// Runs a server until SIGTERM or Ctrl-C. A server for tests also ends with the program that started
+/// it.
 ///
 /// # Errors
 /// The server cannot start, or failed.
@@ -69,7 +71,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     };
 
     // Handle signals from here on: from here on, there is something to clean up.
-    let stop = Stop::new()?;
+    let stop = Stop::new(settings.ephemeral)?;
     let location = StoreLocation::new(&settings.store)?;
     stop.remove_at_once(location.temporary());
     let opened = runtime.block_on(async {
@@ -142,7 +144,7 @@ impl<'s> StoreLocation<'s> {
             StoreChoice::Embedded(folder) => Ok(Self::Folder(folder)),
             StoreChoice::Mongo(uri) => Ok(Self::Mongo(uri)),
             StoreChoice::Temporary => {
-                let made = tempfile::Builder::new().prefix("polynym-sample-").tempdir();
+                let made = tempfile::Builder::new().prefix("polynym-").tempdir();
                 let made = made.map_err(|error| {
                     Failure::Other(format!("cannot make a temporary folder: {error}"))
                 })?;
@@ -183,13 +185,13 @@ impl OpenStore {
         };
         let group_limit =
             if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
-        let create = settings.create || settings.sample;
-        let Serve { cache_bytes, hint_bytes, .. } = *settings;
+        let Serve { cache_bytes, hint_bytes, create, sample, ephemeral, .. } = *settings;
         let options = embedded::Options {
             cache_bytes,
             hint_bytes,
             group_limit,
-            create,
+            create: create || sample || ephemeral,
+            durable: !ephemeral,
             ..embedded::Options::default()
         };
         let folder = folder.to_owned();
@@ -251,8 +253,8 @@ async fn serve(
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for lazily built tables. Debug builds take a second for them,
-    // and tests start hundreds of such servers, few of which ever parse a phone number.
-    if !cfg!(debug_assertions) {
+    // and tests start hundreds of servers, few of which ever parse a phone number.
+    if !cfg!(debug_assertions) && !settings.ephemeral {
         identifier::warm_up();
     }
     if settings.sample {
@@ -264,9 +266,9 @@ async fn serve(
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     // Before the address is printed: its reader may check readiness at once.
     readiness.opened(directory.clone());
-    warn_if_exposed(address, &settings.access);
+    warn_if_exposed(address, settings);
     log_start(address, settings);
-    announce(address, &settings.access, settings.sample);
+    announce(address, settings);
     let stopped = async move {
         stop.signalled().await;
         readiness.stopping();

@@ -12,6 +12,7 @@ mod bulk;
 mod client;
 mod deploy;
 mod duplicates;
+mod ephemeral;
 mod first_day;
 mod former_users;
 mod hints;

@@ -30,7 +30,8 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   polynym serve --sample
   polynym serve --listen 127.0.0.1:7171 --store embedded:/var/lib/polynym --log-format json
-  POLYNYM_LOG=debug polynym serve --config /etc/polynym.toml";
+  POLYNYM_LOG=debug polynym serve --config /etc/polynym.toml
+  polynym serve --ephemeral";
 
 /// The commands of the program.
 #[derive(Subcommand)]

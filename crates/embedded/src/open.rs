@@ -47,7 +47,9 @@ impl Embedded {
         options: Options,
         latest_rules: u32,
     ) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, options.cache_bytes).supporting(latest_rules);
+        let mut opener = Opener::new(folder, options.cache_bytes)
+            .supporting(latest_rules)
+            .durable(options.durable);
         let open = if options.create { opener.open_or_create() } else { opener.open_existing() }?;
         let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
         let schema = versions.map_or(VERSION, |versions| versions.schema);

@@ -19,6 +19,9 @@ pub struct Options {
     pub max_snapshot_growth: Option<u64>,
     /// Whether to create a store in a folder that is empty or does not exist.
     pub create: bool,
+    /// Whether a commit waits until the disk has it. A store that is not durable may be damaged if
+    /// the machine stops, but not if only the process does.
+    pub durable: bool,
 }
 
 impl Default for Options {
@@ -30,6 +33,7 @@ impl Default for Options {
             reserved_disk_bytes: None,
             max_snapshot_growth: None,
             create: true,
+            durable: true,
         }
     }
 }

@@ -8,7 +8,7 @@ use polynym::operators::{self, Pages, Readiness};
 use polynym::telemetry::Metrics;
 use polynym_access::{Access, RateLimits};
 use polynym_cli::Failure;
-use polynym_cli::config::{ServerAccess, ServerTls};
+use polynym_cli::config::{Serve, ServerAccess, ServerTls};
 use polynym_transport::{Listener, Protocol, Tls, TlsFiles};
 use tokio::net::TcpListener;
 
@@ -75,10 +75,12 @@ async fn bind(addresses: &[SocketAddr], setting: &str) -> Result<TcpListener, Fa
     })
 }
 
-/// Warns of missing protections.
-pub fn warn_if_exposed(address: SocketAddr, access: &ServerAccess) {
+/// Warns of missing protections. A server for tests needs none on a loopback address.
+pub fn warn_if_exposed(address: SocketAddr, settings: &Serve) {
+    let Serve { access, ephemeral, .. } = settings;
     let is_loopback = address.ip().to_canonical().is_loopback();
     match (access.tls.is_some(), access.credentials.is_some()) {
+        _ if is_loopback && *ephemeral => {}
         (_, false) if is_loopback => tracing::warn!(
             "no credentials are required: every user of this machine may read and change \
              everything"
@@ -98,12 +100,18 @@ pub fn warn_if_exposed(address: SocketAddr, access: &ServerAccess) {
     }
 }
 
-/// Prints the address and a first call to try. A closed standard output is not an error.
-pub fn announce(address: SocketAddr, access: &ServerAccess, sample: bool) {
+/// Prints the address and a first call to try. A server for tests prints only its address, as JSON.
+/// A closed standard output is not an error.
+pub fn announce(address: SocketAddr, settings: &Serve) {
+    let Serve { access, sample, ephemeral, .. } = settings;
     let mut out = std::io::stdout().lock();
     let scheme = if access.tls.is_some() { "https" } else { "http" };
-    let _ = writeln!(out, "listening on {scheme}://{address}");
-    if sample && access.tls.is_none() && access.credentials.is_none() {
+    if *ephemeral {
+        let _ = writeln!(out, r#"{{"grpc":"{address}"}}"#);
+    } else {
+        let _ = writeln!(out, "listening on {scheme}://{address}");
+    }
+    if *sample && !ephemeral && access.tls.is_none() && access.credentials.is_none() {
         let _ = writeln!(out, "{}", suggestions(address));
     }
     let _ = out.flush();

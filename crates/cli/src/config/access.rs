@@ -38,7 +38,7 @@ pub struct ServerTls {
     pub client_required: bool,
 }
 
-const LISTEN: Setting = Setting::new(
+pub const LISTEN: Setting = Setting::new(
     "listen",
     "HOST:PORT",
     "127.0.0.1:7171",

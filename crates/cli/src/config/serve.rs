@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::access::ServerAccess;
+use super::access::{LISTEN, ServerAccess};
 use super::setting::Setting;
 use super::store::{STORE, StoreChoice};
-use super::telemetry::Telemetry;
+use super::telemetry::{LOG, Telemetry};
 use super::values::{Resolve, Values};
 use super::{parse, store};
 
@@ -20,6 +20,8 @@ pub struct Serve {
     pub create: bool,
     /// Whether to load made-up users.
     pub sample: bool,
+    /// Whether the server is for tests: it ends with the program that started it.
+    pub ephemeral: bool,
     /// Memory for the embedded store's pages, in bytes.
     pub cache_bytes: usize,
     /// Memory for hints of identities' owners, in bytes; 0 for no hints.
@@ -70,6 +72,13 @@ const SAMPLE: Setting = Setting::switch(
     "sample",
     "Load a few dozen made-up users; without --store, into a temporary store",
 );
+const EPHEMERAL: Setting = Setting::switch(
+    "ephemeral",
+    "Serve an empty temporary store for tests, on a free port, and print the address as JSON",
+);
+/// The settings whose defaults are others in a server for tests.
+const EPHEMERAL_DEFAULTS: [(&Setting, &str); 3] =
+    [(&LISTEN, "127.0.0.1:0"), (&TENANTS, "open"), (&LOG, "warn")];
 const CACHE: Setting =
     Setting::new("cache", "SIZE", "1GiB", "Maximum memory for cached pages of the embedded store");
 const HINTS: Setting = Setting::new(
@@ -146,6 +155,7 @@ impl Resolve for Serve {
             &STORE,
             &CREATE,
             &SAMPLE,
+            &EPHEMERAL,
             &CACHE,
             &HINTS,
             &GROUP_COMMIT,
@@ -171,9 +181,13 @@ impl Resolve for Serve {
 
     /// Parses each value before returning at the first error, so that all errors are reported.
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        let ephemeral = values.switch(&EPHEMERAL);
+        if ephemeral == Some(true) {
+            values.set_defaults(&EPHEMERAL_DEFAULTS);
+        }
         let access = ServerAccess::resolve(values);
         let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
-        let store = store(values, sample.unwrap_or_default());
+        let store = store(values, sample == Some(true), ephemeral == Some(true));
         let cache_bytes = values.get(&CACHE, parse::cache_size);
         let hint_bytes = values.get(&HINTS, parse::size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
@@ -199,6 +213,7 @@ impl Resolve for Serve {
             store: store?,
             create: create?,
             sample: sample?,
+            ephemeral: ephemeral?,
             cache_bytes: cache_bytes?,
             hint_bytes: hint_bytes?,
             group_commit: group_commit?,
@@ -227,11 +242,16 @@ fn closed_tenants(text: &str) -> Result<bool, String> {
     parse::choice(&[("open", false), ("closed", true)])(text)
 }
 
-fn store(values: &mut Values<'_>, sample: bool) -> Option<StoreChoice> {
-    if sample && !values.is_given(&STORE) {
-        return Some(StoreChoice::Temporary);
+fn store(values: &mut Values<'_>, sample: bool, ephemeral: bool) -> Option<StoreChoice> {
+    match values.is_given(&STORE) {
+        false if sample || ephemeral => Some(StoreChoice::Temporary),
+        true if ephemeral => {
+            let message = "a server with --ephemeral has an empty store of its own: omit --store";
+            values.reject(&STORE, message.to_owned());
+            None
+        }
+        _ => values.get(&STORE, store::choice),
     }
-    values.get(&STORE, store::choice)
 }
 
 fn threads(text: &str) -> Result<usize, String> {

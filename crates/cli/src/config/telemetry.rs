@@ -62,7 +62,7 @@ const LOG_CALLS: Setting = Setting::new(
 );
 const LOG_FORMAT: Setting =
     Setting::new("log-format", "text|json", "text", "Format of the log on standard error");
-const LOG: Setting = Setting::new(
+pub const LOG: Setting = Setting::new(
     "log",
     "FILTER",
     "info",

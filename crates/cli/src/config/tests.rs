@@ -49,6 +49,24 @@ fn absent_values_have_defaults() {
 }
 
 #[test]
+fn a_server_for_tests_has_other_defaults_and_no_store_to_choose() {
+    let serve: Serve = load(&["--ephemeral"], &[]).unwrap();
+    assert_eq!(serve.access.listen, ["127.0.0.1:0".parse().unwrap()]);
+    assert_eq!(serve.access.admin_listen, None);
+    assert_eq!(serve.store, StoreChoice::Temporary);
+    assert_eq!((serve.closed_tenants, serve.telemetry.log.as_str()), (false, "warn"));
+
+    let given = ["--ephemeral", "--listen", "127.0.0.1:7000", "--tenants", "closed"];
+    let serve: Serve = load(&given, &[("POLYNYM_LOG", "debug")]).unwrap();
+    assert_eq!(serve.access.listen, ["127.0.0.1:7000".parse().unwrap()]);
+    assert_eq!((serve.closed_tenants, serve.telemetry.log.as_str()), (true, "debug"));
+
+    let found = errors::<Serve>(&["--ephemeral"], &[("POLYNYM_STORE", "embedded:data")]);
+    assert_eq!(found[0].0, "environment POLYNYM_STORE");
+    assert!(found[0].1.contains("omit --store"), "{found:?}");
+}
+
+#[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let file = file(
         "max_calls = 1\nmax-batch = 1\ncache = \"1MiB\"\nsample = true\nserver = \"http://elsewhere\"\n",

@@ -49,6 +49,8 @@ pub struct Values<'a> {
     flags: &'a BTreeMap<&'static str, String>,
     environment: &'a dyn Fn(&str) -> Option<String>,
     file: File,
+    /// The defaults that differ from those of the settings, by name.
+    defaults: BTreeMap<&'static str, &'static str>,
     errors: Vec<SettingError>,
 }
 
@@ -58,7 +60,13 @@ impl<'a> Values<'a> {
         environment: &'a dyn Fn(&str) -> Option<String>,
         known_keys: &[String],
     ) -> Self {
-        let mut values = Self { flags, environment, file: File::default(), errors: Vec::new() };
+        let mut values = Self {
+            flags,
+            environment,
+            file: File::default(),
+            defaults: BTreeMap::new(),
+            errors: Vec::new(),
+        };
         if let Some((path, _)) = values.outside_file(CONFIG) {
             values.file = File::read(&path, known_keys, &mut values.errors);
         }
@@ -85,6 +93,11 @@ impl<'a> Values<'a> {
         self.get(setting, parse::switch)
     }
 
+    /// Replaces the defaults of settings whose values are parsed from here on.
+    pub(super) fn set_defaults(&mut self, defaults: &[(&Setting, &'static str)]) {
+        self.defaults.extend(defaults.iter().map(|(setting, default)| (setting.name, *default)));
+    }
+
     /// Whether a value was given.
     pub(super) fn is_given(&self, setting: &Setting) -> bool {
         !matches!(self.find(setting).1, Origin::Default(_))
@@ -103,7 +116,10 @@ impl<'a> Values<'a> {
         }
         match self.file.get(name) {
             Some((path, key, value)) => (value, Origin::File(path, key)),
-            None => (setting.default.to_owned(), Origin::Default(name)),
+            None => {
+                let default = self.defaults.get(name).unwrap_or(&setting.default);
+                ((*default).to_owned(), Origin::Default(name))
+            }
         }
     }
 

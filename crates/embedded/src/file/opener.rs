@@ -32,6 +32,8 @@ pub struct Opener {
     cache_bytes: usize,
     /// The latest rules of normalisation that the program supports.
     rules: u32,
+    /// Whether to wait for the disk.
+    is_durable: bool,
     locker: Locker,
 }
 
@@ -57,6 +59,7 @@ impl Opener {
             file: folder.join(FILE),
             cache_bytes,
             rules: RULES_VERSION,
+            is_durable: true,
             locker: Locker::default(),
         }
     }
@@ -64,6 +67,11 @@ impl Opener {
     /// Sets the latest rules of normalisation that the program supports.
     pub fn supporting(self, rules: u32) -> Self {
         Self { rules, ..self }
+    }
+
+    /// Sets whether a commit waits until the disk has it.
+    pub fn durable(self, is_durable: bool) -> Self {
+        Self { is_durable, ..self }
     }
 
     /// The cache size to give the database. A full cache takes a quarter more memory than the
@@ -134,7 +142,7 @@ impl Opener {
         let id = FileId::of(&metadata);
         let locks =
             self.locker.locks(id, &file).map_err(|error| OpenError::database(&self.file, error))?;
-        let (file, gate) = StoreFile::new(file, id, locks);
+        let (file, gate) = StoreFile::new(file, id, locks, self.is_durable);
         let attempt = AssertUnwindSafe(|| self.open_database(file, is_new));
         let database = catch_unwind(attempt)
             .unwrap_or_else(|_| Err(self.damaged("its structure is invalid")))?;
@@ -216,6 +224,9 @@ impl Opener {
 
     /// Makes the file's entry in its folder durable.
     fn sync_folder(&self) -> Result<(), OpenError> {
+        if !self.is_durable {
+            return Ok(());
+        }
         sync(&self.folder).map_err(|error| OpenError::io(&self.folder, error))
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Shared {
     file: File,
     id: FileId,
     locks: Locks,
+    /// Whether a sync waits for the disk.
+    is_durable: bool,
     is_open: AtomicBool,
     staged: Mutex<StagedWrites>,
 }
@@ -76,13 +78,14 @@ impl StagedOp<'_> {
 }
 
 impl StoreFile {
-    /// Takes over `file`.
-    pub fn new(file: File, id: FileId, locks: Locks) -> (Self, Gate) {
+    /// Takes over `file`. Unless it `is_durable`, syncs do nothing.
+    pub fn new(file: File, id: FileId, locks: Locks, is_durable: bool) -> (Self, Gate) {
         let staged = StagedWrites::new(&file, None);
         let shared = Arc::new(Shared {
             file,
             id,
             locks,
+            is_durable,
             is_open: AtomicBool::new(false),
             staged: Mutex::new(staged),
         });
@@ -111,7 +114,9 @@ impl Gate {
             self.0.attempt(&step)?;
         }
         self.0.attempt(&StagedOp::Sync)?;
-        self.0.file.sync_all()?;
+        if self.0.is_durable {
+            self.0.file.sync_all()?;
+        }
         self.0.is_open.store(true, Ordering::Release);
         Ok(())
     }
@@ -170,14 +175,13 @@ impl Shared {
         (!self.is_open()).then_some(staged)
     }
 
-    #[cfg(not(test))]
     fn attempt(&self, step: &StagedOp<'_>) -> io::Result<()> {
-        step.apply(&self.file)
-    }
-
-    #[cfg(test)]
-    fn attempt(&self, step: &StagedOp<'_>) -> io::Result<()> {
+        if !self.is_durable && matches!(step, StagedOp::Sync) {
+            return Ok(());
+        }
+        #[cfg(test)]
         faults::strike(self.id)?;
+        #[cfg(test)]
         disk::record(self.id, step)?;
         step.apply(&self.file)
     }

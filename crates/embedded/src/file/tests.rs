@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::file::lock::{FileId, Locker};
 use crate::file::store_file::{Gate, StagedOp, StoreFile};
+use disk::{Disk, When};
 use faults::Failing;
 
 const LENGTH: u64 = 64;
@@ -37,7 +38,26 @@ fn two_files() -> (TempDir, File, File) {
 fn store_file(file: File) -> (StoreFile, Gate) {
     let id = FileId::of(&file.metadata().unwrap());
     let locks = Locker::default().locks(id, &file).unwrap();
-    StoreFile::new(file, id, locks)
+    StoreFile::new(file, id, locks, true)
+}
+
+/// The syncs of a file, of which the first one is recorded.
+#[test]
+fn only_a_durable_file_is_synced() {
+    for is_durable in [true, false] {
+        let (_folder, on_disk, _) = two_files();
+        let id = FileId::of(&on_disk.metadata().unwrap());
+        let disk = Disk::new(id, content(&on_disk), When::Sync(0));
+        let locks = Locker::default().locks(id, &on_disk).unwrap();
+        let (file, gate) = StoreFile::new(on_disk.try_clone().unwrap(), id, locks, is_durable);
+        assert_eq!(gate.open().is_err(), is_durable);
+        assert_eq!(disk.has_failed(), is_durable);
+        if !is_durable {
+            file.write(0, b"written").unwrap();
+            file.sync_data().unwrap();
+            assert!(gate.is_open() && content(&on_disk).starts_with(b"written"));
+        }
+    }
 }
 
 fn content(mut file: &File) -> Vec<u8> {
