@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::access::ServerAccess;
+use super::http::ServerHttp;
 use super::setting::Setting;
 use super::store::{STORE, StoreChoice};
 use super::telemetry::Telemetry;
@@ -166,13 +167,14 @@ impl Resolve for Serve {
             &DRAIN,
             &THREADS,
         ];
-        ServerAccess::SETTINGS.into_iter().chain(own).chain(Telemetry::SETTINGS).collect()
+        let access = ServerAccess::SETTINGS.into_iter().chain(ServerHttp::SETTINGS);
+        access.chain(own).chain(Telemetry::SETTINGS).collect()
     }
 
     /// Parses each value before returning at the first error, so that all errors are reported.
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
-        let access = ServerAccess::resolve(values);
         let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
+        let access = ServerAccess::resolve(values, sample.unwrap_or_default());
         let store = store(values, sample.unwrap_or_default());
         let cache_bytes = values.get(&CACHE, parse::cache_size);
         let hint_bytes = values.get(&HINTS, parse::size);
