@@ -19,7 +19,6 @@ static PAGES: [Page; 1] = [Page {
 /// # Errors
 /// The descriptors of the API cannot be read.
 pub fn api(prefix: String, allowed_origins: Vec<String>) -> io::Result<Arc<Http>> {
-    let options =
-        HttpOptions { prefix, allowed_origins, descriptors: DESCRIPTORS, pages: &PAGES };
+    let options = HttpOptions { prefix, allowed_origins, descriptors: DESCRIPTORS, pages: &PAGES };
     Http::new(options).map(Arc::new).map_err(io::Error::other)
 }

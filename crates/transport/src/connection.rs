@@ -226,9 +226,7 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
         let service = service_fn(|request| {
             let (handler, http) = (self.server.handler.clone(), http.clone());
             let (budget, peer) = (budget.clone(), self.peer.clone());
-            async move {
-                Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await)
-            }
+            async move { Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await) }
         });
         let executor = CallExecutor::new(self.server.options.task_per_call);
         let connection = http2_builder(executor.clone())
@@ -245,9 +243,7 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
             timer.note_request();
             let (handler, http) = (self.server.handler.clone(), http.clone());
             let (budget, peer) = (budget.clone(), self.peer.clone());
-            async move {
-                Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await)
-            }
+            async move { Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await) }
         });
         let io = Http1Io::new(stream, first, timer.clone());
         let connection = http1_builder().serve_connection(io, service);

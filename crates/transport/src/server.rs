@@ -9,8 +9,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::calls::handler::CallHandler;
-use super::connection::{self, Server};
 use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
+use super::connection::{self, Server};
 use super::http::Http;
 use super::options::Options;
 use super::routes::Routes;

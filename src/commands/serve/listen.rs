@@ -28,9 +28,7 @@ pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
 
 /// The listeners of the API.
 pub async fn listen(settings: &ServerAccess) -> Result<Listeners, Failure> {
-    let tls = |protocol| {
-        settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose()
-    };
+    let tls = |protocol| settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose();
     let tcp = bind(&settings.listen, "--listen").await?;
     let grpc = Listener { tcp, tls: tls(Protocol::Http2)? };
     let Some(ServerHttp { listen, prefix, allowed_origins }) = &settings.http else {
@@ -46,10 +44,7 @@ pub async fn listen(settings: &ServerAccess) -> Result<Listeners, Failure> {
 pub fn addresses(listeners: &Listeners) -> Result<(SocketAddr, Option<SocketAddr>), Failure> {
     let failure = |error: io::Error| Failure::Other(error.to_string());
     let http = listeners.http.as_ref().map(|(listener, _)| listener.tcp.local_addr());
-    Ok((
-        listeners.grpc.tcp.local_addr().map_err(failure)?,
-        http.transpose().map_err(failure)?,
-    ))
+    Ok((listeners.grpc.tcp.local_addr().map_err(failure)?, http.transpose().map_err(failure)?))
 }
 
 /// Serves the pages for operators, if configured, until the runtime stops.

@@ -1,6 +1,7 @@
 //! The response with a stream of messages, each in an envelope. The last envelope has the outcome
 //! and the trailers.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -9,11 +10,12 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response};
 use http_body::{Body as HttpBody, Frame};
-use serde_json::{Map, Value};
+use serde::Serialize;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::call::{Codec, ConnectCall};
+use super::error::Error;
 use super::method::Method;
 use super::{error, header, json};
 use crate::request_body::PREFIX;
@@ -21,6 +23,15 @@ use crate::rich_status::internal;
 
 /// The flag of the last envelope.
 const END: u8 = 2;
+
+/// The content of the last envelope.
+#[derive(Serialize)]
+struct End<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Error<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: BTreeMap<&'a str, Vec<&'a str>>,
+}
 
 /// The response to a call that failed before it opened its stream.
 pub fn failure(codec: Codec, status: &Status) -> Response<Body> {
@@ -51,22 +62,15 @@ pub fn respond(call: &ConnectCall, response: Response<Body>) -> Response<Body> {
 
 /// The last envelope, in JSON whatever the codec.
 pub fn end(status: Option<&Status>, trailers: &HeaderMap) -> Bytes {
-    let mut content = Map::new();
-    if let Some(status) = status.filter(|status| status.code() != Code::Ok) {
-        content.insert("error".to_owned(), error::json(status));
-    }
-    let mut metadata = Map::new();
+    let failed = status.filter(|status| status.code() != Code::Ok);
+    let mut content = End { error: failed.map(Error::from), metadata: BTreeMap::new() };
     for (name, value) in trailers.iter().filter(|(name, _)| header::is_metadata(name)) {
-        let values = metadata.entry(name.as_str()).or_insert_with(|| Value::Array(Vec::new()));
-        if let (Value::Array(values), Ok(text)) = (values, value.to_str()) {
-            values.push(text.into());
-        }
-    }
-    if !metadata.is_empty() {
-        content.insert("metadata".to_owned(), metadata.into());
+        let values = content.metadata.entry(name.as_str()).or_default();
+        values.extend(value.to_str().ok());
     }
     let mut envelope = vec![END, 0, 0, 0, 0];
-    envelope.extend_from_slice(Value::from(content).to_string().as_bytes());
+    // Texts and lists of texts are always valid JSON.
+    let _ = serde_json::to_writer(&mut envelope, &content);
     json::set_length(&mut envelope);
     envelope.into()
 }

@@ -10,7 +10,8 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -20,18 +21,39 @@ use super::code;
 /// The content type of errors, whatever that of the request.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The error of a status.
-pub fn json(status: &Status) -> Value {
-    let mut error = Map::new();
-    error.insert("code".to_owned(), code::name(status.code()).into());
-    if !status.message().is_empty() {
-        error.insert("message".to_owned(), status.message().into());
+/// An error as JSON.
+#[derive(Serialize)]
+pub struct Error<'s> {
+    code: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: &'s str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    details: Vec<Detail>,
+}
+
+/// A detail: its type, its bytes, and its JSON for people, if its type is known here.
+#[derive(Serialize)]
+struct Detail {
+    r#type: String,
+    value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    debug: Option<Value>,
+}
+
+impl<'s> From<&'s Status> for Error<'s> {
+    fn from(status: &'s Status) -> Self {
+        let rich = tonic_types::Status::decode(status.details()).unwrap_or_default();
+        let details = rich.details.into_iter().map(Detail::from).collect();
+        Self { code: code::name(status.code()), message: status.message(), details }
     }
-    let details = details(status);
-    if !details.is_empty() {
-        error.insert("details".to_owned(), details.into());
+}
+
+impl From<prost_types::Any> for Detail {
+    fn from(any: prost_types::Any) -> Self {
+        let name = any.type_url.rsplit('/').next().unwrap_or_default();
+        let (value, debug) = (STANDARD_NO_PAD.encode(&any.value), debug(name, &any.value));
+        Self { r#type: name.to_owned(), value, debug }
     }
-    error.into()
 }
 
 /// The response to a call that failed.
@@ -41,7 +63,8 @@ pub fn response(status: &Status) -> Response<Body> {
 
 /// The response with this HTTP status to a request that failed.
 pub fn with_http_status(http_status: StatusCode, status: &Status) -> Response<Body> {
-    let mut response = Response::new(body(json(status).to_string()));
+    let error = serde_json::to_vec(&Error::from(status)).unwrap_or_default();
+    let mut response = Response::new(body(error));
     *response.status_mut() = http_status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     add_advice(status, response.headers_mut());
@@ -65,20 +88,6 @@ fn add_advice(status: &Status, headers: &mut HeaderMap) {
     }
 }
 
-/// The details: their type, their bytes, and as JSON for people.
-fn details(status: &Status) -> Vec<Value> {
-    let decoded = tonic_types::Status::decode(status.details()).unwrap_or_default();
-    let detail = |any: prost_types::Any| {
-        let name = any.type_url.rsplit('/').next().unwrap_or_default();
-        let value = STANDARD_NO_PAD.encode(&any.value);
-        match debug(name, &any.value) {
-            Some(debug) => json!({ "type": name, "value": value, "debug": debug }),
-            None => json!({ "type": name, "value": value }),
-        }
-    };
-    decoded.details.into_iter().map(detail).collect()
-}
-
 /// The JSON of a detail; none if its type is unknown here.
 fn debug(name: &str, value: &[u8]) -> Option<Value> {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
@@ -100,8 +109,11 @@ mod tests {
     fn errors_have_a_code_a_message_and_details_for_programs_and_people() {
         let delay = Duration::from_millis(1_200);
         let status = rich_status::retry_after(Code::Unavailable, "BUSY", "come back", delay);
-        let error = json(&status);
-        assert_eq!((&error["code"], &error["message"]), (&"unavailable".into(), &"come back".into()));
+        let error = serde_json::to_value(Error::from(&status)).unwrap();
+        assert_eq!(
+            (&error["code"], &error["message"]),
+            (&"unavailable".into(), &"come back".into())
+        );
         let info = &error["details"][0];
         assert_eq!(info["type"], "google.rpc.RetryInfo");
         assert_eq!(info["debug"]["retryDelay"], "1.200s");

@@ -1,5 +1,6 @@
 //! The request of a call over Connect, and its message.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use super::{error, header, json};
 use crate::gzip;
 use crate::memory_budget::Reservation;
 use crate::protocol;
-use crate::request_body::{self, ENCODING, PREFIX, RequestBody, next_chunk, reserve};
+use crate::request_body::{PREFIX, RequestBody, next_chunk, reserve};
 use crate::request_check::{self, MAX_HEADER_BYTES};
 use crate::rich_status::plain;
 
@@ -65,22 +66,49 @@ pub async fn read_message(
 /// frame of gRPC.
 pub async fn read_envelope(
     call: &ConnectCall,
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
     limit: usize,
     reservation: &mut Reservation,
 ) -> Result<Request<RequestBody>, Status> {
-    header::remove_grpc(request.headers_mut());
-    if call.is_gzip {
-        request.headers_mut().insert(ENCODING, HeaderValue::from_static("gzip"));
-    }
+    let (mut parts, body) = request.into_parts();
+    header::remove_grpc(&mut parts.headers);
     let sent_limit = sent_limit(call, limit);
-    let request = request_body::read_message(request, sent_limit, reservation).await?;
-    let (parts, body) = request.into_parts();
-    let RequestBody::Complete(message) = body else {
-        return Ok(Request::from_parts(parts, body));
-    };
-    let message = transcoded(call, message, limit, reservation)?;
+    let body = framed(body, false, sent_limit + PREFIX, reservation).await?;
+    let envelope = body.slice(PREFIX..);
+    check_envelope(&envelope, call.is_gzip, sent_limit)?;
+    let unpacked = gzip::decompressed(envelope, sent_limit, reservation)?;
+    let message = transcoded(call, unpacked, limit, reservation)?;
     Ok(Request::from_parts(parts, RequestBody::Complete(message)))
+}
+
+/// Checks that a body is one envelope. Another number of messages has the code UNIMPLEMENTED
+/// (Connect protocol, "Streaming-Request").
+fn check_envelope(body: &[u8], is_gzip: bool, limit: usize) -> Result<(), Status> {
+    let wrong_count = |message| Err(plain(Code::Unimplemented, "MESSAGE_INVALID", message));
+    let Some((&[flags, ref length @ ..], rest)) = body.split_first_chunk::<PREFIX>() else {
+        return match body {
+            [] => wrong_count("this method takes one message: the call has none"),
+            _ => Err(protocol::message_invalid("its envelope is incomplete")),
+        };
+    };
+    let length = u32::from_be_bytes(*length) as usize;
+    match flags {
+        0 => {}
+        1 if is_gzip => {}
+        1 => {
+            let message = "the message is marked as compressed: send connect-content-encoding";
+            return Err(plain(Code::Internal, "MESSAGE_INVALID", message));
+        }
+        _ => return Err(protocol::message_invalid("its envelope has unknown flags")),
+    }
+    if length > limit {
+        return Err(protocol::message_too_large(limit, length));
+    }
+    match rest.len().cmp(&length) {
+        Ordering::Less => Err(protocol::message_invalid("it is shorter than its envelope says")),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => wrong_count("this method takes one message: the call has more"),
+    }
 }
 
 fn sent_limit(call: &ConnectCall, limit: usize) -> usize {
@@ -153,7 +181,8 @@ fn codec(method: &Method, content_type: Option<&HeaderValue>) -> Option<Codec> {
 /// The response to an HTTP method other than `allowed`.
 pub fn wrong_http_method(allowed: &'static str) -> Response<Body> {
     let message = format!("the HTTP method must be {allowed}");
-    let status = plain(Code::Unimplemented, "HTTP_METHOD_WRONG", &message);
+    // Clients derive this code from the HTTP status, too.
+    let status = plain(Code::Unknown, "HTTP_METHOD_WRONG", &message);
     let mut response = error::with_http_status(StatusCode::METHOD_NOT_ALLOWED, &status);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
@@ -179,7 +208,7 @@ fn wrong_content_type(method: &Arc<Method>) -> Response<Body> {
         }
         Shape::ClientStream => "this method takes a stream of messages: use gRPC",
     };
-    let status = plain(Code::InvalidArgument, "CONTENT_TYPE_WRONG", message);
+    let status = plain(Code::Unknown, "CONTENT_TYPE_WRONG", message);
     let mut response = error::with_http_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &status);
     let accepted = match method.shape {
         Shape::Unary => "application/json, application/proto",

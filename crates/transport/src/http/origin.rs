@@ -40,7 +40,11 @@ impl Origins {
 
     /// Checks a request that needs no credential: its host must be this machine, so that no page
     /// can give its own name this server's address, and its page one of this server.
-    pub fn check(&self, host: Option<Authority>, headers: &HeaderMap) -> Result<(), Response<Body>> {
+    pub fn check(
+        &self,
+        host: Option<Authority>,
+        headers: &HeaderMap,
+    ) -> Result<(), Response<Body>> {
         if !host.as_ref().is_some_and(|host| is_loopback(host.host())) {
             let message = "without credentials, the server takes requests to localhost alone: \
                 start it with --credentials to serve other names";
