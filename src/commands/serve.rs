@@ -32,11 +32,11 @@ use polynym_layers::lookup_cache::Cached;
 use polynym_layers::measured::{Measured, measured};
 use polynym_mongodb::{self as mongo, Mongo};
 use polynym_transport as transport;
-use polynym_transport::Listener;
+use polynym_transport::Listeners;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use listen::{access, announce, listen, serve_operators, warn_if_exposed};
+use listen::{access, addresses, announce, listen, serve_operators, warn_if_exposed};
 use signals::Stop;
 
 /// The time for the disk to finish writes after the server stopped.
@@ -61,7 +61,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         .map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = runtime(settings.threads)?;
     let access = Arc::new(access(&settings.access)?);
-    let listener = runtime.block_on(listen(&settings.access))?;
+    let listeners = runtime.block_on(listen(&settings.access))?;
     let readiness = Arc::default();
     runtime.block_on(serve_operators(&settings.access, &access, &readiness))?;
 
@@ -90,7 +90,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let backend = store.backend(settings.coalesce);
     let outcome = runtime.block_on(async {
         let stops = (stop, &readiness);
-        let serving = serve(&settings, stops, listener, access, backend);
+        let serving = serve(&settings, stops, listeners, access, backend);
         tokio::select! {
             outcome = serving => outcome,
             () = store.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
@@ -247,11 +247,11 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
 async fn serve(
     settings: &Serve,
     (stop, readiness): (Stop, &Arc<Readiness>),
-    listener: Listener,
+    listeners: Listeners,
     access: Arc<Access>,
     backend: Backend,
 ) -> Result<(), Failure> {
-    let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
+    let (address, http) = addresses(&listeners)?;
     // The first call must not wait for lazily built tables. Debug builds take a second for them,
     // and tests start hundreds of servers, few of which ever parse a phone number.
     if !cfg!(debug_assertions) && !settings.ephemeral {
@@ -266,14 +266,14 @@ async fn serve(
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     // Before the address is printed: its reader may check readiness at once.
     readiness.opened(directory.clone());
-    warn_if_exposed(address, settings);
-    log_start(address, settings);
-    announce(address, settings);
+    warn_if_exposed(address, http, settings);
+    log_start((address, http), settings);
+    announce((address, http), settings);
     let stopped = async move {
         stop.signalled().await;
         readiness.stopping();
     };
-    let serving = grpc::serve(listener, directory.clone(), access, options(settings), stopped);
+    let serving = grpc::serve(listeners, directory.clone(), access, options(settings), stopped);
     let served = tokio::select! {
         served = serving => served,
         never = warn_if_unwatched(&*feed) => match never {},
@@ -285,7 +285,7 @@ async fn serve(
 }
 
 /// Logs what was started: the version, the store and the addresses.
-fn log_start(address: SocketAddr, settings: &Serve) {
+fn log_start((address, http): (SocketAddr, Option<SocketAddr>), settings: &Serve) {
     let store = match &settings.store {
         StoreChoice::Embedded(folder) => format!("embedded:{}", folder.display()),
         StoreChoice::Mongo(uri) => uri.to_string(),
@@ -296,6 +296,7 @@ fn log_start(address: SocketAddr, settings: &Serve) {
         version = env!("CARGO_PKG_VERSION"),
         store,
         listen = %address,
+        http_listen = http.map(tracing::field::display),
         admin_listen = operators.collect::<Vec<_>>().join(","),
         tls = settings.access.tls.is_some(),
         credentials = settings.access.credentials.is_some(),

@@ -13,16 +13,16 @@ use super::watch::show_metrics;
 use polynym_access::Access;
 use polynym_directory::service::Directory;
 use polynym_transport as transport;
-use polynym_transport::{Listener, Options};
+use polynym_transport::{Listeners, Options};
 
-/// Serves the API on `listener` to the callers of `access` until `shutdown` completes. Then health
+/// Serves the API on `listeners` to the callers of `access` until `shutdown` completes. Then health
 /// reports NOT_SERVING, new calls are refused, and calls in flight may finish within
 /// [`Options::drain`].
 ///
 /// # Errors
 /// The service descriptors cannot be read.
 pub async fn serve(
-    listener: impl Into<Listener>,
+    listeners: impl Into<Listeners>,
     directory: Arc<Directory>,
     access: Arc<Access>,
     options: Options,
@@ -44,7 +44,7 @@ pub async fn serve(
         health::drain(reporter.clone()).await;
     };
     tokio::select! {
-        () = transport::serve(listener.into(), router, options, stop) => {}
+        () = transport::serve(listeners.into(), router, options, stop) => {}
         never = usage.run() => match never {},
     }
     usage.finish().await;

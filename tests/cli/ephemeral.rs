@@ -38,7 +38,9 @@ impl Ephemeral {
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let addresses: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let url = format!("http://{}", addresses["grpc"].as_str().unwrap());
+        let address = |name: &str| addresses[name].as_str().unwrap();
+        assert_ne!(address("grpc"), address("http"));
+        let url = format!("http://{}", address("grpc"));
         Self { child, stdout, folder, url }
     }
 

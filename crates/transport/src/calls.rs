@@ -1,5 +1,6 @@
 //! Calls: the checks of their requests, permits, bodies, counts and traces.
 
+pub mod call_protocol;
 pub mod count;
 pub mod handler;
 pub mod permits;

@@ -1,29 +1,37 @@
-//! One connection: HTTP/2 with bounds on all that the client controls.
+//! One connection: HTTP/2, or HTTP/1.1 on the HTTP listener, with bounds on all that the client
+//! controls.
 
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http2;
+use bytes::Bytes;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
+use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::calls::call_protocol::Grpc;
 use super::calls::handler::CallHandler;
+use super::http::Http;
 use super::memory_budget::ConnectionBudget;
 use super::options::Options;
 use super::peer::Peer;
+use super::preface::{PREFACE, read_start};
 use super::routes::Routes;
 use polynym_access::ActiveCount;
 
+mod http1_io;
 mod task;
 pub mod tls;
 mod unvectored_io;
 
+use http1_io::{HeaderTimer, Http1Io};
 use task::{CallExecutor, ConnectionTask};
 use tls::{Accepted, Tls};
 use unvectored_io::UnvectoredIo;
@@ -37,6 +45,8 @@ const MAX_STREAMS: u32 = 200;
 /// The largest header list that is read. One between the limit in `request_check` and this one gets
 /// an answer that says so.
 const MAX_HEADER_BYTES: u32 = 32 << 10;
+/// The buffer of a connection of HTTP/1.1: it holds the headers of a request.
+const MAX_HTTP1_BUFFER_BYTES: usize = 2 * MAX_HEADER_BYTES as usize;
 /// The window of a stream: the bytes that a client may send ahead of what its call has read.
 const STREAM_WINDOW_BYTES: u32 = 128 << 10;
 /// The window of a connection. Half of it is the budget for unread DATA frames below 256 bytes, by
@@ -54,22 +64,29 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// What the connections of a listener are served with.
+pub struct Server<R> {
+    pub handler: Arc<CallHandler<R>>,
+    /// The HTTP side; none for gRPC alone.
+    pub http: Option<Arc<Http>>,
+    pub options: Options,
+}
+
 /// Serves a connection until it ends, grows old, or the server drains. Returns whether calls were
 /// cut off.
 pub async fn accept<R: Routes>(
     stream: TcpStream,
     tls: Option<Tls>,
-    handler: Arc<CallHandler<R>>,
-    options: Options,
+    server: Server<R>,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let counting_handler = handler.clone();
-    let _counted = CountedConnection::new(&counting_handler.connections);
+    let handler = server.handler.clone();
+    let _counted = CountedConnection::new(&handler.connections);
     let unauthenticated = handler.unauthenticated.add();
     let address = stream.peer_addr().ok();
     let Some(tls) = tls else {
         let peer = Peer::new(address, None, unauthenticated);
-        return serve_after_preface(stream, peer, pending(), handler, options, draining).await;
+        return serve_after_preface(stream, peer, pending(), server, draining).await;
     };
     let accepted = tokio::select! {
         accepted = within_handshake(tls.accept(stream), &mut draining) => accepted,
@@ -87,7 +104,7 @@ pub async fn accept<R: Routes>(
             };
             let peer = Peer::new(address, certificate, unauthenticated);
             handler.count_certified(&peer);
-            serve_after_preface(stream, peer, certificate_revoked, handler, options, draining).await
+            serve_after_preface(stream, peer, certificate_revoked, server, draining).await
         }
         Some(Err(error)) => {
             count_handshake("failed");
@@ -127,17 +144,29 @@ async fn serve_after_preface<R: Routes>(
     mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     certificate_revoked: impl Future<Output = ()>,
-    handler: Arc<CallHandler<R>>,
-    options: Options,
+    server: Server<R>,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
     let peer = Arc::new(peer);
     let served = {
         let peer = peer.clone();
         async move {
-            let check = handler.preface_check.is_http2(&mut stream);
-            let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
-            is_http2 && serve(stream, peer, certificate_revoked, handler, options, draining).await
+            let Some(http) = &server.http else {
+                let check = server.handler.preface_check.is_http2(&mut stream);
+                let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
+                let connection = Connection { peer, certificate_revoked, server, draining };
+                return is_http2 && connection.serve_grpc(stream).await;
+            };
+            let http = http.clone();
+            let start = within_handshake(read_start(&mut stream), &mut draining).await;
+            let connection = Connection { peer, certificate_revoked, server, draining };
+            match start {
+                Some(start) if *start == *PREFACE => connection.serve_http2(stream, http).await,
+                Some(start) if !start.is_empty() => {
+                    connection.serve_http1(stream, start, http).await
+                }
+                _ => false,
+            }
         }
     };
     tokio::select! {
@@ -160,24 +189,95 @@ async fn within_handshake<T>(
     }
 }
 
-async fn serve<R: Routes>(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+/// A connection whose protocol is known.
+struct Connection<R, F> {
     peer: Arc<Peer>,
+    certificate_revoked: F,
+    server: Server<R>,
+    draining: watch::Receiver<bool>,
+}
+
+impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
+    /// The budget of the connection.
+    fn budget(&self) -> Arc<ConnectionBudget> {
+        let handler = &self.server.handler;
+        let budget = Arc::new(ConnectionBudget::new(handler.global_budget.clone()));
+        handler.assign_budget(&self.peer, &budget);
+        budget
+    }
+
+    async fn serve_grpc(self, stream: impl Stream) -> bool {
+        let budget = self.budget();
+        let service = service_fn(|request| {
+            let handler = self.server.handler.clone();
+            let (budget, peer) = (budget.clone(), self.peer.clone());
+            async move { Ok::<_, Infallible>(handler.call(&budget, &peer, &Grpc, request).await) }
+        });
+        let executor = CallExecutor::new(self.server.options.task_per_call);
+        let connection = http2_builder(executor.clone())
+            .serve_connection(UnvectoredIo::after_preface(stream), service);
+        let task = ConnectionTask::new(connection, executor);
+        run(task, &budget, &self.peer, self.certificate_revoked, self.server.options, self.draining)
+            .await
+    }
+
+    async fn serve_http2(self, stream: impl Stream, http: Arc<Http>) -> bool {
+        let budget = self.budget();
+        let service = service_fn(|request| {
+            let (handler, http) = (self.server.handler.clone(), http.clone());
+            let (budget, peer) = (budget.clone(), self.peer.clone());
+            async move { Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await) }
+        });
+        let executor = CallExecutor::new(self.server.options.task_per_call);
+        let connection = http2_builder(executor.clone())
+            .serve_connection(UnvectoredIo::after_preface(stream), service);
+        let task = ConnectionTask::new(connection, executor);
+        run(task, &budget, &self.peer, self.certificate_revoked, self.server.options, self.draining)
+            .await
+    }
+
+    async fn serve_http1(self, stream: impl Stream, first: Bytes, http: Arc<Http>) -> bool {
+        let budget = self.budget();
+        let timer = HeaderTimer::new(budget.clone());
+        let service = service_fn(|request| {
+            timer.note_request();
+            let (handler, http) = (self.server.handler.clone(), http.clone());
+            let (budget, peer) = (budget.clone(), self.peer.clone());
+            async move { Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await) }
+        });
+        let io = Http1Io::new(stream, first, timer.clone());
+        let connection = http1_builder().serve_connection(io, service);
+        let task = ConnectionTask::new(connection, CallExecutor::new(true));
+        let (options, draining) = (self.server.options, self.draining);
+        tokio::select! {
+            cut_off =
+                run(task, &budget, &self.peer, self.certificate_revoked, options, draining) =>
+            {
+                cut_off
+            }
+            () = timer.late() => {
+                tracing::debug!("closed a connection: its headers are late");
+                false
+            }
+        }
+    }
+}
+
+/// The stream of bytes of a connection.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
+
+/// Runs a connection until it ends, grows old, or the server drains. Returns whether calls were cut
+/// off.
+async fn run<C: GracefulConnection>(
+    mut task: ConnectionTask<C>,
+    budget: &ConnectionBudget,
+    peer: &Peer,
     certificate_revoked: impl Future<Output = ()>,
-    handler: Arc<CallHandler<R>>,
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let budget = Arc::new(ConnectionBudget::new(handler.global_budget.clone()));
-    handler.assign_budget(&peer, &budget);
-    let service = service_fn(|request| {
-        let (handler, budget, peer) = (handler.clone(), budget.clone(), peer.clone());
-        async move { Ok::<_, Infallible>(handler.call(&budget, &peer, request).await) }
-    });
-    let executor = CallExecutor::new(options.task_per_call);
-    let connection = http2_builder(executor.clone())
-        .serve_connection(UnvectoredIo::after_preface(stream), service);
-    let mut task = ConnectionTask::new(connection, executor);
     tokio::select! {
         _ = &mut task => return false,
         () = budget.stuck(call_age_limit(options.call_timeout)) => {
@@ -185,7 +285,7 @@ async fn serve<R: Routes>(
             return false;
         }
         () = drain_started(&mut draining) => {}
-        () = close_due(&budget, &peer, certificate_revoked, options) => {
+        () = close_due(budget, peer, certificate_revoked, options) => {
             task.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut task => return false,
@@ -241,5 +341,16 @@ fn http2_builder(executor: CallExecutor) -> http2::Builder<CallExecutor> {
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT);
+    builder
+}
+
+fn http1_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // The time of headers is measured without that of idle connections.
+        .header_read_timeout(None)
+        .max_header_size(MAX_HEADER_BYTES as usize)
+        .max_buf_size(MAX_HTTP1_BUFFER_BYTES);
     builder
 }

@@ -1,9 +1,12 @@
-//! HTTP/2 connections of gRPC: accepting them, and bounds on all that clients control.
+//! Connections of gRPC over HTTP/2, and of Connect over HTTP/1.1 and HTTP/2: accepting them, and
+//! bounds on all that clients control.
 
 mod calls;
+mod connect;
 mod connection;
 mod eviction;
 mod gzip;
+pub mod http;
 pub mod log_throttle;
 mod memory_budget;
 mod options;
@@ -25,6 +28,5 @@ pub use connection::HANDSHAKES;
 pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
 pub use eviction::EvictionQueue;
 pub use options::{LogCalls, Options};
-pub use server::Listener;
-pub use server::serve;
+pub use server::{Listener, Listeners, serve};
 pub use streams::StreamPermit;

@@ -82,6 +82,11 @@ impl ConnectionBudget {
         self.calls.iter().any(|calls| calls.load(Ordering::Relaxed) > 0)
     }
 
+    /// Whether calls or streams are in flight.
+    pub fn is_used(&self) -> bool {
+        self.has_calls() || self.streams.get() > 0
+    }
+
     /// Waits until there were no calls for half a second.
     pub async fn idle(&self) {
         let mut idle_polls = 0;
@@ -96,8 +101,7 @@ impl ConnectionBudget {
         loop {
             self.was_used.store(false, Ordering::Relaxed);
             sleep(period).await;
-            let is_open = self.has_calls() || self.streams.get() > 0;
-            if !is_open && !self.was_used.load(Ordering::Relaxed) {
+            if !self.is_used() && !self.was_used.load(Ordering::Relaxed) {
                 return;
             }
         }
@@ -212,8 +216,12 @@ impl Reservation {
         }
     }
 
-    /// Replaces the reserved bytes. Returns whether they fit.
+    /// Replaces the reserved bytes. Returns whether they fit; fewer always do.
     pub fn resize(&mut self, bytes: usize) -> bool {
+        if bytes <= self.bytes {
+            self.release(self.bytes - bytes);
+            return true;
+        }
         self.release(self.bytes);
         self.reserve(bytes)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The first bytes of every HTTP/2 connection (RFC 9113, section 3.4).
@@ -14,19 +15,11 @@ pub struct PrefaceCheck(AtomicU64);
 impl PrefaceCheck {
     /// Reads the preface. Returns whether it is valid.
     pub async fn is_http2(&self, stream: &mut (impl AsyncRead + Unpin)) -> bool {
-        let mut start = [0; PREFACE.len()];
-        let mut length = 0;
-        while length < PREFACE.len() {
-            match stream.read(&mut start[length..]).await {
-                Ok(count) if count > 0 => length += count,
-                _ => return false,
-            }
-            if start[..length] != PREFACE[..length] {
-                self.log(&start[..length]);
-                return false;
-            }
+        let start = read_start(stream).await;
+        if !PREFACE.starts_with(&start) {
+            self.log(&start);
         }
-        true
+        *start == *PREFACE
     }
 
     /// Logs at powers of two only: a misconfigured client reconnects again and again.
@@ -40,6 +33,22 @@ impl PrefaceCheck {
             );
         }
     }
+}
+
+/// Reads the first bytes of a connection: the preface, or those that show that there is none.
+pub async fn read_start(stream: &mut (impl AsyncRead + Unpin)) -> Bytes {
+    let mut start = [0; PREFACE.len()];
+    let mut length = 0;
+    while length < PREFACE.len() && start[..length] == PREFACE[..length] {
+        match stream.read(&mut start[length..]).await {
+            Ok(count) if count > 0 => length += count,
+            _ => break,
+        }
+    }
+    if start == *PREFACE {
+        return Bytes::from_static(PREFACE);
+    }
+    Bytes::copy_from_slice(&start[..length])
 }
 
 /// The protocol that the first bytes of a connection suggest.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use http::Response;
+use http::{HeaderMap, Response};
 use tonic::body::Body;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
@@ -159,6 +159,14 @@ pub fn unknown_health() -> Status {
         "SERVICE_UNKNOWN",
         "unknown service: the empty name means the whole server",
     )
+}
+
+/// The trailers that end a body with a status.
+pub fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    // Every status of this program is a valid header.
+    let _ = status.add_header(&mut trailers);
+    trailers
 }
 
 /// Translates a status of the RPC library, recognised by its lack of details.

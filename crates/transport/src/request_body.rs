@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::header::EXPECT;
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
@@ -110,8 +111,13 @@ pub async fn read_message(
 }
 
 /// Reads and drops the message of a refused call, within limits. Data for a closed stream, a
-/// thousand times, makes HTTP/2 end the connection.
-pub async fn discard(mut body: Incoming) {
+/// thousand times, makes HTTP/2 end the connection; HTTP/1.1 ends it for unread data. A client
+/// that waits for the permission to send gets the refusal instead.
+pub async fn discard(request: Request<Incoming>) {
+    if request.headers().contains_key(EXPECT) {
+        return;
+    }
+    let mut body = request.into_body();
     let drain = async {
         let mut left = MAX_DISCARDED_BYTES;
         while let Ok(Some(bytes)) = next_chunk(&mut body).await {
@@ -159,7 +165,9 @@ pub fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(), Status
 }
 
 /// Returns the next bytes; none at the end.
-async fn next_chunk(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Bytes>, Status> {
+pub async fn next_chunk(
+    body: &mut (impl Body<Data = Bytes> + Unpin),
+) -> Result<Option<Bytes>, Status> {
     loop {
         match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await.transpose() {
             Ok(None) => return Ok(None),

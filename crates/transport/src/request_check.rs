@@ -69,7 +69,8 @@ fn is_grpc(content_type: &[u8]) -> bool {
         || essence.eq_ignore_ascii_case(b"application/grpc+proto")
 }
 
-fn header_bytes<B>(request: &Request<B>) -> usize {
+/// The size of the path and the headers of a request, as HTTP/2 counts them.
+pub fn header_bytes<B>(request: &Request<B>) -> usize {
     let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
     path + size(request.headers())
 }

@@ -9,8 +9,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::calls::handler::CallHandler;
-use super::connection;
 use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
+use super::connection::{self, Server};
+use super::http::Http;
 use super::options::Options;
 use super::routes::Routes;
 
@@ -55,10 +56,53 @@ impl From<TcpListener> for Listener {
     }
 }
 
-/// Serves `routes` on `listener` until `shutdown` completes. Then new calls are refused, and calls
+/// The listeners of a server.
+pub struct Listeners {
+    /// The listener of gRPC.
+    pub grpc: Listener,
+    /// The HTTP listener, if there is one, and what it serves.
+    pub http: Option<(Listener, Arc<Http>)>,
+}
+
+impl<L: Into<Listener>> From<L> for Listeners {
+    /// A listener of gRPC alone.
+    fn from(grpc: L) -> Self {
+        Self { grpc: grpc.into(), http: None }
+    }
+}
+
+impl Listeners {
+    /// Reloads the certificates in a loop.
+    async fn reload(&self) -> Infallible {
+        tokio::select! {
+            never = self.grpc.reload() => never,
+            never = reload(self.http.as_ref()) => never,
+        }
+    }
+
+    /// Accepts the next connection, of either listener.
+    async fn next(&self) -> (TcpStream, Option<Tls>, Option<Arc<Http>>) {
+        let Some((listener, http)) = &self.http else {
+            return (self.grpc.next().await, self.grpc.tls.clone(), None);
+        };
+        tokio::select! {
+            stream = self.grpc.next() => (stream, self.grpc.tls.clone(), None),
+            stream = listener.next() => (stream, listener.tls.clone(), Some(http.clone())),
+        }
+    }
+}
+
+async fn reload(http: Option<&(Listener, Arc<Http>)>) -> Infallible {
+    match http {
+        Some((listener, _)) => listener.reload().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves `routes` on `listeners` until `shutdown` completes. Then new calls are refused, and calls
 /// in flight may finish within [`Options::drain`].
 pub async fn serve<R: Routes>(
-    listener: Listener,
+    listeners: Listeners,
     routes: R,
     options: Options,
     shutdown: impl Future<Output = ()>,
@@ -67,13 +111,13 @@ pub async fn serve<R: Routes>(
     let (drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
     tokio::select! {
-        () = accept(&listener, &mut connections, &handler, options, &draining) => {}
-        never = listener.reload() => match never {},
-        never = update_gauges(&listener, &handler) => match never {},
+        () = accept(&listeners, &mut connections, &handler, options, &draining) => {}
+        never = listeners.reload() => match never {},
+        never = update_gauges(&listeners.grpc, &handler) => match never {},
         () = shutdown => {}
     }
 
-    drop(listener);
+    drop(listeners);
     drain.send_replace(true);
     let mut cut_off = 0;
     while let Some(ended) = connections.join_next().await {
@@ -86,7 +130,7 @@ pub async fn serve<R: Routes>(
 }
 
 async fn accept<R: Routes>(
-    listener: &Listener,
+    listeners: &Listeners,
     connections: &mut JoinSet<bool>,
     handler: &Arc<CallHandler<R>>,
     options: Options,
@@ -94,11 +138,11 @@ async fn accept<R: Routes>(
 ) {
     let permits = Arc::new(Semaphore::new(options.max_connections));
     while let Ok(permit) = permits.clone().acquire_owned().await {
-        let stream = listener.next().await;
-        let (handler, draining) = (handler.clone(), draining.clone());
-        let tls = listener.tls.clone();
+        let (stream, tls, http) = listeners.next().await;
+        let server = Server { handler: handler.clone(), http, options };
+        let draining = draining.clone();
         connections.spawn(async move {
-            let cut_off = connection::accept(stream, tls, handler, options, draining).await;
+            let cut_off = connection::accept(stream, tls, server, draining).await;
             drop(permit);
             cut_off
         });

@@ -1,15 +1,16 @@
 //! The listeners of a server, for the API and for operators, and its access control.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use polynym::http;
 use polynym::operators::{self, Pages, Readiness};
 use polynym::telemetry::Metrics;
 use polynym_access::{Access, RateLimits};
 use polynym_cli::Failure;
-use polynym_cli::config::{Serve, ServerAccess, ServerTls};
-use polynym_transport::{Listener, Protocol, Tls, TlsFiles};
+use polynym_cli::config::{Serve, ServerAccess, ServerHttp, ServerTls};
+use polynym_transport::{Listener, Listeners, Protocol, Tls, TlsFiles};
 use tokio::net::TcpListener;
 
 use super::metrics::{COUNTERS, OTHERS};
@@ -25,10 +26,25 @@ pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
     }
 }
 
-/// The listener of the API.
-pub async fn listen(settings: &ServerAccess) -> Result<Listener, Failure> {
-    let tls = settings.tls.as_ref().map(|tls| encryption(tls, Protocol::Http2)).transpose()?;
-    Ok(Listener { tcp: bind(&settings.listen, "--listen").await?, tls })
+/// The listeners of the API.
+pub async fn listen(settings: &ServerAccess) -> Result<Listeners, Failure> {
+    let tls = |protocol| settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose();
+    let tcp = bind(&settings.listen, "--listen").await?;
+    let grpc = Listener { tcp, tls: tls(Protocol::Http2)? };
+    let Some(ServerHttp { listen, prefix, allowed_origins }) = &settings.http else {
+        return Ok(grpc.into());
+    };
+    let tcp = bind(listen, "--http-listen").await?;
+    let served = http::api(prefix.clone(), allowed_origins.clone());
+    let served = served.map_err(|error| Failure::Other(error.to_string()))?;
+    Ok(Listeners { grpc, http: Some((Listener { tcp, tls: tls(Protocol::Any)? }, served)) })
+}
+
+/// The addresses of listeners: that of gRPC, and that of HTTP.
+pub fn addresses(listeners: &Listeners) -> Result<(SocketAddr, Option<SocketAddr>), Failure> {
+    let failure = |error: io::Error| Failure::Other(error.to_string());
+    let http = listeners.http.as_ref().map(|(listener, _)| listener.tcp.local_addr());
+    Ok((listeners.grpc.tcp.local_addr().map_err(failure)?, http.transpose().map_err(failure)?))
 }
 
 /// Serves the pages for operators, if configured, until the runtime stops.
@@ -76,9 +92,11 @@ async fn bind(addresses: &[SocketAddr], setting: &str) -> Result<TcpListener, Fa
 }
 
 /// Warns of missing protections. A server for tests needs none on a loopback address.
-pub fn warn_if_exposed(address: SocketAddr, settings: &Serve) {
+pub fn warn_if_exposed(grpc: SocketAddr, http: Option<SocketAddr>, settings: &Serve) {
     let Serve { access, ephemeral, .. } = settings;
-    let is_loopback = address.ip().to_canonical().is_loopback();
+    let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+    let address = [grpc].into_iter().chain(http).find(|one| !is_local(one)).unwrap_or(grpc);
+    let is_loopback = is_local(&address);
     match (access.tls.is_some(), access.credentials.is_some()) {
         _ if is_loopback && *ephemeral => {}
         (_, false) if is_loopback => tracing::warn!(
@@ -100,19 +118,28 @@ pub fn warn_if_exposed(address: SocketAddr, settings: &Serve) {
     }
 }
 
-/// Prints the address and a first call to try. A server for tests prints only its address, as JSON.
-/// A closed standard output is not an error.
-pub fn announce(address: SocketAddr, settings: &Serve) {
+/// Prints the addresses and first calls to try. A server for tests prints only its addresses, as
+/// JSON. A closed standard output is not an error.
+pub fn announce((address, http): (SocketAddr, Option<SocketAddr>), settings: &Serve) {
     let Serve { access, sample, ephemeral, .. } = settings;
-    let mut out = std::io::stdout().lock();
-    let scheme = if access.tls.is_some() { "https" } else { "http" };
+    let mut out = io::stdout().lock();
     if *ephemeral {
-        let _ = writeln!(out, r#"{{"grpc":"{address}"}}"#);
-    } else {
-        let _ = writeln!(out, "listening on {scheme}://{address}");
+        let http = http.map_or_else(String::new, |http| format!(r#","http":"{http}""#));
+        let _ = writeln!(out, r#"{{"grpc":"{address}"{http}}}"#);
+        let _ = out.flush();
+        return;
     }
-    if *sample && !ephemeral && access.tls.is_none() && access.credentials.is_none() {
+    let scheme = if access.tls.is_some() { "https" } else { "http" };
+    let prefix = access.http.as_ref().map_or("", |http| &http.prefix);
+    let _ = writeln!(out, "listening on {scheme}://{address}");
+    if let Some(http) = http {
+        let _ = writeln!(out, "HTTP and JSON on {scheme}://{http}{prefix}");
+    }
+    if *sample && access.tls.is_none() && access.credentials.is_none() {
         let _ = writeln!(out, "{}", suggestions(address));
+        if let Some(http) = http {
+            let _ = writeln!(out, "{}", http_suggestion(http, prefix));
+        }
     }
     let _ = out.flush();
 }
@@ -128,5 +155,13 @@ fn suggestions(address: SocketAddr) -> String {
   polynym identity normalize{server} 'phone/US:(415) 555-2671'
   grpcurl -plaintext -d '{{\"identifier\":{{\"handle\":\"joe\"}}}}' \\
     {address} polynym.v1.DirectoryService/ResolveIdentity"
+    )
+}
+
+fn http_suggestion(address: SocketAddr, prefix: &str) -> String {
+    format!(
+        "  curl -d '{{\"identifier\":{{\"email\":\"joe.smith@example.com\"}}}}' \\
+    -H 'content-type: application/json' \\
+    http://{address}{prefix}/polynym.v1.DirectoryService/ResolveIdentity"
     )
 }

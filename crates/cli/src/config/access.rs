@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use super::http::{HTTP_LISTEN, ServerHttp};
 use super::parse;
 use super::setting::Setting;
 use super::values::Values;
@@ -17,6 +18,8 @@ pub struct ServerAccess {
     pub credentials: Option<PathBuf>,
     /// The files of the encryption, if connections are encrypted.
     pub tls: Option<ServerTls>,
+    /// The HTTP listener, if there is one.
+    pub http: Option<ServerHttp>,
     /// The addresses of the operators' listener, if there is one.
     pub admin_listen: Option<Vec<SocketAddr>>,
     /// The calls per second of a caller without a rate in its credentials; none for no limit.
@@ -111,9 +114,11 @@ impl ServerAccess {
     ];
 
     /// Parses the settings. An address that other machines can reach requires encryption and
-    /// credentials, unless the settings allow otherwise.
-    pub fn resolve(values: &mut Values<'_>) -> Option<Self> {
+    /// credentials, unless the settings allow otherwise. A server with made-up users has an HTTP
+    /// listener, unless it has an address of its own.
+    pub fn resolve(values: &mut Values<'_>, is_sample: bool) -> Option<Self> {
         let listen = values.get(&LISTEN, parse::addresses);
+        let http = ServerHttp::resolve(values, is_sample && !values.is_given(&LISTEN));
         let admin_listen = admin_listen(values);
         let credentials = values.get(&CREDENTIALS, parse::path);
         let [caller_calls, caller_misses] =
@@ -123,6 +128,7 @@ impl ServerAccess {
         let insecure = values.switch(&INSECURE);
         let access = Self {
             listen: listen?,
+            http: http?,
             admin_listen: admin_listen?,
             credentials: credentials?,
             tls: tls?,
@@ -138,7 +144,9 @@ impl ServerAccess {
         }
         let api = (&LISTEN, access.listen.as_slice(), behind_proxy);
         let operators = access.admin_listen.as_deref().map(|all| (&ADMIN_LISTEN, all, false));
-        for (setting, addresses, behind_proxy) in [api].into_iter().chain(operators) {
+        let http = access.http.as_ref().map(|http| (&HTTP_LISTEN, &*http.listen, behind_proxy));
+        let all = [api].into_iter().chain(http).chain(operators);
+        for (setting, addresses, behind_proxy) in all {
             if let Some(message) = access.exposure(addresses, behind_proxy).filter(|_| !insecure) {
                 values.reject(setting, message);
             }

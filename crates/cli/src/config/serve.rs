@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::access::{LISTEN, ServerAccess};
+use super::http::{HTTP_LISTEN, ServerHttp};
 use super::setting::Setting;
 use super::store::{STORE, StoreChoice};
 use super::telemetry::{LOG, Telemetry};
@@ -77,8 +78,8 @@ const EPHEMERAL: Setting = Setting::switch(
     "Serve an empty temporary store for tests, on a free port, and print the address as JSON",
 );
 /// The settings whose defaults are others in a server for tests.
-const EPHEMERAL_DEFAULTS: [(&Setting, &str); 3] =
-    [(&LISTEN, "127.0.0.1:0"), (&TENANTS, "open"), (&LOG, "warn")];
+const EPHEMERAL_DEFAULTS: [(&Setting, &str); 4] =
+    [(&LISTEN, "127.0.0.1:0"), (&HTTP_LISTEN, "127.0.0.1:0"), (&TENANTS, "open"), (&LOG, "warn")];
 const CACHE: Setting =
     Setting::new("cache", "SIZE", "1GiB", "Maximum memory for cached pages of the embedded store");
 const HINTS: Setting = Setting::new(
@@ -176,7 +177,8 @@ impl Resolve for Serve {
             &DRAIN,
             &THREADS,
         ];
-        ServerAccess::SETTINGS.into_iter().chain(own).chain(Telemetry::SETTINGS).collect()
+        let access = ServerAccess::SETTINGS.into_iter().chain(ServerHttp::SETTINGS);
+        access.chain(own).chain(Telemetry::SETTINGS).collect()
     }
 
     /// Parses each value before returning at the first error, so that all errors are reported.
@@ -185,8 +187,8 @@ impl Resolve for Serve {
         if ephemeral == Some(true) {
             values.set_defaults(&EPHEMERAL_DEFAULTS);
         }
-        let access = ServerAccess::resolve(values);
         let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
+        let access = ServerAccess::resolve(values, sample.unwrap_or_default());
         let store = store(values, sample == Some(true), ephemeral == Some(true));
         let cache_bytes = values.get(&CACHE, parse::cache_size);
         let hint_bytes = values.get(&HINTS, parse::size);

@@ -12,19 +12,19 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tracing::Instrument;
 
+use super::call_protocol::CallProtocol;
 use super::count::CallCount;
 use super::permits::CallPermits;
-use super::response_body::ResponseBody;
+use super::response_body::{ResponseBody, StreamCharge};
 use super::turns::{Steps, Turns, in_steps};
 use crate::eviction::EvictionQueue;
 use crate::memory_budget::{ConnectionBudget, GlobalBudget, Reservation};
 use crate::options::{LogCalls, Options};
 use crate::peer::Peer;
 use crate::preface::PrefaceCheck;
-use crate::request_body::RequestBody;
 use crate::routes::{PermitKind, Refusal, Routes, Target};
 use crate::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
-use crate::{protocol, request_body, request_check, rich_status};
+use crate::{protocol, request_body, rich_status};
 use polynym_access::{ActiveCount, Call, Caller};
 
 /// The counter of panics.
@@ -92,25 +92,32 @@ impl<R: Routes> CallHandler<R> {
         }
     }
 
+    /// Whether callers need credentials.
+    pub fn needs_credentials(&self) -> bool {
+        self.routes.needs_credentials()
+    }
+
     /// Answers a call. Refuses an invalid or unauthorized one by its headers, before it reads the
     /// message.
-    pub async fn call(
+    pub async fn call<P: CallProtocol>(
         self: &Arc<Self>,
         budget: &Arc<ConnectionBudget>,
         peer: &Arc<Peer>,
+        rpc: &P,
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let target = R::Target::from_path(request.uri().path());
-        let timeout = match request_check::validate(&request) {
+        let timeout = match rpc.validate(&request) {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
-            Err(refusal) => {
-                return ResponseBody::call(refusal.into(), Reservation::for_call(budget));
+            Err(response) => {
+                let reservation = Reservation::for_call(budget);
+                return ResponseBody::call(response, reservation, rpc.end_frame());
             }
         };
         let mut count = CallCount::begin(target, request.headers(), self.log_calls, peer.address());
         let call = match self.admit(target, budget, peer, &mut request, &mut count) {
             Ok(call) => call,
-            Err(refusal) => return refused(budget, peer, refusal, request, count).await,
+            Err(refusal) => return refused(budget, peer, rpc, refusal, request, count).await,
         };
         let steps = call.as_deref().and_then(|call| self.steps(target, budget, call));
         if let Some(limit) = target.max_streams() {
@@ -120,16 +127,18 @@ impl<R: Routes> CallHandler<R> {
                 None => OpenStream::of_stranger(budget, &self.strangers),
             };
             return match opened {
-                Ok(stream) => self.open_stream(stream, steps, peer, timeout, request, count).await,
-                Err(refusal) => refused(budget, peer, refusal, request, count).await,
+                Ok(stream) => {
+                    let opening = Opening { stream, steps, timeout, count };
+                    self.open_stream(opening, peer, rpc, request).await
+                }
+                Err(refusal) => refused(budget, peer, rpc, refusal, request, count).await,
             };
         }
 
         let mut reservation = Reservation::for_call(budget);
         let answer = async {
-            let request =
-                request_body::read_message(request, target.max_message_bytes(), &mut reservation)
-                    .await?;
+            let limit = target.max_message_bytes();
+            let request = rpc.read_message(request, limit, &mut reservation).await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
             let _permit = match target.permit_kind().zip(call.as_deref()) {
                 Some(_) if !budget.has_room() => return Err(protocol::answers_unread()),
@@ -142,7 +151,8 @@ impl<R: Routes> CallHandler<R> {
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
 
-        ResponseBody::call(response, reservation)
+        let response = rpc.respond(response, Some(&mut reservation)).await;
+        ResponseBody::call(response, reservation, rpc.end_frame())
     }
 
     /// The steps of a call that may compute for long, in turns by caller, without credentials by
@@ -183,14 +193,12 @@ impl<R: Routes> CallHandler<R> {
     }
 
     /// Opens a stream, which takes no permit. It ends once its caller leaves or loses access.
-    async fn open_stream(
+    async fn open_stream<P: CallProtocol>(
         self: &Arc<Self>,
-        stream: OpenStream,
-        steps: Option<Steps>,
+        Opening { stream, steps, timeout, mut count }: Opening,
         peer: &Arc<Peer>,
-        timeout: Duration,
+        rpc: &P,
         mut request: Request<Incoming>,
-        mut count: CallCount,
     ) -> Response<ResponseBody> {
         let target = R::Target::from_path(request.uri().path());
         let (revoked, evicted) =
@@ -206,13 +214,16 @@ impl<R: Routes> CallHandler<R> {
         }
 
         let answer = async {
-            let streaming = request.map(|body| RequestBody::streaming(body, self.timeout));
+            let limit = target.max_message_bytes();
+            let streaming = rpc.open(request, limit, self.timeout, &stream).await?;
             Ok(self.routes.call(target, streaming).await)
         };
         let span = count.log_span();
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
-        ResponseBody::stream(response, stream, steps, end)
+
+        let response = rpc.respond(response, None).await;
+        ResponseBody::stream(response, StreamCharge::new(stream, end), steps, rpc.end_frame())
     }
 
     /// Waits until the caller of a stream loses access. Returns the status of the refusal.
@@ -258,23 +269,33 @@ impl<R: Routes> CallHandler<R> {
     }
 }
 
+/// A call that opens a stream.
+struct Opening {
+    stream: OpenStream,
+    steps: Option<Steps>,
+    timeout: Duration,
+    count: CallCount,
+}
+
 /// Answers a call that is refused by its headers.
-async fn refused(
+async fn refused<P: CallProtocol>(
     budget: &Arc<ConnectionBudget>,
     peer: &Peer,
+    rpc: &P,
     refusal: Status,
     request: Request<Incoming>,
     mut count: CallCount,
 ) -> Response<ResponseBody> {
     count.end(&refusal);
-    let reservation = Reservation::for_call(budget);
-    let discard = request_body::discard(request.into_body());
+    let mut reservation = Reservation::for_call(budget);
+    let discard = request_body::discard(request);
     if refusal.code() == Code::Unauthenticated {
         tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));
     } else {
         discard.await;
     }
-    ResponseBody::call(refusal.into_http(), reservation)
+    let response = rpc.respond(refusal.into_http(), Some(&mut reservation)).await;
+    ResponseBody::call(response, reservation, rpc.end_frame())
 }
 
 /// The process's panic hook logs the details; callers get none.

@@ -4,12 +4,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
-use http::{HeaderMap, Response};
+use http::Response;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Bytes;
 
+use crate::calls::call_protocol::EndFrame;
 use crate::calls::turns::Steps;
 use crate::memory_budget::Reservation;
 use crate::protocol;
@@ -21,13 +22,28 @@ pub struct ResponseBody {
     /// The steps of a stream that computes for long.
     steps: Option<Steps>,
     charge: Charge,
+    end_frame: EndFrame,
 }
 
 enum Charge {
     /// A call has one message, and ends with it.
     Call(Option<Reservation>),
-    /// A stream is charged while its client does not read.
-    Stream(OpenStream, Option<Reservation>, Revoked),
+    Stream(StreamCharge),
+}
+
+/// A stream is charged while its client does not read.
+pub struct StreamCharge {
+    stream: OpenStream,
+    client_wait: Option<Reservation>,
+    revoked: Revoked,
+}
+
+impl StreamCharge {
+    /// The charge of a stream, from now on.
+    pub fn new(stream: OpenStream, revoked: Revoked) -> Self {
+        let client_wait = Some(stream.wait_for_client());
+        Self { stream, client_wait, revoked }
+    }
 }
 
 /// Returns the status that ends a stream, once its caller has lost the right to it.
@@ -35,30 +51,32 @@ pub type Revoked = Pin<Box<dyn Future<Output = Status> + Send>>;
 
 impl ResponseBody {
     /// The answer to a call.
-    pub fn call(response: Response<Body>, reservation: Reservation) -> Response<Self> {
-        response.map(|body| Self { body, steps: None, charge: Charge::Call(Some(reservation)) })
+    pub fn call(
+        response: Response<Body>,
+        reservation: Reservation,
+        end_frame: EndFrame,
+    ) -> Response<Self> {
+        let charge = Charge::Call(Some(reservation));
+        response.map(|body| Self { body, steps: None, charge, end_frame })
     }
 
     /// The answer to a call that opened a stream.
     pub fn stream(
         response: Response<Body>,
-        stream: OpenStream,
+        charge: StreamCharge,
         steps: Option<Steps>,
-        revoked: Revoked,
+        end_frame: EndFrame,
     ) -> Response<Self> {
-        response.map(|body| {
-            let client_wait = Some(stream.wait_for_client());
-            Self { body, steps, charge: Charge::Stream(stream, client_wait, revoked) }
-        })
+        response.map(|body| Self { body, steps, charge: Charge::Stream(charge), end_frame })
     }
 
     /// Returns the message to send, or ends the body with a status if the budget is exceeded.
     fn chunk(&mut self, bytes: Bytes) -> Frame<Chunk> {
         let reservation = match &mut self.charge {
             Charge::Call(reservation) => reservation.take(),
-            Charge::Stream(stream, client_wait, _) => {
-                *client_wait = Some(stream.wait_for_client());
-                Some(stream.reserve_message())
+            Charge::Stream(charge) => {
+                charge.client_wait = Some(charge.stream.wait_for_client());
+                Some(charge.stream.reserve_message())
             }
         };
         let mut chunk = Chunk { bytes, reservation };
@@ -67,16 +85,15 @@ impl ResponseBody {
             return Frame::data(chunk);
         }
 
-        self.end(&protocol::answers_unread())
+        self.end(&protocol::answers_unread()).unwrap_or_else(|| Frame::data(chunk))
     }
 
-    /// Ends the body with a status.
-    fn end(&mut self, status: &Status) -> Frame<Chunk> {
+    /// Ends the body with a status, if the protocol can.
+    fn end(&mut self, status: &Status) -> Option<Frame<Chunk>> {
+        let frame = (self.end_frame)(status)?;
         self.body = Body::empty();
-        let mut trailers = HeaderMap::new();
-        // Every status of this program is a valid header.
-        let _ = status.add_header(&mut trailers);
-        Frame::trailers(trailers)
+        // The last frame is small: it is sent whatever the budget.
+        Some(frame.map_data(|bytes| Chunk { bytes, reservation: None }))
     }
 }
 
@@ -89,10 +106,10 @@ impl HttpBody for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, Status>>> {
         let has_ended = self.body.is_end_stream();
-        if let Charge::Stream(_, client_wait, revoked) = &mut self.charge {
-            *client_wait = None;
-            if !has_ended && let Poll::Ready(status) = revoked.as_mut().poll(cx) {
-                return Poll::Ready(Some(Ok(self.end(&status))));
+        if let Charge::Stream(charge) = &mut self.charge {
+            charge.client_wait = None;
+            if !has_ended && let Poll::Ready(status) = charge.revoked.as_mut().poll(cx) {
+                return Poll::Ready(self.end(&status).map(Ok));
             }
         }
         let Self { body, steps, .. } = &mut *self;

@@ -1,4 +1,4 @@
-//! TLS of the server: versions 1.2 and 1.3, with one application protocol.
+//! TLS of the server: versions 1.2 and 1.3.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,13 +29,19 @@ pub enum Protocol {
     Http2,
     /// For operators' pages.
     Http1,
+    /// For the HTTP listener, which takes both.
+    Any,
 }
 
+const HTTP2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
+
 impl Protocol {
-    const fn name(self) -> &'static [u8] {
+    const fn names(self) -> &'static [&'static [u8]] {
         match self {
-            Self::Http2 => b"h2",
-            Self::Http1 => b"http/1.1",
+            Self::Http2 => &[HTTP2],
+            Self::Http1 => &[HTTP1],
+            Self::Any => &[HTTP2, HTTP1],
         }
     }
 }
@@ -148,7 +154,7 @@ impl Tls {
         let stream = TlsAcceptor::from(self.config.load_full()).accept(stream).await?;
         let session = stream.get_ref().1;
         // The handshake accepts a client that offers no protocol at all.
-        let is_http2 = session.alpn_protocol() == Some(Protocol::Http2.name());
+        let is_http2 = session.alpn_protocol() == Some(HTTP2);
         if self.files.protocol == Protocol::Http2 && !is_http2 {
             return Err(io::Error::other("the client does not offer h2"));
         }
@@ -198,7 +204,7 @@ fn server_config(files: &TlsFiles, contents: &[Content]) -> Result<ServerConfig,
     let mut config = with_client_auth
         .with_single_cert(chain, private_key)
         .map_err(|error| file_error(path, &error))?;
-    config.alpn_protocols = vec![files.protocol.name().to_vec()];
+    config.alpn_protocols = files.protocol.names().iter().map(|name| name.to_vec()).collect();
     if !authorities.is_empty() {
         // A resumed session would keep a certificate that is no longer valid.
         config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -1,0 +1,199 @@
+//! A call over Connect.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body::Frame;
+use hyper::body::Incoming;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::method::{Method, Shape};
+use super::{envelope, error, header, request, unary};
+use crate::calls::call_protocol::{CallProtocol, EndFrame};
+use crate::memory_budget::Reservation;
+use crate::request_body::RequestBody;
+use crate::rich_status::plain;
+use crate::streams::OpenStream;
+use tonic::Code;
+
+/// The form of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// JSON.
+    Json,
+    /// Protocol buffers.
+    Binary,
+}
+
+/// A call over Connect.
+pub struct ConnectCall {
+    /// The method.
+    pub method: Arc<Method>,
+    /// The form of the messages.
+    pub codec: Codec,
+    /// Whether the request's only message is compressed with gzip.
+    pub is_gzip: bool,
+    /// Whether the response's only message may be compressed with gzip.
+    pub accepts_gzip: bool,
+    /// The caller's timeout, if it sets one.
+    timeout: Option<Duration>,
+}
+
+impl ConnectCall {
+    /// A call of `method` with these headers.
+    ///
+    /// # Errors
+    /// A header is malformed: the response says so.
+    pub fn new(
+        method: Arc<Method>,
+        codec: Codec,
+        headers: &HeaderMap,
+    ) -> Result<Self, Response<Body>> {
+        let accepts_gzip = headers.get_all(ACCEPT_ENCODING).iter().any(accepts_gzip);
+        let call = Self { method, codec, is_gzip: false, accepts_gzip, timeout: None };
+        let encoding = match call.is_stream() {
+            true => header::STREAM_ENCODING,
+            false => CONTENT_ENCODING.as_str(),
+        };
+        let check = || {
+            check_version(headers)?;
+            Ok((is_gzip(headers, encoding)?, timeout(headers)?))
+        };
+        match check() {
+            Ok((is_gzip, timeout)) => Ok(Self { is_gzip, timeout, ..call }),
+            Err(status) => Err(call.failure(&status)),
+        }
+    }
+
+    /// Whether the response is a stream.
+    pub fn is_stream(&self) -> bool {
+        self.method.shape == Shape::ServerStream
+    }
+
+    /// The response to a call that failed.
+    pub fn failure(&self, status: &Status) -> Response<Body> {
+        match self.is_stream() {
+            true => envelope::failure(self.codec, status),
+            false => error::response(status),
+        }
+    }
+}
+
+impl CallProtocol for ConnectCall {
+    fn validate(&self, _: &Request<Incoming>) -> Result<Option<Duration>, Response<Body>> {
+        Ok(self.timeout)
+    }
+
+    async fn read_message(
+        &self,
+        request: Request<Incoming>,
+        limit: usize,
+        reservation: &mut Reservation,
+    ) -> Result<Request<RequestBody>, Status> {
+        request::read_message(self, request, limit, reservation).await
+    }
+
+    async fn open(
+        &self,
+        request: Request<Incoming>,
+        limit: usize,
+        _: Duration,
+        stream: &OpenStream,
+    ) -> Result<Request<RequestBody>, Status> {
+        request::read_envelope(self, request, limit, &mut stream.reserve_message()).await
+    }
+
+    async fn respond(
+        &self,
+        response: Response<Body>,
+        reservation: Option<&mut Reservation>,
+    ) -> Response<Body> {
+        match reservation {
+            Some(reservation) if !self.is_stream() => {
+                unary::respond(self, response, reservation).await
+            }
+            _ => envelope::respond(self, response),
+        }
+    }
+
+    fn end_frame(&self) -> EndFrame {
+        match self.is_stream() {
+            true => |status| Some(Frame::data(envelope::end(Some(status), &HeaderMap::new()))),
+            false => |_| None,
+        }
+    }
+}
+
+fn check_version(headers: &HeaderMap) -> Result<(), Status> {
+    match headers.get(header::VERSION) {
+        Some(version) if version != "1" => {
+            let message = "connect-protocol-version: only version 1 is supported";
+            Err(plain(Code::InvalidArgument, "PROTOCOL_VERSION_INVALID", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether messages are compressed with gzip, by the header with this name.
+fn is_gzip(headers: &HeaderMap, name: &str) -> Result<bool, Status> {
+    match headers.get(name).map(HeaderValue::as_bytes) {
+        None | Some(b"identity" | b"") => Ok(false),
+        Some(b"gzip") => Ok(true),
+        Some(_) => {
+            let message = format!("{name}: only gzip and identity are supported");
+            Err(plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", &message))
+        }
+    }
+}
+
+/// Whether a list of encodings has gzip, with a weight above zero.
+fn accepts_gzip(list: &HeaderValue) -> bool {
+    let is_gzip = |item: &str| {
+        let (name, weight) = item.split_once(';').unwrap_or((item, ""));
+        let weight = weight.trim().strip_prefix("q=").map_or(Ok(1.0), str::parse);
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_ok_and(|weight: f32| weight > 0.0)
+    };
+    list.to_str().is_ok_and(|list| list.split(',').any(is_gzip))
+}
+
+/// The caller's timeout: at most ten digits (Connect protocol, "Timeout-Milliseconds").
+fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    let Some(value) = headers.get(header::TIMEOUT) else { return Ok(None) };
+    let digits = value.as_bytes();
+    if !(1..=10).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        let message = "connect-timeout-ms: write at most ten digits";
+        return Err(plain(Code::InvalidArgument, "TIMEOUT_INVALID", message));
+    }
+    let millis = digits.iter().fold(0, |number, digit| 10 * number + u64::from(digit - b'0'));
+    Ok(Some(Duration::from_millis(millis)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(http::HeaderName::from_static(name), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn timeouts_are_milliseconds_of_at_most_ten_digits() {
+        let parsed = |text| timeout(&headers(header::TIMEOUT, text)).ok().flatten();
+        assert!(timeout(&HeaderMap::new()).is_ok_and(|timeout| timeout.is_none()));
+        assert_eq!(parsed("250"), Some(Duration::from_millis(250)));
+        assert_eq!(parsed("9999999999"), Some(Duration::from_millis(9_999_999_999)));
+        for wrong in ["", "1s", "-1", "+1", "1.5", "99999999999", " 1"] {
+            assert!(timeout(&headers(header::TIMEOUT, wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn gzip_is_accepted_unless_its_weight_is_zero() {
+        let accepts = |text: &str| accepts_gzip(&text.parse().unwrap());
+        assert!(accepts("gzip") && accepts("br, GZIP;q=0.5, *") && accepts("deflate,gzip"));
+        assert!(!accepts("") && !accepts("br") && !accepts("gzip;q=0") && !accepts("gzip;q=x"));
+    }
+}

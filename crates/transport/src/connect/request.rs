@@ -1,0 +1,220 @@
+//! The request of a call over Connect, and its message.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method as HttpMethod, Request, Response, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tonic::body::Body;
+use tonic::{Code, Status};
+
+use super::call::{Codec, ConnectCall};
+use super::method::{Method, Methods, Shape};
+use super::{error, header, json};
+use crate::gzip;
+use crate::memory_budget::Reservation;
+use crate::protocol;
+use crate::request_body::{PREFIX, RequestBody, next_chunk, reserve};
+use crate::request_check::{self, MAX_HEADER_BYTES};
+use crate::rich_status::plain;
+
+/// A text may be this many times as long as the largest message: names and escapes take space.
+const TEXT_FACTOR: usize = 2;
+
+/// The call of a request.
+///
+/// # Errors
+/// The request is no call: the response says why.
+pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCall, Response<Body>> {
+    let path = request.uri().path();
+    let method = methods.get(path).ok_or_else(|| unknown_path(path, methods.nearest(path)))?;
+    if request.method() != HttpMethod::POST {
+        return Err(wrong_http_method("POST"));
+    }
+    let codec = codec(method, request.headers().get(CONTENT_TYPE))
+        .ok_or_else(|| wrong_content_type(method))?;
+    let size = request_check::header_bytes(request);
+    if size > MAX_HEADER_BYTES {
+        let status = protocol::headers_too_large(MAX_HEADER_BYTES, size);
+        let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Err(error::with_http_status(too_large, &status));
+    }
+    ConnectCall::new(method.clone(), codec, request.headers())
+}
+
+/// Waits for the only message of a call whose body it is.
+pub async fn read_message(
+    call: &ConnectCall,
+    request: Request<Incoming>,
+    limit: usize,
+    reservation: &mut Reservation,
+) -> Result<Request<RequestBody>, Status> {
+    let (mut parts, body) = request.into_parts();
+    header::remove_grpc(&mut parts.headers);
+    reserve(reservation, request_check::size(&parts.headers))?;
+    let sent_limit = sent_limit(call, limit);
+    let framed = framed(body, call.is_gzip, sent_limit, reservation).await?;
+    let unpacked = gzip::decompressed(framed, sent_limit, reservation)?;
+    let message = transcoded(call, unpacked, limit, reservation)?;
+    Ok(Request::from_parts(parts, RequestBody::Complete(message)))
+}
+
+/// Waits for the only message of a call that opens a stream: it is in an envelope, which is the
+/// frame of gRPC.
+pub async fn read_envelope(
+    call: &ConnectCall,
+    request: Request<Incoming>,
+    limit: usize,
+    reservation: &mut Reservation,
+) -> Result<Request<RequestBody>, Status> {
+    let (mut parts, body) = request.into_parts();
+    header::remove_grpc(&mut parts.headers);
+    let sent_limit = sent_limit(call, limit);
+    let body = framed(body, false, sent_limit + PREFIX, reservation).await?;
+    let envelope = body.slice(PREFIX..);
+    check_envelope(&envelope, call.is_gzip, sent_limit)?;
+    let unpacked = gzip::decompressed(envelope, sent_limit, reservation)?;
+    let message = transcoded(call, unpacked, limit, reservation)?;
+    Ok(Request::from_parts(parts, RequestBody::Complete(message)))
+}
+
+/// Checks that a body is one envelope. Another number of messages has the code UNIMPLEMENTED
+/// (Connect protocol, "Streaming-Request").
+fn check_envelope(body: &[u8], is_gzip: bool, limit: usize) -> Result<(), Status> {
+    let wrong_count = |message| Err(plain(Code::Unimplemented, "MESSAGE_INVALID", message));
+    let Some((&[flags, ref length @ ..], rest)) = body.split_first_chunk::<PREFIX>() else {
+        return match body {
+            [] => wrong_count("this method takes one message: the call has none"),
+            _ => Err(protocol::message_invalid("its envelope is incomplete")),
+        };
+    };
+    let length = u32::from_be_bytes(*length) as usize;
+    match flags {
+        0 => {}
+        1 if is_gzip => {}
+        1 => {
+            let message = "the message is marked as compressed: send connect-content-encoding";
+            return Err(plain(Code::Internal, "MESSAGE_INVALID", message));
+        }
+        _ => return Err(protocol::message_invalid("its envelope has unknown flags")),
+    }
+    if length > limit {
+        return Err(protocol::message_too_large(limit, length));
+    }
+    match rest.len().cmp(&length) {
+        Ordering::Less => Err(protocol::message_invalid("it is shorter than its envelope says")),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => wrong_count("this method takes one message: the call has more"),
+    }
+}
+
+fn sent_limit(call: &ConnectCall, limit: usize) -> usize {
+    match call.codec {
+        Codec::Json => TEXT_FACTOR * limit,
+        Codec::Binary => limit,
+    }
+}
+
+fn transcoded(
+    call: &ConnectCall,
+    framed: Bytes,
+    limit: usize,
+    reservation: &mut Reservation,
+) -> Result<Bytes, Status> {
+    match call.codec {
+        Codec::Binary => Ok(framed),
+        Codec::Json => {
+            let text = framed.get(PREFIX..).unwrap_or_default();
+            Ok(json::to_framed(text, &call.method.input, limit, reservation)?.into())
+        }
+    }
+}
+
+/// Collects a body as a framed message.
+async fn framed(
+    mut body: Incoming,
+    is_compressed: bool,
+    limit: usize,
+    reservation: &mut Reservation,
+) -> Result<Bytes, Status> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Err(protocol::message_too_large(limit, announced));
+    }
+    let mut framed = vec![0; PREFIX];
+    while let Some(chunk) = next_chunk(&mut body).await? {
+        let length = framed.len() - PREFIX + chunk.len();
+        if length > limit {
+            return Err(protocol::message_too_large(limit, length));
+        }
+        reserve(reservation, chunk.len())?;
+        framed.extend_from_slice(&chunk);
+    }
+    // An empty body is an empty message, whatever its encoding.
+    framed[0] = u8::from(is_compressed && framed.len() > PREFIX);
+    json::set_length(&mut framed);
+    Ok(framed.into())
+}
+
+/// The form of messages that a content type names, if `method` takes it.
+fn codec(method: &Method, content_type: Option<&HeaderValue>) -> Option<Codec> {
+    let text = content_type?.to_str().ok()?;
+    let mut parts = text.split(';').map(str::trim);
+    let essence = parts.next()?.to_ascii_lowercase();
+    let is_utf8 = parts.filter_map(|parameter| parameter.split_once('=')).all(|(name, value)| {
+        let charset = value.trim_matches('"').to_ascii_lowercase();
+        !name.eq_ignore_ascii_case("charset") || matches!(&*charset, "utf-8" | "us-ascii")
+    });
+    match (method.shape, &*essence) {
+        _ if !is_utf8 => None,
+        (Shape::Unary, "application/json") => Some(Codec::Json),
+        (Shape::Unary, "application/proto") => Some(Codec::Binary),
+        (Shape::ServerStream, "application/connect+json") => Some(Codec::Json),
+        (Shape::ServerStream, "application/connect+proto") => Some(Codec::Binary),
+        _ => None,
+    }
+}
+
+/// The response to an HTTP method other than `allowed`.
+pub fn wrong_http_method(allowed: &'static str) -> Response<Body> {
+    let message = format!("the HTTP method must be {allowed}");
+    // Clients derive this code from the HTTP status, too.
+    let status = plain(Code::Unknown, "HTTP_METHOD_WRONG", &message);
+    let mut response = error::with_http_status(StatusCode::METHOD_NOT_ALLOWED, &status);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// The response to a path that is not served.
+pub fn unknown_path(path: &str, nearest: Option<&str>) -> Response<Body> {
+    let shown: String = path.chars().take(100).collect();
+    let message = match nearest {
+        Some(nearest) => format!("unknown path {shown}: did you mean {nearest}?"),
+        None => format!("unknown path {shown}: paths are /package.Service/Method"),
+    };
+    let status = plain(Code::Unimplemented, "METHOD_UNKNOWN", &message);
+    error::with_http_status(StatusCode::NOT_FOUND, &status)
+}
+
+fn wrong_content_type(method: &Arc<Method>) -> Response<Body> {
+    let message = match method.shape {
+        Shape::Unary => "the content type must be application/json or application/proto",
+        Shape::ServerStream => {
+            "this method returns a stream: the content type must be application/connect+json or \
+             application/connect+proto"
+        }
+        Shape::ClientStream => "this method takes a stream of messages: use gRPC",
+    };
+    let status = plain(Code::Unknown, "CONTENT_TYPE_WRONG", message);
+    let mut response = error::with_http_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &status);
+    let accepted = match method.shape {
+        Shape::Unary => "application/json, application/proto",
+        Shape::ServerStream => "application/connect+json, application/connect+proto",
+        Shape::ClientStream => return response,
+    };
+    response.headers_mut().insert("accept-post", HeaderValue::from_static(accepted));
+    response
+}

@@ -1,0 +1,119 @@
+//! The HTTP side of a server: the API over Connect, and pages outside of it.
+
+mod origin;
+mod page;
+
+use std::sync::Arc;
+
+use http::header::{CONNECTION, TRANSFER_ENCODING};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Request, Response, Uri, Version};
+use hyper::body::Incoming;
+use tonic::body::Body;
+
+pub use page::Page;
+
+use crate::calls::handler::CallHandler;
+use crate::calls::response_body::ResponseBody;
+use crate::connect::method::Methods;
+use crate::connect::request;
+use crate::memory_budget::{ConnectionBudget, Reservation};
+use crate::peer::Peer;
+use crate::request_body;
+use crate::routes::Routes;
+use origin::Origins;
+
+/// The settings of the HTTP side.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// The path in front of all others, such as `/polynym`; empty for none.
+    pub prefix: String,
+    /// The origins whose pages may call the API from a browser.
+    pub allowed_origins: Vec<String>,
+    /// The file descriptors of the services.
+    pub descriptors: &'static [u8],
+    /// The pages outside the API.
+    pub pages: &'static [Page],
+}
+
+/// The HTTP side of a server.
+pub struct Http {
+    prefix: String,
+    origins: Origins,
+    methods: Methods,
+    pages: &'static [Page],
+}
+
+impl Http {
+    /// The HTTP side with these settings.
+    ///
+    /// # Errors
+    /// The descriptors are malformed.
+    pub fn new(options: HttpOptions) -> Result<Self, String> {
+        Ok(Self {
+            prefix: options.prefix,
+            origins: Origins::new(options.allowed_origins),
+            methods: Methods::new(options.descriptors).map_err(|error| error.to_string())?,
+            pages: options.pages,
+        })
+    }
+
+    /// Answers a request.
+    pub async fn answer<R: Routes>(
+        &self,
+        handler: &Arc<CallHandler<R>>,
+        budget: &Arc<ConnectionBudget>,
+        peer: &Arc<Peer>,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
+        // A proxy in front might take the other of two lengths for the right one.
+        let closes = request.version() < Version::HTTP_2
+            && request.headers().contains_key(TRANSFER_ENCODING);
+        let origin = self.origins.allowed(request.headers());
+        let outcome = self.outside_api(&mut request, handler.needs_credentials());
+        let call = outcome.and_then(|()| request::call(&self.methods, &request));
+        let mut response = match call {
+            Ok(call) => handler.call(budget, peer, &call, request).await,
+            Err(response) => {
+                let reservation = Reservation::for_call(budget);
+                request_body::discard(request).await;
+                ResponseBody::call(response, reservation, |_| None)
+            }
+        };
+        if let Some(origin) = origin {
+            origin::allow(origin, response.headers_mut());
+        }
+        if closes {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// Removes the prefix of a request's path. The error is the response to a request outside of
+    /// the API, or to one that is refused.
+    fn outside_api(
+        &self,
+        request: &mut Request<Incoming>,
+        needs_credentials: bool,
+    ) -> Result<(), Response<Body>> {
+        let host = origin::host(request)?;
+        if !needs_credentials {
+            self.origins.check(host, request.headers())?;
+        }
+        if let Some(preflight) = self.origins.preflight(request) {
+            return Err(preflight);
+        }
+        let path = request.uri().path();
+        let inner = path.strip_prefix(&self.prefix).filter(|inner| inner.starts_with('/'));
+        let inner = inner.ok_or_else(|| request::unknown_path(path, None))?;
+        if let Some(page) = self.pages.iter().find(|page| page.path == inner) {
+            return Err(page.response(request.method()));
+        }
+        if !self.prefix.is_empty()
+            && let Ok(path) = PathAndQuery::try_from(inner)
+        {
+            *request.uri_mut() = Uri::from(path);
+        }
+        Ok(())
+    }
+}
