@@ -1,0 +1,64 @@
+package polynym
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// address is the place of a server, and whether the connection to it is encrypted.
+type address struct {
+	host string
+	port string
+	tls  bool
+}
+
+// parseAddress parses `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`. The last of these is
+// plain text for a loopback host, and TLS for any other.
+func parseAddress(server string) (address, error) {
+	if strings.Contains(server, "://") {
+		return parseURL(server)
+	}
+	host, port, err := net.SplitHostPort(server)
+	if err != nil || host == "" || port == "" {
+		return address{}, fmt.Errorf("polynym: server %q: expected https://HOST:PORT or HOST:PORT", server)
+	}
+	return address{host: host, port: port, tls: !isLoopback(host)}, nil
+}
+
+func parseURL(server string) (address, error) {
+	parsed, err := url.Parse(server)
+	if err != nil {
+		return address{}, errors.New("polynym: the server is not a URL: expected https://HOST:PORT")
+	}
+	if parsed.User != nil {
+		return address{}, errors.New("polynym: the server has user information: pass a token with WithToken")
+	}
+	if parsed.Hostname() == "" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" {
+		return address{}, fmt.Errorf("polynym: server %q: expected https://HOST:PORT", server)
+	}
+	defaultPorts := map[string]string{"http": "80", "https": "443"}
+	port, known := defaultPorts[parsed.Scheme]
+	if !known {
+		return address{}, fmt.Errorf("polynym: server %q: the scheme must be http or https", server)
+	}
+	if parsed.Port() != "" {
+		port = parsed.Port()
+	}
+	return address{host: parsed.Hostname(), port: port, tls: parsed.Scheme == "https"}, nil
+}
+
+// target is the address in the form that gRPC resolves by DNS.
+func (a address) target() string {
+	return "dns:///" + net.JoinHostPort(a.host, a.port)
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

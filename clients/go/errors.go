@@ -1,0 +1,153 @@
+package polynym
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Kinds of errors, for errors.Is. An error whose outcome is unknown is ErrOutcomeUnknown and none
+// of the others.
+var (
+	ErrNotFound           error = kind(codes.NotFound)
+	ErrAlreadyExists      error = kind(codes.AlreadyExists)
+	ErrInvalidArgument    error = kind(codes.InvalidArgument)
+	ErrOutOfRange         error = kind(codes.OutOfRange)
+	ErrPermissionDenied   error = kind(codes.PermissionDenied)
+	ErrUnauthenticated    error = kind(codes.Unauthenticated)
+	ErrFailedPrecondition error = kind(codes.FailedPrecondition)
+	ErrAborted            error = kind(codes.Aborted)
+	ErrResourceExhausted  error = kind(codes.ResourceExhausted)
+	ErrUnavailable        error = kind(codes.Unavailable)
+	ErrDeadlineExceeded   error = kind(codes.DeadlineExceeded)
+	ErrUnimplemented      error = kind(codes.Unimplemented)
+	ErrInternal           error = kind(codes.Internal)
+	ErrOutcomeUnknown           = errors.New("polynym: the outcome is unknown")
+)
+
+type kind codes.Code
+
+func (k kind) Error() string { return "polynym: " + codeName(codes.Code(k)) }
+
+// An Error is the failure of a call. Its text has no identifier and no token.
+type Error struct {
+	// Code is the gRPC code.
+	Code codes.Code
+	// Reason is what programs can rely on, such as `IDENTITY_TAKEN`. Empty if the failure is not
+	// from the server: the connection was lost, or the deadline has passed.
+	Reason string
+	// Field is the field of the request that is invalid. Empty if there is none.
+	Field string
+	// Message is a text for people. It may change.
+	Message string
+	// RetryAfter is the delay after which the server asks to retry. Zero if it does not ask.
+	RetryAfter time.Duration
+	// Metadata has details of the reason, such as `limit`.
+	Metadata map[string]string
+	// Owner is the id of the user who owns the identifier of an IDENTITY_TAKEN. Empty if the
+	// caller's role may not see it.
+	Owner string
+	// RequestID is the request id of the call. Empty if the request has none.
+	RequestID string
+
+	status     *status.Status
+	fromServer bool // The server made the status, not the transport.
+	sent       bool // The request, or a part of it, has left.
+	unknown    bool // The call may have changed something.
+}
+
+// Error describes the failure in a line.
+func (e *Error) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("polynym: %s: %s", codeName(e.Code), e.Message)
+	}
+	return fmt.Sprintf("polynym: %s (%s): %s", codeName(e.Code), e.Reason, e.Message)
+}
+
+// Is reports whether the error is of a kind, such as ErrNotFound. Errors of deadlines and
+// cancellation are also those of the context.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case context.DeadlineExceeded:
+		return e.Code == codes.DeadlineExceeded
+	case context.Canceled:
+		return e.Code == codes.Canceled
+	}
+	wanted, isKind := target.(kind)
+	return isKind && codes.Code(wanted) == e.Code && !e.unknown
+}
+
+// GRPCStatus returns the status of the call, with all of its details.
+func (e *Error) GRPCStatus() *status.Status { return e.status }
+
+// An OutcomeUnknownError is the failure of a call that may or may not have changed something. It
+// wraps the [*Error] of the last attempt.
+type OutcomeUnknownError struct {
+	// RequestID is the request id of the call: the same call with this id is safe to repeat, for 24
+	// hours. Empty if the method has no request ids.
+	RequestID string
+
+	last *Error
+}
+
+// Error describes the failure in a line.
+func (e *OutcomeUnknownError) Error() string {
+	return ErrOutcomeUnknown.Error() + ": " + e.last.Error()
+}
+
+// Is reports whether target is ErrOutcomeUnknown.
+func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
+
+// Unwrap returns the error of the last attempt.
+func (e *OutcomeUnknownError) Unwrap() error { return e.last }
+
+// GRPCStatus returns the status of the last attempt.
+func (e *OutcomeUnknownError) GRPCStatus() *status.Status { return e.last.status }
+
+// newError reads the details of a failed attempt.
+func newError(err error, sent bool) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	failed, ok := status.FromError(err)
+	if !ok {
+		failed = status.FromContextError(err)
+	}
+	return statusError(failed, sent)
+}
+
+func statusError(failed *status.Status, sent bool) *Error {
+	e := &Error{Code: failed.Code(), Message: failed.Message(), status: failed, sent: sent}
+	for _, detail := range failed.Details() {
+		switch detail := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if detail.GetDomain() == "polynym" {
+				e.fromServer = true
+				e.Reason = detail.GetReason()
+				e.Metadata = detail.GetMetadata()
+				e.Owner = e.Metadata["owner"]
+			}
+		case *errdetails.BadRequest:
+			if fields := detail.GetFieldViolations(); len(fields) > 0 {
+				e.Field = fields[0].GetField()
+			}
+		case *errdetails.RetryInfo:
+			e.RetryAfter = max(detail.GetRetryDelay().AsDuration(), 1)
+		}
+	}
+	return e
+}
+
+// localError is an error that the client makes itself.
+func localError(code codes.Code, message string) *Error {
+	return &Error{Code: code, Message: message, status: status.New(code, message)}
+}
+
+func codeName(c codes.Code) string { return code.Code(c).String() }

@@ -1,0 +1,168 @@
+package polynym
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+// interceptUnary gives every unary call its tenant, deadline, request id, retries and typed errors.
+func (c *Client) interceptUnary(
+	ctx context.Context, path string, request, response any,
+	connection *grpc.ClientConn, invoker grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	ctx, cancel := withTimeout(ctx, c.settings.timeout)
+	defer cancel()
+	request, requestID := complete(request, c.settings.tenant)
+	call := func() *Error {
+		var server peer.Peer
+		attemptOptions := append(options[:len(options):len(options)], grpc.Peer(&server))
+		err := invoker(ctx, path, request, response, connection, attemptOptions...)
+		if err == nil {
+			return nil
+		}
+		// The attempt has a peer once it has a stream: before, nothing of it was sent.
+		failure := newError(err, server.Addr != nil)
+		failure.RequestID = requestID
+		return failure
+	}
+	return attempt(ctx, methodOf(path), c.settings.maxAttempts, earlierFailure(ctx), call)
+}
+
+// interceptStream gives every stream its tenant and typed errors. It has no deadline and no retries.
+func (c *Client) interceptStream(
+	ctx context.Context, description *grpc.StreamDesc, connection *grpc.ClientConn, path string,
+	streamer grpc.Streamer, options ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	opened, err := streamer(ctx, description, connection, path, options...)
+	if err != nil {
+		return nil, newError(err, false)
+	}
+	return stream{ClientStream: opened, tenant: c.settings.tenant}, nil
+}
+
+type stream struct {
+	grpc.ClientStream
+	tenant string
+}
+
+func (s stream) SendMsg(message any) error {
+	filled, _ := complete(message, s.tenant)
+	return streamError(s.ClientStream.SendMsg(filled))
+}
+
+func (s stream) RecvMsg(message any) error {
+	return streamError(s.ClientStream.RecvMsg(message))
+}
+
+func streamError(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return newError(err, true)
+}
+
+// withTimeout gives a context without a deadline the time that a call has by default.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// complete returns a request with its tenant and its request id, if it has such fields and they are
+// empty. It leaves the caller's message as it is, so that its next use is a new request.
+func complete(request any, tenant string) (completed any, requestID string) {
+	message, ok := request.(proto.Message)
+	if !ok {
+		return request, ""
+	}
+	original := message.ProtoReflect()
+	filled := original
+	fill := func(name protoreflect.Name, value func() string) string {
+		field := original.Descriptor().Fields().ByName(name)
+		if field == nil || field.Kind() != protoreflect.StringKind || field.IsList() {
+			return ""
+		}
+		if present := original.Get(field).String(); present != "" {
+			return present
+		}
+		text := value()
+		if text == "" {
+			return ""
+		}
+		if filled == original {
+			filled = shallowCopy(original)
+		}
+		filled.Set(field, protoreflect.ValueOfString(text))
+		return text
+	}
+	fill("tenant", func() string { return tenant })
+	requestID = fill("request_id", uuid.NewString)
+	return filled.Interface(), requestID
+}
+
+func shallowCopy(original protoreflect.Message) protoreflect.Message {
+	copied := original.New()
+	original.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		copied.Set(field, value)
+		return true
+	})
+	copied.SetUnknown(original.GetUnknown())
+	return copied
+}
+
+// method is what the rules need to know of a method.
+type method struct {
+	// changes reports whether the method may change something.
+	changes bool
+	// idempotent reports whether a repeated call changes nothing more: its request has a request id.
+	idempotent bool
+}
+
+var methods sync.Map // from paths to methods
+
+// methodOf finds a method by its path in the descriptors of the program. A method without a
+// descriptor may change something.
+func methodOf(path string) method {
+	if known, ok := methods.Load(path); ok {
+		return known.(method)
+	}
+	found := method{changes: true}
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."))
+	descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	if err == nil {
+		if rpc, ok := descriptor.(protoreflect.MethodDescriptor); ok {
+			options, _ := rpc.Options().(*descriptorpb.MethodOptions)
+			level := options.GetIdempotencyLevel()
+			found.changes = level != descriptorpb.MethodOptions_NO_SIDE_EFFECTS
+			found.idempotent = rpc.Input().Fields().ByName("request_id") != nil ||
+				level == descriptorpb.MethodOptions_IDEMPOTENT
+		}
+	}
+	methods.Store(path, found)
+	return found
+}
+
+type earlierFailureKey struct{}
+
+// withEarlierFailure makes a failure the first attempt of the calls of a context.
+func withEarlierFailure(ctx context.Context, failure *Error) context.Context {
+	return context.WithValue(ctx, earlierFailureKey{}, failure)
+}
+
+func earlierFailure(ctx context.Context) *Error {
+	failure, _ := ctx.Value(earlierFailureKey{}).(*Error)
+	return failure
+}
