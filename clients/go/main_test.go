@@ -1,0 +1,76 @@
+package polynym_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/polynym/polynym/clients/go"
+	"github.com/polynym/polynym/clients/go/polynymtest"
+	"github.com/polynym/polynym/clients/go/polynymv1"
+)
+
+// server is the server of all tests that do not need one of their own. Everybody may do all.
+var server *polynymtest.Server
+
+func TestMain(m *testing.M) {
+	var err error
+	if server, err = polynymtest.Launch(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Setenv("POLYNYM_SERVER", server.Address)
+	code := m.Run()
+	server.Stop()
+	os.Exit(code)
+}
+
+// connect returns a client that is closed with the test.
+func connect(t testing.TB, address string, options ...polynym.Option) *polynym.Client {
+	t.Helper()
+	client, err := polynym.Connect(address, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// create creates a user with handles.
+func create(t testing.TB, client *polynym.Client, handles ...string) *polynymv1.User {
+	t.Helper()
+	user := &polynymv1.User{}
+	for _, handle := range handles {
+		identity := &polynymv1.Identity{Identifier: polynym.Handle(handle)}
+		user.Identities = append(user.Identities, identity)
+	}
+	request := &polynymv1.CreateUserRequest{User: user}
+	created, err := client.Registry.CreateUser(context.Background(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.GetUser()
+}
+
+// createTenant creates a tenant with a name.
+func createTenant(t testing.TB, client *polynym.Client, name string) {
+	t.Helper()
+	request := &polynymv1.UpdateTenantRequest{Tenant: name, Policies: &polynymv1.Policies{}}
+	if _, err := client.Admin.UpdateTenant(context.Background(), request); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantError(t testing.TB, err, kind error, reason string) *polynym.Error {
+	t.Helper()
+	var failure *polynym.Error
+	if !errors.As(err, &failure) {
+		t.Fatalf("got %v, want %v", err, kind)
+	}
+	if !errors.Is(err, kind) || failure.Reason != reason {
+		t.Fatalf("got %v with reason %q, want %v with reason %q", err, failure.Reason, kind, reason)
+	}
+	return failure
+}
