@@ -18,7 +18,7 @@ import (
 
 const (
 	// maxInFlight is how many requests of one group are under way before look-ups wait.
-	maxInFlight = 1
+	maxInFlight = 2
 	// A request that takes longer than stalledAfter does not hold up the others of its group. At most
 	// maxStalled of these are under way.
 	stalledAfter = 100 * time.Millisecond

@@ -41,6 +41,14 @@ func connect(t testing.TB, address string, options ...polynym.Option) *polynym.C
 // create creates a user with handles.
 func create(t testing.TB, client *polynym.Client, handles ...string) *polynymv1.User {
 	t.Helper()
+	user, err := createUser(client, handles...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+func createUser(client *polynym.Client, handles ...string) (*polynymv1.User, error) {
 	user := &polynymv1.User{}
 	for _, handle := range handles {
 		identity := &polynymv1.Identity{Identifier: polynym.Handle(handle)}
@@ -48,10 +56,7 @@ func create(t testing.TB, client *polynym.Client, handles ...string) *polynymv1.
 	}
 	request := &polynymv1.CreateUserRequest{User: user}
 	created, err := client.Registry.CreateUser(context.Background(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return created.GetUser()
+	return created.GetUser(), err
 }
 
 // createTenant creates a tenant with a name.
