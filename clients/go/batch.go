@@ -19,10 +19,10 @@ import (
 const (
 	// maxInFlight is how many requests of one group are under way before look-ups wait.
 	maxInFlight = 2
-	// A request that takes longer than stalledAfter does not hold up the others of its group. At most
-	// maxStalled of these are under way.
-	stalledAfter = 100 * time.Millisecond
-	maxStalled   = 8
+	// A request that takes longer than defaultStalledAfter does not hold up the others of its group. At
+	// most maxStalled of these are under way.
+	defaultStalledAfter = 100 * time.Millisecond
+	maxStalled          = 8
 	// itemOverhead is the size of an item of a batch beyond that of its identifier, at most.
 	itemOverhead = 8
 )
@@ -31,7 +31,8 @@ const (
 // maxInFlight requests of its group are under way. Otherwise it waits, and goes with all others that
 // wait when one of these returns. There is no timer: nobody waits for company.
 type batcher struct {
-	directory polynymv1.DirectoryServiceClient
+	directory    polynymv1.DirectoryServiceClient
+	stalledAfter time.Duration
 	// limit is the server's limit of items, once it has refused more. Zero: not known.
 	limit atomic.Int64
 
@@ -226,7 +227,7 @@ func (b *batcher) group(key groupKey) *group {
 // request has stalled, it no longer holds up those who wait.
 func (b *batcher) flight(group *group) (end func()) {
 	ended, stalled := false, false
-	timer := time.AfterFunc(stalledAfter, func() {
+	timer := time.AfterFunc(b.stalledAfter, func() {
 		b.mutex.Lock()
 		defer b.mutex.Unlock()
 		if !ended && group.stalled < maxStalled {

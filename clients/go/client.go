@@ -67,6 +67,7 @@ func Connect(server string, options ...Option) (*Client, error) {
 	client.Inbox = polynymv1.NewInboxServiceClient(client.connection)
 	client.Admin = polynymv1.NewAdminServiceClient(client.connection)
 	client.batcher.directory = client.Directory
+	client.batcher.stalledAfter = settings.stalledAfter
 	return client, nil
 }
 

@@ -24,7 +24,7 @@ type settings struct {
 	token, tokenFile          string
 	ca, certificate, key      string
 	tenant                    string
-	timeout                   time.Duration
+	timeout, stalledAfter     time.Duration
 	maxAttempts               int
 	insecure, withoutBatching bool
 	dialOptions               []grpc.DialOption
@@ -87,7 +87,8 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 }
 
 func newSettings(options []Option) (settings, error) {
-	s := settings{timeout: defaultTimeout, maxAttempts: defaultMaxAttempts}
+	s := settings{
+		timeout: defaultTimeout, stalledAfter: defaultStalledAfter, maxAttempts: defaultMaxAttempts}
 	for _, option := range options {
 		option(&s)
 	}
