@@ -32,6 +32,7 @@ type call struct {
 type fake struct {
 	address string
 	answer  func(ctx context.Context, c call) (proto.Message, error)
+	watch   func(c call, stream grpc.ServerStream) error
 
 	mutex       sync.Mutex
 	calls       []call
@@ -72,17 +73,18 @@ func (f *fake) unary(
 	return f.answer(ctx, f.record(ctx, info.FullMethod, request.(proto.Message)))
 }
 
-// stream answers a stream with one message.
+// stream records a watch, and answers it by `watch`, or else with the error of `answer`.
 func (f *fake) stream(_ any, s grpc.ServerStream, info *grpc.StreamServerInfo, _ grpc.StreamHandler) error {
 	request := new(polynymv1.WatchRequest)
 	if err := s.RecvMsg(request); err != nil {
 		return err
 	}
-	response, err := f.answer(s.Context(), f.record(s.Context(), info.FullMethod, request))
-	if err != nil {
-		return err
+	received := f.record(s.Context(), info.FullMethod, request)
+	if f.watch != nil {
+		return f.watch(received, s)
 	}
-	return s.SendMsg(response)
+	_, err := f.answer(s.Context(), received)
+	return err
 }
 
 // received returns all calls so far.
