@@ -27,3 +27,30 @@ func (c *Client) Groups() int {
 	defer c.batcher.mutex.Unlock()
 	return len(c.batcher.groups)
 }
+
+// Target returns where an address leads, and how.
+func Target(server string) (string, error) {
+	parsed, err := parseAddress(server)
+	if err != nil {
+		return "", err
+	}
+	if parsed.tls {
+		return "TLS " + parsed.target(), nil
+	}
+	return "plain " + parsed.target(), nil
+}
+
+// TokenFile is a token file whose time tests choose.
+type TokenFile struct{ *tokenFile }
+
+// OpenTokenFile opens a token file.
+func OpenTokenFile(path string) (TokenFile, error) {
+	file, err := openTokenFile(path)
+	return TokenFile{file}, err
+}
+
+// Current returns the token.
+func (f TokenFile) Current() string { return f.current() }
+
+// Age lets time pass since the last check.
+func (f TokenFile) Age(time time.Duration) { f.checked = f.checked.Add(-time) }

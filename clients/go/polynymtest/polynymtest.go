@@ -139,8 +139,8 @@ func (s *Server) read(output *bufio.Reader, line chan<- string) {
 
 // parse reads the addresses from the server's line.
 func (s *Server) parse(line string) bool {
-	if url, old := strings.CutPrefix(strings.TrimSpace(line), "listening on http://"); old {
-		s.Address = url
+	if _, address, old := strings.Cut(strings.TrimSpace(line), "://"); old {
+		s.Address = address
 		return true
 	}
 	var addresses struct{ GRPC, HTTP string }
