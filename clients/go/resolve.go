@@ -2,6 +2,7 @@ package polynym
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -238,7 +239,11 @@ func itemOutcome(
 	item *polynymv1.BatchResolveIdentitiesResponse_Result,
 ) (*polynymv1.ResolveIdentityResponse, *Error) {
 	if failed := item.GetError(); failed != nil {
-		return nil, statusError(status.FromProto(failed), true)
+		err := statusError(status.FromProto(failed), true)
+		if _, rest, found := strings.Cut(err.Field, "]"); found {
+			err.Field = "identifier" + rest // Of `identifiers[7]`.
+		}
+		return nil, err
 	}
 	found := item.GetFound()
 	return &polynymv1.ResolveIdentityResponse{User: found.GetUser(), Identity: found.GetIdentity()}, nil
