@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/polynym/polynym/clients/go"
@@ -78,4 +79,22 @@ func wantError(t testing.TB, err, kind error, reason string) *polynym.Error {
 		t.Fatalf("got %v with reason %q, want %v with reason %q", err, failure.Reason, kind, reason)
 	}
 	return failure
+}
+
+// TestThePageHasTheExample compares README.md with the example that runs.
+func TestThePageHasTheExample(t *testing.T) {
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(source), "func Example() {\n")
+	body, _, found := strings.Cut(body, "\t// Output:")
+	body = strings.ReplaceAll("\n"+body, "\n\t", "\n")
+	if !found || !strings.Contains(string(page), "```go"+body+"```") {
+		t.Errorf("README.md does not have%s", body)
+	}
 }
