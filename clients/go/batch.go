@@ -143,7 +143,7 @@ func (b *batcher) resolve(
 		return b.finish(ctx, request, outcome)
 	case <-ctx.Done():
 		b.leave(group, lookup)
-		return nil, newError(ctx.Err(), false)
+		return nil, newError(ctx, ctx.Err(), false)
 	}
 }
 
@@ -315,7 +315,7 @@ func (b *batcher) call(batch *batch) []lookupOutcome {
 	outcomes := make([]lookupOutcome, len(batch.lookups))
 	if len(batch.lookups) == 1 {
 		response, err := b.directory.ResolveIdentity(batch.ctx, batch.lookups[0].request)
-		outcomes[0] = lookupOutcome{response: response, err: asError(err)}
+		outcomes[0] = lookupOutcome{response: response, err: asError(batch.ctx, err)}
 		return outcomes
 	}
 	request := batchRequest(batch.lookups[0].request)
@@ -324,7 +324,7 @@ func (b *batcher) call(batch *batch) []lookupOutcome {
 		request.Identifiers[i] = lookup.request.GetIdentifier()
 	}
 	response, err := b.directory.BatchResolveIdentities(batch.ctx, request)
-	failure := asError(err)
+	failure := asError(batch.ctx, err)
 	items := response.GetResults()
 	if failure == nil && len(items) != len(outcomes) {
 		failure = localError(codes.Internal, "the batch has another number of results than of items")
@@ -372,9 +372,9 @@ func batchLimit(err error) int {
 	return max(limit, 1)
 }
 
-func asError(err error) *Error {
+func asError(ctx context.Context, err error) *Error {
 	if err == nil {
 		return nil
 	}
-	return newError(err, false)
+	return newError(ctx, err, false)
 }

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/polynym/polynym/clients/go"
@@ -169,10 +170,20 @@ func TestALostAnswerOfALookUpIsRetried(t *testing.T) {
 	}
 }
 
+func TestALookUpThatIsLostIsUnavailable(t *testing.T) {
+	reset := status.Error(codes.Unknown, "reset")
+	fake := startFake(t, answers(nil, reset, reset, reset))
+	_, err := connect(t, fake.address).GetUser(t.Context(), "1")
+	if failed := wantError(t, err, polynym.ErrUnavailable, ""); status.Code(err) != failed.Code {
+		t.Errorf("%v", status.Code(err))
+	}
+}
+
 // TestLostMutations has the answers of the attempts, of which nil is lost, and the outcome.
 func TestLostMutations(t *testing.T) {
 	taken := failure(codes.AlreadyExists, "IDENTITY_TAKEN")
 	unavailable := failure(codes.Unavailable, "STORE_UNAVAILABLE")
+	reset := status.Error(codes.Internal, "reset") // As the transport reports it.
 	unread := failure(codes.ResourceExhausted, "ANSWERS_UNREAD")
 	tests := []struct {
 		name    string
@@ -183,6 +194,8 @@ func TestLostMutations(t *testing.T) {
 		{"settled later", []error{nil, unavailable, taken}, polynym.ErrAlreadyExists},
 		{"not settled by a refusal", []error{nil, unavailable, unavailable}, polynym.ErrOutcomeUnknown},
 		{"nothing written", []error{unavailable, unavailable, unavailable}, polynym.ErrUnavailable},
+		{"reset", []error{reset, taken}, polynym.ErrAlreadyExists},
+		{"never an answer of the server", []error{reset, reset, reset}, polynym.ErrOutcomeUnknown},
 		{"unread", []error{unread}, polynym.ErrOutcomeUnknown},
 		{"deadline", []error{failure(codes.DeadlineExceeded, "DEADLINE")}, polynym.ErrOutcomeUnknown},
 	}

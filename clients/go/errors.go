@@ -110,8 +110,9 @@ func (e *OutcomeUnknownError) Unwrap() error { return e.last }
 // GRPCStatus returns the status of the last attempt.
 func (e *OutcomeUnknownError) GRPCStatus() *status.Status { return e.last.status }
 
-// newError reads the details of a failed attempt.
-func newError(err error, sent bool) *Error {
+// newError reads the details of a failed attempt. A lost connection is UNAVAILABLE, whatever the
+// transport calls it.
+func newError(ctx context.Context, err error, sent bool) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
@@ -120,7 +121,15 @@ func newError(err error, sent bool) *Error {
 	if !ok {
 		failed = status.FromContextError(err)
 	}
-	return statusError(failed, sent)
+	e := statusError(failed, sent)
+	if !e.fromServer && sent && ctx.Err() == nil {
+		switch e.Code {
+		case codes.Canceled, codes.Internal, codes.Unknown:
+			e.Code = codes.Unavailable
+			e.status = status.New(e.Code, e.Message)
+		}
+	}
+	return e
 }
 
 func statusError(failed *status.Status, sent bool) *Error {

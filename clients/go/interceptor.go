@@ -33,7 +33,7 @@ func (c *Client) interceptUnary(
 			return nil
 		}
 		// The attempt has a peer once it has a stream: before, nothing of it was sent.
-		failure := newError(err, server.Addr != nil)
+		failure := newError(ctx, err, server.Addr != nil)
 		failure.RequestID = requestID
 		return failure
 	}
@@ -47,30 +47,31 @@ func (c *Client) interceptStream(
 ) (grpc.ClientStream, error) {
 	opened, err := streamer(ctx, description, connection, path, options...)
 	if err != nil {
-		return nil, newError(err, false)
+		return nil, newError(ctx, err, false)
 	}
-	return stream{ClientStream: opened, tenant: c.settings.tenant}, nil
+	return stream{ClientStream: opened, caller: ctx, tenant: c.settings.tenant}, nil
 }
 
 type stream struct {
 	grpc.ClientStream
+	caller context.Context // That of the stream itself ends with the stream.
 	tenant string
 }
 
 func (s stream) SendMsg(message any) error {
 	filled, _ := complete(message, s.tenant)
-	return streamError(s.ClientStream.SendMsg(filled))
+	return s.typed(s.ClientStream.SendMsg(filled))
 }
 
 func (s stream) RecvMsg(message any) error {
-	return streamError(s.ClientStream.RecvMsg(message))
+	return s.typed(s.ClientStream.RecvMsg(message))
 }
 
-func streamError(err error) error {
+func (s stream) typed(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return newError(err, true)
+	return newError(s.caller, err, true)
 }
 
 // withTimeout gives a context without a deadline the time that a call has by default.

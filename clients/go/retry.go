@@ -44,16 +44,12 @@ func (e *Error) settles() bool {
 // retryable reports whether another attempt may succeed.
 func (e *Error) retryable(m method) bool {
 	switch {
-	case e.fromServer && e.Reason == reasonOutcomeUnknown:
+	case e.Reason == reasonOutcomeUnknown:
 		return m.changes
-	case e.Code == codes.Unavailable:
-		return true
 	case e.Code == codes.ResourceExhausted:
 		return e.RetryAfter > 0
-	case e.fromServer || !e.sent:
-		return false
-	default: // How the transport reports a lost connection depends on how it was lost.
-		return e.Code == codes.Canceled || e.Code == codes.Internal || e.Code == codes.Unknown
+	default:
+		return e.Code == codes.Unavailable
 	}
 }
 

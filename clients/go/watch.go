@@ -112,5 +112,5 @@ func streamFailure(ctx context.Context, err error, silent *Error) *Error {
 	if errors.Is(err, io.EOF) {
 		return localError(codes.Unavailable, "the server ended the watch")
 	}
-	return newError(err, true)
+	return newError(ctx, err, true)
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/polynym/polynym/clients/go"
 	"github.com/polynym/polynym/clients/go/polynymv1"
@@ -61,6 +62,8 @@ func TestAWatchResumesByItself(t *testing.T) {
 		case 4:
 			_, err := fake.lose(stream.Context())
 			return err
+		case 5: // As the transport reports a stream that was reset.
+			return status.Error(codes.Internal, "reset")
 		default:
 			return failure(codes.OutOfRange, "RESUME_EXPIRED")
 		}
@@ -71,7 +74,7 @@ func TestAWatchResumesByItself(t *testing.T) {
 	if !slices.Equal(ids, []string{"a", "b", "a"}) {
 		t.Errorf("the events are %v", ids)
 	}
-	if !slices.Equal(tokens, []string{"", "", "1", "3", "3"}) {
+	if !slices.Equal(tokens, []string{"", "", "1", "3", "3", "3"}) {
 		t.Errorf("the tokens are %v", tokens)
 	}
 	if request.GetResumeToken() != "" {
