@@ -10,6 +10,11 @@ func WithStalledAfter(duration time.Duration) Option {
 	return func(s *settings) { s.stalledAfter = duration }
 }
 
+// WithWatchSilence sets how long a watch waits for a response.
+func WithWatchSilence(duration time.Duration) Option {
+	return func(s *settings) { s.watchSilence = duration }
+}
+
 // Waiting returns how many look-ups wait for a batch.
 func (c *Client) Waiting() int {
 	c.batcher.mutex.Lock()

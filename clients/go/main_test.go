@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/polynym/polynym/clients/go"
@@ -60,13 +61,18 @@ func createUser(client *polynym.Client, handles ...string) (*polynymv1.User, err
 	return created.GetUser(), err
 }
 
-// createTenant creates a tenant with a name.
-func createTenant(t testing.TB, client *polynym.Client, name string) {
+var tenants atomic.Int64
+
+// connectTenant returns a client with a new tenant.
+func connectTenant(t testing.TB, options ...polynym.Option) *polynym.Client {
 	t.Helper()
-	request := &polynymv1.UpdateTenantRequest{Tenant: name, Policies: &polynymv1.Policies{}}
+	tenant := fmt.Sprint("tests-", tenants.Add(1))
+	client := connect(t, server.Address, append(options, polynym.WithTenant(tenant))...)
+	request := &polynymv1.UpdateTenantRequest{Policies: &polynymv1.Policies{}}
 	if _, err := client.Admin.UpdateTenant(context.Background(), request); err != nil {
 		t.Fatal(err)
 	}
+	return client
 }
 
 func wantError(t testing.TB, err, kind error, reason string) *polynym.Error {

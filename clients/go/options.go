@@ -24,10 +24,13 @@ type settings struct {
 	token, tokenFile          string
 	ca, certificate, key      string
 	tenant                    string
-	timeout, stalledAfter     time.Duration
+	timeout                   time.Duration
 	maxAttempts               int
 	insecure, withoutBatching bool
 	dialOptions               []grpc.DialOption
+
+	// Only tests change these.
+	stalledAfter, watchSilence time.Duration
 }
 
 // WithToken sends a token with each call.
@@ -88,7 +91,9 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		timeout: defaultTimeout, stalledAfter: defaultStalledAfter, maxAttempts: defaultMaxAttempts}
+		timeout: defaultTimeout, maxAttempts: defaultMaxAttempts,
+		stalledAfter: defaultStalledAfter, watchSilence: defaultWatchSilence,
+	}
 	for _, option := range options {
 		option(&s)
 	}

@@ -109,6 +109,7 @@ type Result struct {
 
 // ResolveMany finds the users who own identifiers, any number of them. The results are in the order
 // of the identifiers. Each request that is needed has its own deadline, unless the context has one.
+// If a request fails, its error is that of all identifiers that have no result yet.
 func (c *Client) ResolveMany(
 	ctx context.Context, identifiers []*polynymv1.Identifier, options ...ResolveOption,
 ) []Result {
@@ -192,9 +193,10 @@ func (m *manyCall) resolveTogether(ctx context.Context, batch []int) {
 		err = localError(codes.Internal, "the batch has another number of results than of items")
 	}
 	if err != nil {
-		for _, index := range batch {
+		for _, index := range append(batch, m.queue...) {
 			m.results[index].Err = err
 		}
+		m.queue = nil
 		return
 	}
 	m.take(ctx, batch, items)

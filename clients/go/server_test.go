@@ -15,7 +15,7 @@ import (
 )
 
 func TestAUserHasManyNames(t *testing.T) {
-	client := connect(t, server.Address)
+	client := connectTenant(t)
 	identifiers := []*polynymv1.Identifier{
 		polynym.Email("Names@Example.com"), polynym.Handle("@Names"),
 		polynym.Phone("(415) 555-2671", "US"), polynym.Social("GitHub", "583231"),
@@ -51,7 +51,7 @@ func TestAUserHasManyNames(t *testing.T) {
 }
 
 func TestARequestIDChangesOnce(t *testing.T) {
-	client := connect(t, server.Address)
+	client := connectTenant(t)
 	request := &polynymv1.CreateUserRequest{
 		User: &polynymv1.User{DisplayName: "Once"}, RequestId: "5b0e1b8e-6f3b-4a0c-9a60-0a1b2c3d4e5f"}
 	first, err := client.Registry.CreateUser(t.Context(), request)
@@ -65,7 +65,7 @@ func TestARequestIDChangesOnce(t *testing.T) {
 }
 
 func TestOptionsOfResolve(t *testing.T) {
-	client := connect(t, server.Address)
+	client := connectTenant(t)
 	user := create(t, client, "options")
 	got, err := client.GetUser(t.Context(), user.GetUserId(), "user_id")
 	if err != nil || got.GetUser().GetEtag() != "" {
@@ -93,7 +93,7 @@ func TestOptionsOfResolve(t *testing.T) {
 }
 
 func TestResolveManyKeepsTheOrder(t *testing.T) {
-	client := connect(t, server.Address, polynym.WithTimeout(time.Minute))
+	client := connectTenant(t, polynym.WithTimeout(time.Minute))
 	owners := map[string]string{}
 	for i := range 20 {
 		handles := make([]string, 90)
@@ -129,7 +129,7 @@ func TestResolveManyKeepsTheOrder(t *testing.T) {
 
 // TestAnswersThatDoNotFitAreAskedForAgain resolves users of 300 KB, of which a response has a dozen.
 func TestAnswersThatDoNotFitAreAskedForAgain(t *testing.T) {
-	client := connect(t, server.Address, polynym.WithTimeout(time.Minute))
+	client := connectTenant(t, polynym.WithTimeout(time.Minute))
 	identifiers := make([]*polynymv1.Identifier, 20)
 	users := make([]string, len(identifiers))
 	for i := range identifiers {
@@ -165,8 +165,7 @@ func enlarge(t *testing.T, client *polynym.Client, userID string, part int) {
 }
 
 func TestSearchAndHistoryGetAllPages(t *testing.T) {
-	client := connect(t, server.Address, polynym.WithTenant("pages"))
-	createTenant(t, client, "pages")
+	client := connectTenant(t)
 	var last *polynymv1.User
 	for i := range 7 {
 		last = create(t, client, fmt.Sprint("paged-", i))

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// watchSilence is how long a watch waits for a response: the server sends one every 15 seconds.
-	watchSilence = 45 * time.Second
+	// defaultWatchSilence is how long a watch waits for a response: the server sends one every 15
+	// seconds.
+	defaultWatchSilence = 45 * time.Second
 	// maxWatchPause is the longest pause before a watch connects again.
 	maxWatchPause = 10 * time.Second
 )
@@ -69,7 +70,8 @@ func (w *watcher) stream(ctx context.Context) *Error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := localError(codes.Unavailable, "the watch was silent for too long")
-	silence := time.AfterFunc(watchSilence, func() { cancel(silent) })
+	patience := w.client.settings.watchSilence
+	silence := time.AfterFunc(patience, func() { cancel(silent) })
 	defer silence.Stop()
 	responses, err := w.client.Directory.Watch(ctx, w.request)
 	if err != nil {
@@ -77,7 +79,7 @@ func (w *watcher) stream(ctx context.Context) *Error {
 	}
 	resumed := w.begun
 	for {
-		silence.Reset(watchSilence)
+		silence.Reset(patience)
 		response, err := responses.Recv()
 		silence.Stop()
 		if err != nil {

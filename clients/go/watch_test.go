@@ -2,6 +2,7 @@ package polynym_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -94,6 +95,36 @@ func TestAWatchThatNeverBeginsFails(t *testing.T) {
 	}
 }
 
+func TestASilentWatchConnectsAgain(t *testing.T) {
+	fake := startFake(t, nil)
+	fake.watch = func(c call, stream grpc.ServerStream) error {
+		if c.number == 3 {
+			return failure(codes.OutOfRange, "RESUME_EXPIRED")
+		}
+		_ = stream.SendMsg(heartbeat(fmt.Sprint(c.number)))
+		<-stream.Context().Done()
+		return nil
+	}
+	client := connect(t, fake.address, polynym.WithWatchSilence(20*time.Millisecond))
+	_, err := watched(t.Context(), client, &polynymv1.WatchRequest{})
+	wantError(t, err, polynym.ErrOutOfRange, "RESUME_EXPIRED")
+}
+
+func TestAWatchEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	fake := startFake(t, nil)
+	fake.watch = func(_ call, stream grpc.ServerStream) error {
+		_ = stream.SendMsg(heartbeat("0"))
+		cancel()
+		<-stream.Context().Done()
+		return nil
+	}
+	_, err := watched(ctx, connect(t, fake.address), &polynymv1.WatchRequest{})
+	if !errors.Is(err, context.Canceled) || len(fake.received()) != 1 {
+		t.Errorf("%v after %d calls", err, len(fake.received()))
+	}
+}
+
 func TestAWatchEndsWithItsLoop(t *testing.T) {
 	ended := make(chan struct{})
 	fake := startFake(t, nil)
@@ -114,8 +145,7 @@ func TestAWatchEndsWithItsLoop(t *testing.T) {
 }
 
 func TestAWatchSeesWhatHappens(t *testing.T) {
-	client := connect(t, server.Address, polynym.WithTenant("watched"))
-	createTenant(t, client, "watched")
+	client := connectTenant(t)
 	var seen []string
 	for response, err := range client.Watch(t.Context(), &polynymv1.WatchRequest{}) {
 		if err != nil {

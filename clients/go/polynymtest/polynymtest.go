@@ -54,7 +54,6 @@ type Server struct {
 	command *exec.Cmd
 	log     *limitedLog
 	exited  chan struct{}
-	folder  string
 }
 
 // Start starts a server that stops when the test ends.
@@ -94,11 +93,7 @@ func Launch(options ...Option) (*Server, error) {
 		s.program = path
 	}
 	arguments := append([]string{"serve", "--ephemeral"}, s.arguments...)
-	server, err := launch(exec.Command(s.program, arguments...))
-	if err != nil && strings.Contains(err.Error(), "unexpected argument '--ephemeral'") {
-		return launchInFolder(s)
-	}
-	return server, err
+	return launch(exec.Command(s.program, arguments...))
 }
 
 func launch(command *exec.Cmd) (*Server, error) {
@@ -139,10 +134,6 @@ func (s *Server) read(output *bufio.Reader, line chan<- string) {
 
 // parse reads the addresses from the server's line.
 func (s *Server) parse(line string) bool {
-	if _, address, old := strings.Cut(strings.TrimSpace(line), "://"); old {
-		s.Address = address
-		return true
-	}
 	var addresses struct{ GRPC, HTTP string }
 	if err := json.Unmarshal([]byte(line), &addresses); err != nil {
 		return false
@@ -159,9 +150,6 @@ func (s *Server) Stop() {
 	case <-time.After(stopTimeout):
 		_ = s.command.Process.Kill()
 		<-s.exited
-	}
-	if s.folder != "" {
-		_ = os.RemoveAll(s.folder)
 	}
 }
 
