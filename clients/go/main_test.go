@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/polynym/polynym/clients/go"
 	"github.com/polynym/polynym/clients/go/polynymtest"
@@ -67,7 +68,9 @@ var tenants atomic.Int64
 func connectTenant(t testing.TB, options ...polynym.Option) *polynym.Client {
 	t.Helper()
 	tenant := fmt.Sprint("tests-", tenants.Add(1))
-	client := connect(t, server.Address, append(options, polynym.WithTenant(tenant))...)
+	options = append([]polynym.Option{
+		polynym.WithTimeout(time.Minute), polynym.WithTenant(tenant)}, options...)
+	client := connect(t, server.Address, options...)
 	request := &polynymv1.UpdateTenantRequest{Policies: &polynymv1.Policies{}}
 	if _, err := client.Admin.UpdateTenant(context.Background(), request); err != nil {
 		t.Fatal(err)

@@ -91,17 +91,18 @@ func TestTLSWithTokensAndCertificates(t *testing.T) {
 	ca := polynym.WithCA(a.path("ca.pem"))
 	certificate := polynym.WithCertificate(a.path("client.pem"), a.path("client.key"))
 
-	create(t, connect(t, address, ca, polynym.WithToken(token)), "by-token")
-	create(t, connect(t, address, ca, certificate), "by-certificate")
+	patience := polynym.WithTimeout(time.Minute)
+	create(t, connect(t, address, patience, ca, polynym.WithToken(token)), "by-token")
+	create(t, connect(t, address, patience, ca, certificate), "by-certificate")
 
-	_, err := createUser(connect(t, address, ca))
+	_, err := createUser(connect(t, address, patience, ca))
 	wantError(t, err, polynym.ErrUnauthenticated, "CREDENTIAL_INVALID")
-	_, err = createUser(connect(t, address, ca, polynym.WithToken("pn_wrong")))
+	_, err = createUser(connect(t, address, patience, ca, polynym.WithToken("pn_wrong")))
 	wantError(t, err, polynym.ErrUnauthenticated, "CREDENTIAL_INVALID")
 	if strings.Contains(err.Error(), "pn_wrong") {
 		t.Error("the error has the token")
 	}
-	_, err = createUser(connect(t, address, polynym.WithToken(token)))
+	_, err = createUser(connect(t, address, patience, polynym.WithToken(token)))
 	wantError(t, err, polynym.ErrUnavailable, "") // The system does not know the authority.
 }
 

@@ -52,6 +52,7 @@ type Server struct {
 	HTTPAddress string
 
 	command *exec.Cmd
+	input   io.Closer // The server ends when it is closed, even if by the end of this program.
 	log     *limitedLog
 	exited  chan struct{}
 }
@@ -99,6 +100,10 @@ func Launch(options ...Option) (*Server, error) {
 func launch(command *exec.Cmd) (*Server, error) {
 	server := &Server{command: command, log: &limitedLog{}, exited: make(chan struct{})}
 	command.Stderr = server.log
+	var err error
+	if server.input, err = command.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("polynymtest: %w", err)
+	}
 	output, err := command.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("polynymtest: %w", err)
