@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/polynym/polynym/clients/go"
 	"github.com/polynym/polynym/clients/go/polynymtest"
@@ -68,8 +67,7 @@ var tenants atomic.Int64
 func connectTenant(t testing.TB, options ...polynym.Option) *polynym.Client {
 	t.Helper()
 	tenant := fmt.Sprint("tests-", tenants.Add(1))
-	options = append([]polynym.Option{
-		polynym.WithTimeout(time.Minute), polynym.WithTenant(tenant)}, options...)
+	options = append([]polynym.Option{patience, polynym.WithTenant(tenant)}, options...)
 	client := connect(t, server.Address, options...)
 	request := &polynymv1.UpdateTenantRequest{Policies: &polynymv1.Policies{}}
 	if _, err := client.Admin.UpdateTenant(context.Background(), request); err != nil {

@@ -91,7 +91,6 @@ func TestTLSWithTokensAndCertificates(t *testing.T) {
 	ca := polynym.WithCA(a.path("ca.pem"))
 	certificate := polynym.WithCertificate(a.path("client.pem"), a.path("client.key"))
 
-	patience := polynym.WithTimeout(time.Minute)
 	create(t, connect(t, address, patience, ca, polynym.WithToken(token)), "by-token")
 	create(t, connect(t, address, patience, ca, certificate), "by-certificate")
 

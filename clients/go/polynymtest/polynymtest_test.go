@@ -12,7 +12,7 @@ import (
 )
 
 func TestAServerOfATest(t *testing.T) {
-	client := Connect(t)
+	client := Connect(t, polynym.WithTimeout(time.Minute))
 	_, err := client.Resolve(t.Context(), polynym.Handle("joe"))
 	if !errors.Is(err, polynym.ErrNotFound) {
 		t.Error(err)
