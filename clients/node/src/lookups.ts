@@ -1,6 +1,6 @@
 // Look-ups of one identifier and of many.
 import type { Caller, UnaryOptions } from "./caller.js";
-import { InternalError, InvalidArgumentError, PolynymError } from "./errors.js";
+import { type ErrorParts, InternalError, InvalidArgumentError, PolynymError, errorOf } from "./errors.js";
 import {
   type BatchResolveIdentitiesResponse_Result as Result,
   type Consistency,
@@ -8,7 +8,7 @@ import {
 } from "./gen/polynym/v1/directory_service.js";
 import { Identifier, type Identity, type User } from "./gen/polynym/v1/types.js";
 import type { CallOptions } from "./options.js";
-import { errorOfStatus } from "./status.js";
+import { partsOfStatus } from "./status.js";
 
 /** Requests have a megabyte at most: this leaves room for the rest of them. */
 const MAX_BYTES = 900 * 1024;
@@ -148,10 +148,16 @@ function outcomeOf(result: Result | undefined): Resolution | PolynymError {
     case "found":
       return result.outcome.value as Resolution;
     case "error":
-      return errorOfStatus(result.outcome.value);
+      return errorOf(ofOneItem(partsOfStatus(result.outcome.value)));
     default:
       return new InternalError({ code: "INTERNAL", message: "the response of a batch lacks an item" });
   }
+}
+
+/** The error as the look-up of one identifier has it: a batch names `identifiers[17]`. */
+function ofOneItem({ field, message, ...parts }: ErrorParts): ErrorParts {
+  const item = /^identifiers\[\d+\]/;
+  return { ...parts, field: field?.replace(item, "identifier"), message: message.replace(item, "identifier") };
 }
 
 function reasonOf(outcome: Resolution | PolynymError | undefined): string | undefined {

@@ -28,7 +28,8 @@ function decodeDetails(details: Buffer): Pick<Status, "details"> {
   }
 }
 
-function partsOfStatus({ code, message, details }: Status): ErrorParts {
+/** What a status says. */
+export function partsOfStatus({ code, message, details }: Status): ErrorParts {
   const parts: ErrorParts = { code: (codes[code] ?? "UNKNOWN") as Code, message };
   for (const { typeUrl, value } of details) {
     if (typeUrl.endsWith("/google.rpc.ErrorInfo")) {

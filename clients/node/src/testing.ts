@@ -1,7 +1,11 @@
 // Servers for tests.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { variable } from "./options.js";
+
+/** How much of a server's log is kept for the error if it ends, in characters. */
+const MAX_LOG = 10_000;
 
 /** The options of a server for tests. */
 export interface TestServerOptions {
@@ -15,28 +19,28 @@ export interface TestServerOptions {
 export interface TestServer {
   /** For `connect`: `http://127.0.0.1:PORT`. */
   readonly address: string;
-  /** Where it answers HTTP and JSON: `http://127.0.0.1:PORT`. */
-  readonly httpAddress: string;
+  /** Where it answers HTTP and JSON, if it does: `http://127.0.0.1:PORT`. */
+  readonly httpAddress?: string;
   /** Stops it. Its store is removed. */
   stop(): Promise<void>;
 }
 
-/** Starts a server. It stops with the process at the latest. */
+/** Starts a server. It stops with this process at the latest, even if that is killed. */
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const program = options.program ?? variable("POLYNYM_BIN") ?? "polynym";
-  const child = spawn(program, ["serve", "--ephemeral", ...(options.args ?? [])], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const kill = () => child.kill("SIGKILL");
-  process.once("exit", kill);
-  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()).once("error", () => resolve()));
-  void ended.then(() => process.off("exit", kill));
+  // The server stops when its standard input is closed.
+  const child = spawn(program, ["serve", "--ephemeral", ...(options.args ?? [])]);
+  const ended = new Promise((resolve) => child.once("close", resolve));
   const { grpc, http } = await addresses(program, child);
-  child.stdout?.resume();
+  child.stdout.resume();
+  // A process that has nothing else to do may end.
+  const handles = [child, child.stdin, child.stdout, child.stderr] as (ChildProcess | Socket)[];
+  handles.forEach((handle) => handle.unref());
   return {
     address: `http://${grpc}`,
-    httpAddress: `http://${http}`,
+    httpAddress: http && `http://${http}`,
     async stop() {
+      handles.forEach((handle) => handle.ref());
       child.kill();
       await ended;
     },
@@ -44,14 +48,15 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
 }
 
 /** The addresses that the server prints once it listens. */
-function addresses(program: string, child: ChildProcess): Promise<{ grpc: string; http: string }> {
+function addresses(
+  program: string,
+  child: ChildProcessWithoutNullStreams,
+): Promise<{ grpc: string; http?: string }> {
   return new Promise((resolve, reject) => {
-    const log: string[] = [];
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => log.push(text) > 100 && log.shift());
+    let log = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (log = (log + text).slice(-MAX_LOG)));
     child.once("error", (error) => reject(new Error(`cannot start ${program}: ${error.message}`, { cause: error })));
-    child.once("close", () => reject(new Error(`${program} serve ended:\n${log.join("")}`)));
-    if (child.stdout) {
-      createInterface(child.stdout).once("line", (line) => resolve(JSON.parse(line)));
-    }
+    child.once("close", () => reject(new Error(`${program} serve ended:\n${log}`)));
+    createInterface(child.stdout).once("line", (line) => resolve(JSON.parse(line)));
   });
 }
