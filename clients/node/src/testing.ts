@@ -19,8 +19,8 @@ export interface TestServerOptions {
 export interface TestServer {
   /** For `connect`: `http://127.0.0.1:PORT`. */
   readonly address: string;
-  /** Where it answers HTTP and JSON, if it does: `http://127.0.0.1:PORT`. */
-  readonly httpAddress?: string;
+  /** Where it answers HTTP and JSON: `http://127.0.0.1:PORT`. */
+  readonly httpAddress: string;
   /** Stops it. Its store is removed. */
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
   handles.forEach((handle) => handle.unref());
   return {
     address: `http://${grpc}`,
-    httpAddress: http && `http://${http}`,
+    httpAddress: `http://${http}`,
     async stop() {
       handles.forEach((handle) => handle.ref());
       child.kill();
@@ -51,7 +51,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
 function addresses(
   program: string,
   child: ChildProcessWithoutNullStreams,
-): Promise<{ grpc: string; http?: string }> {
+): Promise<{ grpc: string; http: string }> {
   return new Promise((resolve, reject) => {
     let log = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => (log = (log + text).slice(-MAX_LOG)));
