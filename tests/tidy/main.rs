@@ -14,6 +14,7 @@ mod names;
 mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +76,8 @@ fn names_and_paths_in_texts_exist() {
 
 fn names() -> Names {
     let defines = |path: &str| {
-        let endings = [".rs", ".proto", ".toml", ".py", ".yaml", ".json", "run", ".service"];
+        let endings =
+            [".rs", ".proto", ".toml", ".py", ".ts", ".mts", ".yaml", ".json", "run", ".service"];
         endings.iter().any(|ending| path.ends_with(ending)) && !path.starts_with("tests/tidy")
     };
     let files = files("");
@@ -264,6 +266,9 @@ fn files(under: &str) -> Vec<String> {
         ) {
             continue;
         }
+        if name.starts_with("clients/") && path.file_name().is_some_and(is_built) {
+            continue;
+        }
         if path.is_dir() {
             queue.extend(entries(&path));
         } else {
@@ -273,6 +278,11 @@ fn files(under: &str) -> Vec<String> {
 
     found.sort();
     found
+}
+
+/// Whether a folder of a client in another language has what its tools make.
+fn is_built(folder: &OsStr) -> bool {
+    ["build", "dist", "gen", "node_modules", "target"].iter().any(|name| folder == *name)
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

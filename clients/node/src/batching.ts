@@ -1,0 +1,185 @@
+// Concurrent look-ups share requests: the first goes at once, and those that come until it returns go together.
+import { DeadlineExceededError, PolynymError } from "./errors.js";
+import { Consistency } from "./gen/polynym/v1/directory_service.js";
+import type { Identifier } from "./gen/polynym/v1/types.js";
+import type { Lookups, Query, Resolution, ResolveOptions } from "./lookups.js";
+import { isTransient } from "./retries.js";
+
+/** How many requests of one kind are under way at most. */
+const MAX_IN_FLIGHT = 1;
+/** The longest delay of a timer. */
+const MAX_DELAY = 2 ** 31 - 1;
+
+/** The batches of a client. */
+export class Batching {
+  readonly #queues = new Map<string, Queue>();
+
+  constructor(private readonly lookups: Lookups) {}
+
+  /** Whether the look-up may share a request. */
+  static allows({ consistency, asOf, headers, retries }: ResolveOptions): boolean {
+    const alone = asOf ?? headers ?? retries;
+    return alone === undefined && consistency !== Consistency.LINEARIZABLE;
+  }
+
+  /** Looks an identifier up, together with others of the same query. */
+  resolve(query: Query, identifier: Identifier, deadline: number, signal?: AbortSignal): Promise<Resolution> {
+    const { tenant, consistency, maxStaleness, showDisabled, readMask } = query;
+    const staleness = maxStaleness && [String(maxStaleness.seconds), maxStaleness.nanos];
+    const key = JSON.stringify([tenant, consistency, staleness, showDisabled, readMask]);
+    let queue = this.#queues.get(key);
+    if (queue === undefined) {
+      queue = new Queue(this.lookups, query, () => this.#queues.delete(key));
+      this.#queues.set(key, queue);
+    }
+    return queue.add(new Waiter(identifier, deadline, signal));
+  }
+}
+
+/** The look-ups of one query. */
+class Queue {
+  #waiting: Waiter[] = [];
+  #inFlight = 0;
+
+  constructor(
+    private readonly lookups: Lookups,
+    private readonly query: Query,
+    private readonly onIdle: () => void,
+  ) {}
+
+  add(waiter: Waiter): Promise<Resolution> {
+    this.#waiting.push(waiter);
+    this.#flush();
+    return waiter.promise;
+  }
+
+  #flush() {
+    if (this.#inFlight >= MAX_IN_FLIGHT) {
+      return;
+    }
+    const waiting = this.#waiting.filter((waiter) => !waiter.settled);
+    const batch = this.lookups.firstBatch(waiting, (waiter) => waiter.identifier);
+    this.#waiting = waiting.slice(batch.length);
+    if (batch.length > 0) {
+      void this.#send(batch);
+    } else if (this.#inFlight === 0) {
+      this.onIdle();
+    }
+  }
+
+  async #send(batch: Waiter[]) {
+    this.#inFlight++;
+    const [first] = batch;
+    await (batch.length === 1 && first ? this.#single(first) : this.#batch(batch));
+    // Callers that look up one identifier after another do so now: their next ones go together.
+    setImmediate(() => {
+      this.#inFlight--;
+      this.#flush();
+    });
+  }
+
+  async #single(waiter: Waiter, failed?: PolynymError) {
+    const { identifier, deadline } = waiter;
+    const { signal } = join([waiter]);
+    try {
+      waiter.resolve(await this.lookups.single(this.query, identifier, { deadline, signal, failed }));
+    } catch (error) {
+      waiter.reject(error);
+    }
+  }
+
+  async #batch(batch: Waiter[]) {
+    const deadline = Math.max(...batch.map((waiter) => waiter.deadline));
+    const { signal } = join(batch);
+    try {
+      const identifiers = batch.map((waiter) => waiter.identifier);
+      const outcomes = await this.lookups.batch(this.query, identifiers, { deadline, signal });
+      batch.forEach((waiter, index) => this.#answer(waiter, outcomes[index] as Resolution | PolynymError));
+    } catch (error) {
+      batch.forEach((waiter) => waiter.reject(error));
+    }
+  }
+
+  #answer(waiter: Waiter, outcome: Resolution | PolynymError) {
+    if (waiter.settled) {
+      return;
+    }
+    if (!(outcome instanceof PolynymError)) {
+      waiter.resolve(outcome);
+    } else if (isTransient(outcome)) {
+      void this.#single(waiter, outcome);
+    } else if (outcome.code === "RESOURCE_EXHAUSTED") {
+      void this.#single(waiter);
+    } else {
+      waiter.reject(outcome);
+    }
+  }
+}
+
+/** A caller that waits for its look-up. */
+class Waiter {
+  readonly promise: Promise<Resolution>;
+  settled = false;
+  /** Called when the caller leaves before its answer. */
+  onLeave: () => void = () => {};
+  #resolve!: (resolution: Resolution) => void;
+  #reject!: (error: unknown) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #abort = () => this.#leave(this.signal?.reason);
+
+  constructor(
+    readonly identifier: Identifier,
+    readonly deadline: number,
+    readonly signal: AbortSignal | undefined,
+  ) {
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    const delay = Math.min(deadline - performance.now(), MAX_DELAY);
+    this.#timer = setTimeout(() => this.#leave(deadlineError()), delay);
+    signal?.addEventListener("abort", this.#abort);
+  }
+
+  resolve(resolution: Resolution) {
+    this.#settle();
+    this.#resolve(resolution);
+  }
+
+  reject(error: unknown) {
+    this.#settle();
+    this.#reject(error);
+  }
+
+  #leave(error: unknown) {
+    if (!this.settled) {
+      this.reject(error);
+      this.onLeave();
+    }
+  }
+
+  #settle() {
+    this.settled = true;
+    clearTimeout(this.#timer);
+    this.signal?.removeEventListener("abort", this.#abort);
+  }
+}
+
+/** A signal that ends a request once all of its callers have left. */
+function join(waiters: Waiter[]): { signal: AbortSignal } {
+  const controller = new AbortController();
+  let present = waiters.length;
+  for (const waiter of waiters) {
+    waiter.onLeave = () => {
+      present--;
+      if (present === 0) {
+        controller.abort();
+      }
+    };
+  }
+  return controller;
+}
+
+function deadlineError(): DeadlineExceededError {
+  return new DeadlineExceededError({ code: "DEADLINE_EXCEEDED", message: "the deadline has passed" });
+}

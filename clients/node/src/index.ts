@@ -1,0 +1,28 @@
+// The package `polynym`.
+export { Client, type GetUserOptions, type HistoryOptions, type SearchOptions, connect } from "./client.js";
+export {
+  AbortedError,
+  AlreadyExistsError,
+  type Code,
+  DeadlineExceededError,
+  type ErrorParts,
+  FailedPreconditionError,
+  InternalError,
+  InvalidArgumentError,
+  NotFoundError,
+  OutOfRangeError,
+  OutcomeUnknownError,
+  PermissionDeniedError,
+  PolynymError,
+  ResourceExhaustedError,
+  UnauthenticatedError,
+  UnavailableError,
+  UnimplementedError,
+} from "./errors.js";
+export * from "./gen/index.polynym.v1.js";
+export { email, handle, phone, social, url } from "./identifiers.js";
+export type { Resolution, ResolveOptions } from "./lookups.js";
+export type { CallOptions, ConnectOptions } from "./options.js";
+export type { Stub } from "./service.js";
+export { errorOfStatus } from "./status.js";
+export { Watch, type WatchOptions, type WatchedEvent } from "./watch.js";

@@ -1,0 +1,172 @@
+// Look-ups of one identifier and of many.
+import type { Caller, UnaryOptions } from "./caller.js";
+import { type ErrorParts, InternalError, InvalidArgumentError, PolynymError, errorOf } from "./errors.js";
+import {
+  type BatchResolveIdentitiesResponse_Result as Result,
+  type Consistency,
+  DirectoryServiceDefinition as Directory,
+} from "./gen/polynym/v1/directory_service.js";
+import { Identifier, type Identity, type User } from "./gen/polynym/v1/types.js";
+import type { CallOptions } from "./options.js";
+import { partsOfStatus } from "./status.js";
+
+/** Requests have a megabyte at most: this leaves room for the rest of them. */
+const MAX_BYTES = 900 * 1024;
+
+/** The owner of an identifier. */
+export interface Resolution {
+  /** The user. */
+  user: User;
+  /** The user's identity with the identifier. */
+  identity: Identity;
+}
+
+/** The options of a look-up. */
+export interface ResolveOptions extends CallOptions {
+  /** The tenant to look in. */
+  tenant?: string;
+  /** How fresh the response must be. */
+  consistency?: Consistency;
+  /** Accepts an answer from the server's cache, at most this old, in milliseconds. */
+  maxStalenessMs?: number;
+  /** Returns a disabled user instead of failing with `USER_DISABLED`. */
+  showDisabled?: boolean;
+  /** The fields of the user to return, such as `["user_id", "identities"]`. */
+  fields?: readonly string[];
+  /** Returns the owner of the identifier at this time. */
+  asOf?: Date;
+}
+
+/** What the requests of a look-up have besides identifiers. */
+export type Query = ReturnType<typeof queryOf>;
+
+/** The fields of the request. */
+export function queryOf(options: ResolveOptions) {
+  const { tenant, consistency, maxStalenessMs, showDisabled, fields, asOf } = options;
+  const maxStaleness = maxStalenessMs === undefined ? undefined : duration(maxStalenessMs);
+  return { tenant, consistency, maxStaleness, showDisabled, readMask: fields && [...fields], asOf };
+}
+
+function duration(ms: number) {
+  const seconds = Math.floor(ms / 1_000);
+  return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1e6) };
+}
+
+/** Sends look-ups. */
+export class Lookups {
+  #maxItems = 1_000;
+
+  constructor(private readonly caller: Caller) {}
+
+  /** Looks one identifier up. */
+  async single(query: Query, identifier: Identifier, options: UnaryOptions): Promise<Resolution> {
+    const request = { ...query, identifier };
+    return (await this.caller.unary(Directory, Directory.methods.resolveIdentity, request, options)) as Resolution;
+  }
+
+  /** The first of the identifiers that fit into one request: at least one. */
+  firstBatch<T>(items: readonly T[], identifierOf: (item: T) => Identifier): T[] {
+    let bytes = 0;
+    let count = 0;
+    for (const item of items.slice(0, this.#maxItems)) {
+      // Up to five bytes hold the tag and the length.
+      bytes += Identifier.encode(identifierOf(item)).finish().length + 5;
+      if (bytes > MAX_BYTES && count > 0) {
+        break;
+      }
+      count++;
+    }
+    return items.slice(0, count);
+  }
+
+  /** Looks a batch up. The result has an item for each identifier. */
+  async batch(
+    query: Query,
+    identifiers: readonly Identifier[],
+    options: UnaryOptions,
+  ): Promise<(Resolution | PolynymError)[]> {
+    const method = Directory.methods.batchResolveIdentities;
+    try {
+      const request = { ...query, identifiers: [...identifiers] };
+      const { results } = await this.caller.unary(Directory, method, request, options);
+      return identifiers.map((_, index) => outcomeOf(results[index]));
+    } catch (error) {
+      if (!this.#learnLimit(error, identifiers.length)) {
+        throw error;
+      }
+      return this.#inParts(query, identifiers, options);
+    }
+  }
+
+  /** Looks any number of identifiers up. */
+  async many(
+    query: Query,
+    identifiers: readonly Identifier[],
+    options: UnaryOptions,
+  ): Promise<(Resolution | PolynymError)[]> {
+    const outcomes = new Array<Resolution | PolynymError>(identifiers.length);
+    let pending = identifiers.map((identifier, index) => ({ identifier, index }));
+    while (pending.length > 0) {
+      const batch = this.firstBatch(pending, (item) => item.identifier);
+      const results = await this.batch(query, batch.map((item) => item.identifier), options);
+      batch.forEach((item, index) => (outcomes[item.index] = results[index] as Resolution | PolynymError));
+      const truncated = batch.filter(({ index }) => reasonOf(outcomes[index]) === "ANSWER_TOO_LARGE");
+      // A response has at least one item.
+      const alone = truncated.length === batch.length ? truncated.splice(0, 1) : [];
+      alone.push(...batch.filter(({ index }) => reasonOf(outcomes[index]) === "USER_TOO_LARGE"));
+      for (const { identifier, index } of alone) {
+        outcomes[index] = await this.single(query, identifier, options).catch(asOutcome);
+      }
+      pending = [...truncated, ...pending.slice(batch.length)];
+    }
+    return outcomes;
+  }
+
+  async #inParts(query: Query, identifiers: readonly Identifier[], options: UnaryOptions) {
+    const outcomes: (Resolution | PolynymError)[] = [];
+    while (outcomes.length < identifiers.length) {
+      const part = this.firstBatch(identifiers.slice(outcomes.length), (identifier) => identifier);
+      outcomes.push(...(await this.batch(query, part, options)));
+    }
+    return outcomes;
+  }
+
+  /** Whether the server accepts fewer identifiers in a request than were sent. */
+  #learnLimit(error: unknown, sent: number): boolean {
+    const known = error instanceof InvalidArgumentError && error.reason === "BATCH_TOO_LARGE";
+    const limit = known ? Number(error.metadata.limit) : NaN;
+    if (!(limit >= 1 && limit < sent)) {
+      return false;
+    }
+    this.#maxItems = limit;
+    return true;
+  }
+}
+
+function outcomeOf(result: Result | undefined): Resolution | PolynymError {
+  switch (result?.outcome?.$case) {
+    case "found":
+      return result.outcome.value as Resolution;
+    case "error":
+      return errorOf(ofOneItem(partsOfStatus(result.outcome.value)));
+    default:
+      return new InternalError({ code: "INTERNAL", message: "the response of a batch lacks an item" });
+  }
+}
+
+/** The error as the look-up of one identifier has it: a batch names `identifiers[17]`. */
+function ofOneItem({ field, message, ...parts }: ErrorParts): ErrorParts {
+  const item = /^identifiers\[\d+\]/;
+  return { ...parts, field: field?.replace(item, "identifier"), message: message.replace(item, "identifier") };
+}
+
+function reasonOf(outcome: Resolution | PolynymError | undefined): string | undefined {
+  return outcome instanceof PolynymError ? outcome.reason : undefined;
+}
+
+function asOutcome(error: unknown): PolynymError {
+  if (error instanceof PolynymError) {
+    return error;
+  }
+  throw error;
+}

@@ -1,0 +1,90 @@
+// The options of clients and calls.
+import { readFileSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
+import type { ChannelOptions, Interceptor } from "@grpc/grpc-js";
+
+/** The options of a client. */
+export interface ConnectOptions {
+  /** The token of the caller. */
+  token?: string;
+  /** A file with the token. It is read again when it changes. By default `POLYNYM_TOKEN_FILE`. */
+  tokenFile?: string;
+  /** A PEM file of the authorities that sign servers' certificates. By default `POLYNYM_CA`, else the system's. */
+  ca?: string;
+  /** A PEM file of the client's certificate. */
+  cert?: string;
+  /** A PEM file of the key of `cert`. */
+  key?: string;
+  /** The tenant of all requests that name none. */
+  tenant?: string;
+  /** Sends the token without TLS to hosts other than this one. */
+  insecure?: boolean;
+  /** The deadline of a call with all its attempts, in milliseconds: 2,000 by default. */
+  timeoutMs?: number;
+  /** How often a failed call is attempted again: 2 by default, 0 for never. */
+  retries?: number;
+  /** Whether concurrent `resolve` calls share requests: yes by default. */
+  batching?: boolean;
+  /** Interceptors of @grpc/grpc-js, which see each attempt. */
+  interceptors?: Interceptor[];
+  /** Further options of the channel of @grpc/grpc-js. */
+  channelOptions?: ChannelOptions;
+}
+
+/** The options of one call. */
+export interface CallOptions {
+  /** The deadline of the call with all its attempts, in milliseconds. Streams have none unless this sets it. */
+  timeoutMs?: number;
+  /** Ends the call: it fails with the reason of the signal. */
+  signal?: AbortSignal;
+  /** How often the call is attempted again. */
+  retries?: number;
+  /** Further headers, such as `polynym-reason`. */
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** Where a server listens. */
+export interface Target {
+  host: string;
+  address: string;
+  tls: boolean;
+  loopback: boolean;
+}
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
+LOOPBACK.addAddress("::1", "ipv6");
+
+/** The address in `https://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT`. */
+export function parseTarget(server: string): Target {
+  const [, scheme, rest] = /^(?:(https?):\/\/)?([^/]+)\/?$/.exec(server) ?? [];
+  const url = URL.canParse(`http://${rest}`) ? new URL(`http://${rest}`) : undefined;
+  if (rest === undefined || !url || url.username || url.password || url.search || url.hash) {
+    throw new TypeError("the server must be https://HOST:PORT, http://HOST:PORT or HOST:PORT");
+  }
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const loopback = isLoopback(host);
+  const tls = scheme === undefined ? !loopback : scheme === "https";
+  // A URL leaves out the port 80.
+  const port = /:(\d+)$/.exec(rest)?.[1] ?? (tls ? "443" : "80");
+  return { host, address: `dns:${url.hostname}:${port}`, tls, loopback };
+}
+
+function isLoopback(host: string): boolean {
+  const version = isIP(host);
+  return version === 0 ? host === "localhost" : LOOPBACK.check(host, version === 6 ? "ipv6" : "ipv4");
+}
+
+/** Reads a file that an option names. */
+export function readOption(name: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Error(`cannot read the file of ${name}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** A variable of the environment, unless it is empty. */
+export function variable(name: string): string | undefined {
+  return process.env[name] || undefined;
+}

@@ -1,0 +1,2 @@
+// The package `polynym/testing` for `import`.
+export * from "./testing.js";

@@ -1,0 +1,152 @@
+// One attempt of a call.
+import { type Duplex, Readable } from "node:stream";
+import { Client, type ClientReadableStream, Metadata } from "@grpc/grpc-js";
+import { channelCredentials, type TokenSource, tokenSource } from "./credentials.js";
+import { type ConnectOptions, parseTarget } from "./options.js";
+import type { Method } from "./service.js";
+
+const USER_AGENT = "polynym-node/0.1.0";
+
+/** What an attempt needs besides its request. */
+export interface AttemptOptions {
+  /** When it ends, in milliseconds of `performance.now()`. */
+  deadline: number;
+  signal?: AbortSignal;
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** A connection to a server, opened with the first call. */
+export class Transport {
+  readonly #client: Client;
+  readonly #token: TokenSource;
+
+  constructor(server: string, options: ConnectOptions) {
+    const target = parseTarget(server);
+    this.#token = tokenSource(target, options);
+    this.#client = new Client(target.address, channelCredentials(target, options), {
+      "grpc.enable_channelz": 0,
+      "grpc.enable_retries": 0,
+      "grpc.initial_reconnect_backoff_ms": 100,
+      "grpc.keepalive_time_ms": 60_000,
+      "grpc.max_reconnect_backoff_ms": 5_000,
+      "grpc.primary_user_agent": USER_AGENT,
+      "grpc.service_config_disable_resolution": 1,
+      "grpc.use_local_subchannel_pool": 1,
+      ...(target.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
+      ...options.channelOptions,
+      interceptors: options.interceptors ?? [],
+    });
+  }
+
+  /** A call with one response. It fails with a `ServiceError`. */
+  unary(path: string, method: Method, request: object, options: AttemptOptions): Promise<object> {
+    return new Promise((resolve, reject) => {
+      const end = () => options.signal?.removeEventListener("abort", cancel);
+      const call = this.#client.makeUnaryRequest<object, object>(
+        path,
+        encoder(method),
+        decoder(method),
+        request,
+        this.#metadata(options),
+        { deadline: wallClock(options.deadline) },
+        (error, response) => {
+          end();
+          if (error === null) {
+            resolve(response as object);
+          } else {
+            reject(error);
+          }
+        },
+      );
+      const cancel = () => call.cancel();
+      options.signal?.addEventListener("abort", cancel);
+    });
+  }
+
+  /** A call with many responses, sent when the iteration begins. It fails with a `ServiceError`. */
+  async *stream(path: string, method: Method, request: object, options: AttemptOptions): AsyncGenerator<object> {
+    const call = this.#client.makeServerStreamRequest<object, object>(
+      path,
+      encoder(method),
+      decoder(method),
+      request,
+      this.#metadata(options),
+      { deadline: wallClock(options.deadline) },
+    );
+    yield* responses(call, options.signal);
+  }
+
+  /** A call with many requests and many responses, sent as fast as the server takes the requests. */
+  async *duplex(
+    path: string,
+    method: Method,
+    requests: AsyncIterable<object>,
+    options: AttemptOptions,
+  ): AsyncGenerator<object> {
+    const call = this.#client.makeBidiStreamRequest<object, object>(
+      path,
+      encoder(method),
+      decoder(method),
+      this.#metadata(options),
+      { deadline: wallClock(options.deadline) },
+    );
+    const source = Readable.from(requests);
+    source.once("error", (error) => call.destroy(error)).pipe(call as unknown as Duplex);
+    try {
+      yield* responses(call, options.signal);
+    } finally {
+      source.destroy();
+    }
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #metadata({ headers }: AttemptOptions): Metadata {
+    const metadata = new Metadata();
+    for (const name in headers) {
+      metadata.set(name, headers[name] as string);
+    }
+    const token = this.#token();
+    if (token !== undefined) {
+      metadata.set("authorization", `Bearer ${token}`);
+    }
+    return metadata;
+  }
+}
+
+/** A time of `performance.now()` as one of `Date.now()`. */
+function wallClock(deadline: number): number {
+  return Date.now() + deadline - performance.now();
+}
+
+function encoder({ requestType }: Method) {
+  return (message: object) => {
+    const { buffer, byteOffset, byteLength } = requestType.encode(message as never).finish();
+    return Buffer.from(buffer, byteOffset, byteLength);
+  };
+}
+
+function decoder({ responseType }: Method) {
+  return (bytes: Buffer) => responseType.decode(bytes) as object;
+}
+
+async function* responses(
+  call: ClientReadableStream<object>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<object> {
+  const cancel = () => call.cancel();
+  signal?.addEventListener("abort", cancel);
+  try {
+    if (signal?.aborted) {
+      cancel();
+    }
+    yield* call;
+  } finally {
+    signal?.removeEventListener("abort", cancel);
+    // The stream fails once it is cancelled, and nobody reads that.
+    call.on("error", () => {});
+    call.cancel();
+  }
+}

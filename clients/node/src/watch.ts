@@ -1,0 +1,148 @@
+// Events as they are committed, over lost connections.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Caller } from "./caller.js";
+import { PolynymError } from "./errors.js";
+import {
+  DirectoryServiceDefinition as Directory,
+  type WatchRequest,
+  type WatchResponse,
+} from "./gen/polynym/v1/directory_service.js";
+import type { Event, EventType } from "./gen/polynym/v1/journal.js";
+import type { CallOptions } from "./options.js";
+import { isTransient } from "./retries.js";
+
+/** The longest delay before a watch connects again, in milliseconds. */
+const MAX_BACKOFF = 10_000;
+/** How many of the last events are known when a resumed watch repeats some. */
+const REMEMBERED = 1_000;
+
+/** The options of a watch. */
+export interface WatchOptions extends Pick<CallOptions, "signal" | "headers"> {
+  /** The tenant to watch. */
+  tenant?: string;
+  /** The ids of the users to watch: all of them by default. */
+  userIds?: readonly string[];
+  /** The kinds of events: all of them by default. */
+  types?: readonly EventType[];
+  /** The last token of an earlier watch of the same users and kinds: the watch continues after it. */
+  resumeToken?: string;
+}
+
+/** An event, with the token after which another watch continues. */
+export interface WatchedEvent {
+  event: Event;
+  resumeToken: string;
+}
+
+/**
+ * A watch. It begins when it is made, connects again by itself, and ends with an error that connecting again would not
+ * mend, such as `RESUME_EXPIRED`. Iterate over it once.
+ */
+export class Watch implements AsyncIterable<WatchedEvent> {
+  /** Fulfilled with the first response: changes that are acknowledged after it are among the events. */
+  readonly started: Promise<void>;
+  #resumeToken: string;
+  readonly #caller: Caller;
+  readonly #options: WatchOptions;
+  readonly #closed = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #responses: AsyncGenerator<WatchResponse, void, undefined>;
+  readonly #first: Promise<IteratorResult<WatchResponse, void>>;
+
+  /** Use `client.watch`. */
+  constructor(caller: Caller, options: WatchOptions) {
+    this.#caller = caller;
+    this.#options = options;
+    this.#resumeToken = options.resumeToken ?? "";
+    const { signal } = this.#closed;
+    this.#signal = options.signal ? AbortSignal.any([options.signal, signal]) : signal;
+    this.#responses = this.#connections();
+    this.#first = this.#responses.next();
+    this.started = this.#first.then(() => undefined);
+    // Who iterates gets the error, too.
+    this.started.catch(() => undefined);
+  }
+
+  /** The token of the last response that was read, of heartbeats, too. */
+  get resumeToken(): string {
+    return this.#resumeToken;
+  }
+
+  /** Ends the watch. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  /** The events. Leaving the loop ends the watch. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<WatchedEvent, void, undefined> {
+    try {
+      for (let next = await this.#first; !next.done; next = await this.#responses.next()) {
+        const { kind, resumeToken } = next.value;
+        if (kind?.$case === "event") {
+          yield { event: kind.value, resumeToken };
+        }
+      }
+    } catch (error) {
+      if (!this.#closed.signal.aborted) {
+        throw error;
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  async *#connections(): AsyncGenerator<WatchResponse, void, undefined> {
+    const delivered = new RecentEvents();
+    for (let failures = 0; ; failures++) {
+      let delay = Math.random() * Math.min(100 * 2 ** failures, MAX_BACKOFF);
+      try {
+        for await (const response of this.#connection()) {
+          failures = 0;
+          this.#resumeToken = response.resumeToken;
+          if (delivered.add(response)) {
+            yield response;
+          }
+        }
+      } catch (error) {
+        if (!(error instanceof PolynymError) || !isTransient(error)) {
+          throw error;
+        }
+        delay += error.retryAfterMs ?? 0;
+      }
+      await sleep(delay, undefined, { signal: this.#signal });
+    }
+  }
+
+  #connection(): AsyncGenerator<WatchResponse, void, undefined> {
+    const { tenant, userIds, types, headers } = this.#options;
+    const request: Partial<WatchRequest> = {
+      tenant,
+      userIds: userIds && [...userIds],
+      types: types && [...types],
+      resumeToken: this.#resumeToken,
+    };
+    return this.#caller.stream(Directory, Directory.methods.watch, request, { headers, signal: this.#signal });
+  }
+}
+
+/** The ids of the last events. */
+class RecentEvents {
+  readonly #ids = new Set<string>();
+
+  /** Whether the response is not an event that was there before. */
+  add({ kind }: WatchResponse): boolean {
+    if (kind?.$case !== "event") {
+      return true;
+    }
+    const { eventId } = kind.value;
+    if (this.#ids.has(eventId)) {
+      return false;
+    }
+    this.#ids.add(eventId);
+    const [oldest] = this.#ids;
+    if (this.#ids.size > REMEMBERED && oldest !== undefined) {
+      this.#ids.delete(oldest);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,133 @@
+// A server whose answers a test writes, for faults that a real server does not make at will.
+import { Metadata, Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation, status } from "@grpc/grpc-js";
+import { AdminServiceDefinition, type Code, DirectoryServiceDefinition, InboxServiceDefinition, RegistryServiceDefinition } from "polynym";
+import { BadRequest, ErrorInfo, RetryInfo } from "../src/gen/google/rpc/error_details.js";
+import { Status } from "../src/gen/google/rpc/status.js";
+
+/** The services of the API. */
+export const SERVICES = [
+  DirectoryServiceDefinition,
+  RegistryServiceDefinition,
+  InboxServiceDefinition,
+  AdminServiceDefinition,
+];
+
+/** A call as the server sees it. */
+export interface SeenCall {
+  method: string;
+  // Tests know the request of each method.
+  request: any;
+  headers: Metadata;
+  cancelled: boolean;
+}
+
+/** The answer to a call: parts of a response, a failure, or the promise of one. */
+export type Script = (call: SeenCall) => unknown;
+
+/** A failure of a call. */
+export class Failure {
+  readonly metadata = new Metadata();
+  readonly status: Status;
+
+  constructor(
+    code: Code,
+    reason?: string,
+    { retryMs, field, metadata = {} }: { retryMs?: number; field?: string; metadata?: Record<string, string> } = {},
+  ) {
+    const any = (type: string, bytes: Uint8Array) => ({
+      typeUrl: `type.googleapis.com/google.rpc.${type}`,
+      value: Buffer.from(bytes),
+    });
+    const details = [];
+    if (reason !== undefined) {
+      details.push(any("ErrorInfo", ErrorInfo.encode({ reason, domain: "polynym", metadata }).finish()));
+    }
+    if (retryMs !== undefined) {
+      const retryDelay = { seconds: 0n, nanos: retryMs * 1e6 };
+      details.push(any("RetryInfo", RetryInfo.encode({ retryDelay }).finish()));
+    }
+    if (field !== undefined) {
+      const fieldViolations = [{ field }];
+      details.push(any("BadRequest", BadRequest.encode(BadRequest.fromPartial({ fieldViolations })).finish()));
+    }
+    this.status = { code: status[code], message: "a failure", details };
+    if (details.length > 0) {
+      this.metadata.set("grpc-status-details-bin", Buffer.from(Status.encode(this.status).finish()));
+    }
+  }
+}
+
+/** As a lost connection: no server says it. */
+export const LOST = new Failure("UNAVAILABLE");
+
+/** Starts a server. Each call takes the next answer; the last one serves all further calls. */
+export async function scripted(...scripts: Script[]) {
+  const calls: SeenCall[] = [];
+  const answer = (method: string, call: any): unknown => {
+    const seen: SeenCall = { method, request: call.request, headers: call.metadata, cancelled: false };
+    call.on("cancelled", () => (seen.cancelled = true));
+    calls.push(seen);
+    return scripts[Math.min(calls.length, scripts.length) - 1]!(seen);
+  };
+  const server = new Server();
+  for (const service of SERVICES) {
+    server.addService(definitionOf(service), implementationOf(service, answer));
+  }
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
+      error ? reject(error) : resolve(port),
+    ),
+  );
+  return { address: `http://127.0.0.1:${port}`, calls, stop: () => server.forceShutdown() };
+}
+
+type AnyService = (typeof SERVICES)[number];
+
+function methodsOf(service: AnyService) {
+  return Object.entries(service.methods as Record<string, any>);
+}
+
+function definitionOf(service: AnyService): ServiceDefinition {
+  const entries = methodsOf(service).map(([name, method]) => [
+    name,
+    {
+      path: `/${service.fullName}/${method.name}`,
+      requestStream: method.requestStream,
+      responseStream: method.responseStream,
+      requestSerialize: (message: unknown) => Buffer.from(method.requestType.encode(message).finish()),
+      requestDeserialize: (bytes: Buffer) => method.requestType.decode(bytes),
+      responseSerialize: (message: unknown) => Buffer.from(method.responseType.encode(message).finish()),
+      responseDeserialize: (bytes: Buffer) => method.responseType.decode(bytes),
+    },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function implementationOf(
+  service: AnyService,
+  answer: (method: string, call: unknown) => unknown,
+): UntypedServiceImplementation {
+  const entries = methodsOf(service).map(([name, method]) => {
+    const message = (parts: unknown) => method.responseType.fromPartial(parts);
+    const unary = async (call: unknown, callback: (error: unknown, response?: unknown) => void) => {
+      const result = await answer(method.name, call);
+      return result instanceof Failure ? callback(errorOf(result)) : callback(null, message(result));
+    };
+    const stream = async (call: any) => {
+      for await (const result of answer(method.name, call) as AsyncIterable<unknown>) {
+        if (result instanceof Failure) {
+          call.emit("error", errorOf(result));
+          return;
+        }
+        call.write(message(result));
+      }
+      call.end();
+    };
+    return [name, method.responseStream ? stream : unary];
+  });
+  return Object.fromEntries(entries);
+}
+
+function errorOf({ status: { code, message }, metadata }: Failure) {
+  return Object.assign(new Error(message), { code, details: message, metadata });
+}
