@@ -70,7 +70,7 @@ public final class ClientBuilder {
    * @return this
    */
   public ClientBuilder tokenFile(Path file) {
-    token = Token.ofFile(file);
+    token = Token.ofFile(file, System::nanoTime);
     return this;
   }
 
@@ -201,7 +201,7 @@ public final class ClientBuilder {
     ManagedChannelBuilder<?> builder =
         Grpc.newChannelBuilderForAddress(target.host(), target.port(), credentials(target))
             .userAgent("polynym-java/" + VERSION)
-            .disableRetry()
+            // Without a service configuration, gRPC repeats only streams that no server has seen.
             .disableServiceConfigLookUp()
             .keepAliveTime(KEEP_ALIVE.toSeconds(), TimeUnit.SECONDS);
     channel.accept(builder);
@@ -210,7 +210,7 @@ public final class ClientBuilder {
 
   private @Nullable Token credential() {
     String file = setting("POLYNYM_TOKEN_FILE", "");
-    return token != null || file.isEmpty() ? token : Token.ofFile(Path.of(file));
+    return token != null || file.isEmpty() ? token : Token.ofFile(Path.of(file), System::nanoTime);
   }
 
   private ChannelCredentials credentials(Server target) {

@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -15,12 +16,14 @@ final class Token {
   private static final Pattern VISIBLE = Pattern.compile("[\\x21-\\x7e]+");
 
   private final @Nullable Path file;
+  private final LongSupplier nanoTime;
   private String value;
   private @Nullable FileTime modified;
   private long checked;
 
-  private Token(@Nullable Path file, String value) {
+  private Token(@Nullable Path file, LongSupplier nanoTime, String value) {
     this.file = file;
+    this.nanoTime = nanoTime;
     this.value = value;
   }
 
@@ -30,12 +33,12 @@ final class Token {
     if (!VISIBLE.matcher(token).matches()) {
       throw new IllegalArgumentException("the token is empty or has characters that no token has");
     }
-    return new Token(null, token);
+    return new Token(null, System::nanoTime, token);
   }
 
-  /** The token of a file, which must be readable now. */
-  static Token ofFile(Path file) {
-    Token token = new Token(file, "");
+  /** The token of a file, which must be readable now, by a monotonic clock. */
+  static Token ofFile(Path file, LongSupplier nanoTime) {
+    Token token = new Token(file, nanoTime, "");
     try {
       token.read(Files.getLastModifiedTime(file));
     } catch (IOException unreadable) {
@@ -49,7 +52,7 @@ final class Token {
 
   /** The token as it is now. A file is looked at once a second at most. */
   synchronized String value() {
-    long now = System.nanoTime();
+    long now = nanoTime.getAsLong();
     if (file != null && now - checked >= CHECK_EVERY) {
       checked = now;
       refresh(file);
@@ -69,7 +72,7 @@ final class Token {
   }
 
   private void read(FileTime time) throws IOException {
-    checked = System.nanoTime();
+    checked = nanoTime.getAsLong();
     String content = file == null ? "" : Files.readString(file).strip();
     if (VISIBLE.matcher(content).matches()) {
       value = content;

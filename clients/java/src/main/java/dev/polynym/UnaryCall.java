@@ -1,9 +1,11 @@
 package dev.polynym;
 
 import dev.polynym.errors.PolynymException;
+import io.grpc.Attributes;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
+import io.grpc.ClientStreamTracer;
 import io.grpc.Context;
 import io.grpc.Deadline;
 import io.grpc.Metadata;
@@ -135,11 +137,13 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   private void begin() {
     attempts++;
     ReqT message = Objects.requireNonNull(request, "the call has no request");
-    ClientCall<ReqT, RespT> call = channel.newCall(method, options);
+    Sent sent = new Sent();
+    ClientCall<ReqT, RespT> call =
+        channel.newCall(method, options.withStreamTracerFactory(sent));
     Metadata attemptHeaders = new Metadata();
     attemptHeaders.merge(headers);
     rules.authorize(attemptHeaders);
-    call.start(new Attempt(), attemptHeaders);
+    call.start(new Attempt(sent), attemptHeaders);
     if (register(call)) {
       call.cancel("the call was cancelled", cancelCause);
       return;
@@ -163,15 +167,14 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   }
 
   /** The end of an attempt: the call ends, or waits for the next one. */
-  private void ended(Status status, Metadata trailers) {
+  private void ended(Status status, Metadata trailers, boolean sent) {
     boolean wasCancelled = unregister();
     if (status.isOk()) {
       close(status, trailers);
       return;
     }
     PolynymException error = PolynymException.of(status, trailers, requestId());
-    boolean mutation = Rules.isMutation(method);
-    boolean lost = mutation && RetryPolicy.isLost(error);
+    boolean lost = sent && Rules.isMutation(method) && RetryPolicy.isLost(error);
     outcomeUnknown = lost || (outcomeUnknown && !RetryPolicy.settles(error));
 
     boolean repeatable = !lost || !requestId().isEmpty();
@@ -234,8 +237,13 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   /** Collects the answer of an attempt, and passes it on once it is the answer of the call. */
   private final class Attempt extends Listener<RespT> {
+    private final Sent sent;
     private @Nullable Metadata answerHeaders;
     private @Nullable RespT answer;
+
+    Attempt(Sent sent) {
+      this.sent = sent;
+    }
 
     @Override
     public void onHeaders(Metadata received) {
@@ -259,7 +267,23 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       if (status.isOk() && answer != null) {
         receiver.onMessage(answer);
       }
-      ended(status, trailers);
+      ended(status, trailers, sent.value);
+    }
+  }
+
+  /** Notes whether an attempt got a connection: the server may have seen it. */
+  private static final class Sent extends ClientStreamTracer.Factory {
+    private volatile boolean value;
+
+    @Override
+    public ClientStreamTracer newClientStreamTracer(
+        ClientStreamTracer.StreamInfo info, Metadata headers) {
+      return new ClientStreamTracer() {
+        @Override
+        public void streamCreated(Attributes transport, Metadata streamHeaders) {
+          value = true;
+        }
+      };
     }
   }
 }

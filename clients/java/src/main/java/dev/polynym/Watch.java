@@ -17,7 +17,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -35,9 +34,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
 
   private final DirectoryServiceBlockingStub stub;
   private final WatchRequest request;
-  private final Duration timeout;
-  private final RetryPolicy retries;
-  private final ScheduledExecutorService timers;
+  private final Rules rules;
   private final Context caller = Context.current();
   private final CountDownLatch closed = new CountDownLatch(1);
 
@@ -52,17 +49,15 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
 
   Watch(DirectoryServiceBlockingStub stub, WatchRequest request, Rules rules) {
     this.stub = stub;
+    this.rules = rules;
     this.request = request;
-    this.timeout = rules.timeout();
-    this.retries = rules.retries();
-    this.timers = rules.timers();
     this.resumeToken = request.getResumeToken();
   }
 
   /** Waits for the first response: changes that are acknowledged later are among the events. */
   void begin() {
     while (!answered && !isClosed()) {
-      next = read(retries.maxAttempts());
+      next = read(rules.retries().maxAttempts());
     }
   }
 
@@ -156,7 +151,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   /** Waits for a response; a server that stays silent for too long counts as lost. */
   private boolean hasNext(Iterator<WatchResponse> responses) {
     CancellableContext context = streamContext;
-    Duration patience = silent ? timeout : MAX_SILENCE;
+    Duration patience = silent ? rules.timeout() : MAX_SILENCE;
     Future<?> alarm = alarm(context, patience);
     try {
       return responses.hasNext();
@@ -168,7 +163,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   private Future<?> alarm(@Nullable CancellableContext context, Duration patience) {
     Runnable ring = () -> end(context);
     try {
-      return timers.schedule(ring, patience.toNanos(), TimeUnit.NANOSECONDS);
+      return rules.timers().schedule(ring, patience.toNanos(), TimeUnit.NANOSECONDS);
     } catch (RejectedExecutionException clientClosed) {
       ring.run();
       return CompletableFuture.completedFuture(null);
@@ -196,10 +191,11 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     }
     failures++;
     boolean interrupted = Thread.currentThread().isInterrupted();
-    boolean gone = interrupted || caller.isCancelled() || timers.isShutdown();
+    boolean gone = interrupted || caller.isCancelled() || rules.timers().isShutdown();
     if (gone || failures >= maxFailures || !RetryPolicy.isRetryable(error)) {
       throw error;
     }
+    rules.reconnect();
     try {
       closed.await(RetryPolicy.backoff(error, failures), TimeUnit.NANOSECONDS);
     } catch (InterruptedException interrupt) {
