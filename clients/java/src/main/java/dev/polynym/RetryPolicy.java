@@ -47,7 +47,7 @@ record RetryPolicy(int maxAttempts) {
   /** Whether the same call can succeed later. */
   static boolean isRetryable(PolynymException error) {
     if (isTransport(error)) {
-      return CONNECTION_LOST.contains(error.code());
+      return isConnectionLost(error);
     }
     return switch (error.code()) {
       case UNAVAILABLE -> true;
@@ -55,6 +55,11 @@ record RetryPolicy(int maxAttempts) {
       case UNKNOWN -> error.reason().equals("OUTCOME_UNKNOWN");
       default -> false;
     };
+  }
+
+  /** Whether the transport failed before the server's answer was there. */
+  static boolean isConnectionLost(PolynymException error) {
+    return isTransport(error) && CONNECTION_LOST.contains(error.code());
   }
 
   /** Whether the attempt may have happened: its answer was lost, or did not say. */

@@ -173,18 +173,29 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       close(status, trailers);
       return;
     }
-    PolynymException error = PolynymException.of(status, trailers, requestId());
+    boolean left = wasCancelled || context.isCancelled();
+    PolynymException error = error(status, trailers, left);
     boolean lost = sent && Rules.isMutation(method) && RetryPolicy.isLost(error);
     outcomeUnknown = lost || (outcomeUnknown && !RetryPolicy.settles(error));
 
     boolean repeatable = !lost || !requestId().isEmpty();
     long delay = RetryPolicy.NEVER;
-    if (repeatable && !wasCancelled && !context.isCancelled()) {
+    if (repeatable && !left) {
       delay = rules.retries().delay(error, attempts, deadline);
     }
     if (delay == RetryPolicy.NEVER || !schedule(delay, error)) {
       fail(error);
     }
+  }
+
+  /** The typed error. A connection that was lost is UNAVAILABLE, whatever gRPC calls it. */
+  private PolynymException error(Status status, Metadata trailers, boolean callerLeft) {
+    PolynymException error = PolynymException.of(status, trailers, requestId());
+    if (callerLeft || !RetryPolicy.isConnectionLost(error)) {
+      return error;
+    }
+    Status lost = Status.UNAVAILABLE.withDescription(status.getDescription());
+    return PolynymException.of(lost.withCause(status.getCause()), trailers, requestId());
   }
 
   private boolean schedule(long delay, PolynymException error) {

@@ -51,7 +51,7 @@ import org.junit.jupiter.api.Timeout;
 @RequiresServer
 @Timeout(60)
 class ClientTest {
-  @AutoClose static final PolynymServer server = PolynymServer.start("--tenants", "open");
+  @AutoClose static final PolynymServer server = PolynymServer.start();
 
   @AutoClose final PolynymClient client = server.connect();
 

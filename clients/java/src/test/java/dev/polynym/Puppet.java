@@ -254,7 +254,7 @@ final class Puppet implements AutoCloseable {
     return with("error", details);
   }
 
-  /** The name of the exception's class, written as a code: {@code NotFoundException} as NOT_FOUND. */
+  /** The name of the exception's class as a code: {@code NotFoundException} is NOT_FOUND. */
   private static String typeName(PolynymException error) {
     String name = error.getClass().getSimpleName().replace("Exception", "");
     if (name.equals("Polynym")) {

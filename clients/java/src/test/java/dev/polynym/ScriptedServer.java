@@ -82,7 +82,8 @@ final class ScriptedServer implements AutoCloseable {
 
   private static StatusRuntimeException error(Code code, String reason, int retryMillis) {
     ErrorInfo info = ErrorInfo.newBuilder().setDomain("polynym").setReason(reason).build();
-    var status = com.google.rpc.Status.newBuilder().setCode(code.value()).addDetails(Any.pack(info));
+    var status = com.google.rpc.Status.newBuilder().setCode(code.value());
+    status.addDetails(Any.pack(info));
     if (retryMillis > 0) {
       Duration delay = Duration.newBuilder().setNanos(retryMillis * 1_000_000).build();
       status.addDetails(Any.pack(RetryInfo.newBuilder().setRetryDelay(delay).build()));

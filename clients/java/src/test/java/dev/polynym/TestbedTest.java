@@ -21,7 +21,7 @@ import org.junit.jupiter.api.condition.EnabledIf;
 @Timeout(300)
 @EnabledIf(
     value = "hasTestbed",
-    disabledReason = "POLYNYM_TESTBED does not name client-testbed, and the checkout has not built it")
+    disabledReason = "POLYNYM_TESTBED names no client-testbed, and the checkout has built none")
 class TestbedTest {
   private final Puppet puppet = new Puppet();
 

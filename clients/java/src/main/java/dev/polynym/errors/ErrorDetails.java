@@ -10,6 +10,8 @@ import io.grpc.Status;
 import io.grpc.protobuf.StatusProto;
 import java.time.Duration;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** What the server says about an error beside its code and text. */
@@ -19,6 +21,7 @@ record ErrorDetails(
     @Nullable Duration retryAfter,
     Map<String, String> metadata) {
   private static final String DOMAIN = "polynym";
+  private static final Pattern ITEM = Pattern.compile("^identifiers\\[\\d+]");
   private static final ErrorDetails NONE = new ErrorDetails("", "", null, Map.of());
 
   static ErrorDetails of(Status status, @Nullable Metadata trailers) {
@@ -53,6 +56,13 @@ record ErrorDetails(
       return NONE;
     }
     return new ErrorDetails(reason, field, retryAfter, metadata);
+  }
+
+  /** The details of an item as those of a call of its own: its field is not that of the batch. */
+  ErrorDetails ofItem() {
+    Matcher item = ITEM.matcher(field);
+    String own = item.find() ? "identifier" + field.substring(item.end()) : field;
+    return new ErrorDetails(reason, own, retryAfter, metadata);
   }
 
   private static String firstField(BadRequest bad) {

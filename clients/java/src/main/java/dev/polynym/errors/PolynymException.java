@@ -39,14 +39,15 @@ public class PolynymException extends StatusRuntimeException {
   }
 
   /**
-   * The exception of an item of a batch.
+   * The exception of an item of a batch. Its field is that of a call of its own: {@code identifier}
+   * instead of {@code identifiers[7]}.
    *
    * @param error the item's status, other than OK
    * @return the exception of the type of the code
    */
   public static PolynymException of(com.google.rpc.Status error) {
     Status status = Status.fromCodeValue(error.getCode()).withDescription(error.getMessage());
-    return typed(status, null, ErrorDetails.of(error), "");
+    return typed(status, null, ErrorDetails.of(error).ofItem(), "");
   }
 
   /**

@@ -18,10 +18,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
- * A server with an empty store of its own, for unit tests. It ends when it is closed, and with the
- * Java process at the latest. In JUnit:
+ * A server with an empty store of its own, for unit tests. Its tenants are open: tests that take one
+ * each do not meet. It ends when it is closed, and with the Java process at the latest. In JUnit:
  *
  * <pre>{@code
  * @AutoClose static final PolynymServer server = PolynymServer.start();
@@ -36,18 +37,19 @@ public final class PolynymServer implements AutoCloseable {
 
   private final Process process;
   private final Path log;
-  private final Thread atExit;
   private final String grpc;
-  private final String http;
+  private final @Nullable String http;
 
   private PolynymServer(Process process, Path log) {
     this.process = process;
     this.log = log;
-    this.atExit = new Thread(process::destroyForcibly);
-    Runtime.getRuntime().addShutdownHook(atExit);
     try {
       String line = firstLine(process.getInputStream());
-      this.grpc = address(GRPC, line);
+      String listening = address(GRPC, line);
+      if (listening == null) {
+        throw new IllegalStateException("it printed `" + line + "` instead of its address");
+      }
+      this.grpc = listening;
       this.http = address(HTTP, line);
     } catch (RuntimeException failed) {
       String said = said();
@@ -77,6 +79,7 @@ public final class PolynymServer implements AutoCloseable {
   public static PolynymServer start(Path program, String... arguments) {
     List<String> command = new ArrayList<>(List.of(program.toString(), "serve", "--ephemeral"));
     command.addAll(List.of(arguments));
+    // Its standard input is a pipe of this process: the server ends when the pipe does.
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().keySet().removeIf(name -> name.startsWith("POLYNYM_"));
     try {
@@ -102,8 +105,12 @@ public final class PolynymServer implements AutoCloseable {
    * Returns the address for HTTP and JSON.
    *
    * @return such as {@code http://127.0.0.1:41001}
+   * @throws IllegalStateException if the server has none
    */
   public String httpAddress() {
+    if (http == null) {
+      throw new IllegalStateException("start the server with --http-listen 127.0.0.1:0");
+    }
     return "http://" + http;
   }
 
@@ -125,12 +132,11 @@ public final class PolynymServer implements AutoCloseable {
         process.destroyForcibly();
       }
       Files.deleteIfExists(log);
-      Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (InterruptedException interrupt) {
       process.destroyForcibly();
       Thread.currentThread().interrupt();
-    } catch (IOException | IllegalStateException ignored) {
-      // The log stays in the temporary folder, or the process ends anyway.
+    } catch (IOException ignored) {
+      // The log stays in the temporary folder.
     }
   }
 
@@ -142,12 +148,9 @@ public final class PolynymServer implements AutoCloseable {
     }
   }
 
-  private static String address(Pattern name, String line) {
+  private static @Nullable String address(Pattern name, String line) {
     Matcher found = name.matcher(line);
-    if (!found.find()) {
-      throw new IllegalStateException("it printed `" + line + "` instead of its addresses");
-    }
-    return found.group(1);
+    return found.find() ? found.group(1) : null;
   }
 
   private static String firstLine(InputStream output) {
