@@ -225,6 +225,19 @@ class RulesTest {
   }
 
   @Test
+  void aServerThatComesBackIsUsedAtOnce() throws IOException {
+    client.resolve(handle("joe"));
+    server.close();
+    for (int call = 0; call < 5; call++) {
+      assertThrows(UnavailableException.class, () -> client.resolve(handle("joe")));
+    }
+    try (ScriptedServer back = new ScriptedServer(server.port())) {
+      client.resolve(handle("joe"));
+      assertEquals(1, back.requests.size());
+    }
+  }
+
+  @Test
   void aClosedClientFailsCallsAtOnce() {
     client.close();
     assertThrows(UnavailableException.class, () -> client.resolve(handle("joe")));

@@ -5,13 +5,13 @@ import com.google.protobuf.Duration;
 import com.google.protobuf.Message;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
+import dev.polynym.v1.CreateUserRequest;
+import dev.polynym.v1.CreateUserResponse;
 import dev.polynym.v1.DirectoryServiceGrpc;
 import dev.polynym.v1.InboxServiceGrpc;
 import dev.polynym.v1.MarkReadRequest;
 import dev.polynym.v1.MarkReadResponse;
 import dev.polynym.v1.RegistryServiceGrpc;
-import dev.polynym.v1.CreateUserRequest;
-import dev.polynym.v1.CreateUserResponse;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.ResolveIdentityResponse;
 import io.grpc.Context;
@@ -39,6 +39,7 @@ final class ScriptedServer implements AutoCloseable {
   private static final String SILENCE = "SILENCE";
 
   private final Server server;
+  private final int port;
   private final Queue<Object> script = new ConcurrentLinkedQueue<>();
   /** The requests as they arrived. */
   final List<Message> requests = Collections.synchronizedList(new ArrayList<>());
@@ -46,18 +47,27 @@ final class ScriptedServer implements AutoCloseable {
   final List<Metadata> headers = Collections.synchronizedList(new ArrayList<>());
 
   ScriptedServer() throws IOException {
+    this(0);
+  }
+
+  ScriptedServer(int chosenPort) throws IOException {
     server =
-        Grpc.newServerBuilderForPort(0, InsecureServerCredentials.create())
+        Grpc.newServerBuilderForPort(chosenPort, InsecureServerCredentials.create())
             .addService(new Registry())
             .addService(new Directory())
             .addService(new Inbox())
             .intercept(new Recorder())
             .build()
             .start();
+    this.port = server.getPort();
   }
 
   ClientBuilder client() {
-    return PolynymClient.builder().server("http://127.0.0.1:" + server.getPort());
+    return PolynymClient.builder().server("http://127.0.0.1:" + port());
+  }
+
+  int port() {
+    return port;
   }
 
   /** The next call fails with an error of the server, which has a reason. */
@@ -105,6 +115,11 @@ final class ScriptedServer implements AutoCloseable {
   @Override
   public void close() {
     server.shutdownNow();
+    try {
+      server.awaitTermination();
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   private final class Registry extends RegistryServiceGrpc.RegistryServiceImplBase {
