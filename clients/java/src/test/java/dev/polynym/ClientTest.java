@@ -53,7 +53,7 @@ import org.junit.jupiter.api.Timeout;
 class ClientTest {
   @AutoClose static final PolynymServer server = PolynymServer.start();
 
-  @AutoClose final PolynymClient client = server.connect();
+  @AutoClose final PolynymClient client = inTenant("default");
 
   private static User create(PolynymClient client, Identifier... identifiers) {
     User.Builder user = User.newBuilder();
@@ -67,8 +67,10 @@ class ClientTest {
     return CreateUserRequest.newBuilder().setUser(user).build();
   }
 
+  /** A client for a busy machine. */
   private static PolynymClient inTenant(String tenant) {
-    return PolynymClient.builder().server(server.address()).tenant(tenant).build();
+    ClientBuilder builder = PolynymClient.builder().server(server.address()).tenant(tenant);
+    return builder.timeout(Duration.ofSeconds(20)).build();
   }
 
   @Test

@@ -12,6 +12,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -34,12 +35,19 @@ class PageTest {
   @RequiresServer
   void theExampleRunsTwice() {
     try (PolynymServer server = PolynymServer.start();
-        PolynymClient client = server.connect()) {
+        PolynymClient client = patient(server)) {
+      assertEquals(0, client.search("").stream().count());
       String first = run(server);
       User joe = client.resolve(Identifiers.email("joe.smith@example.com")).getUser();
       assertEquals("Joe is " + joe.getUserId(), first);
       assertEquals("The address belongs to " + joe.getUserId(), run(server));
     }
+  }
+
+  /** A client that waits until this JVM has loaded its classes, so that the example need not. */
+  private static PolynymClient patient(PolynymServer server) {
+    Duration patience = Duration.ofSeconds(20);
+    return PolynymClient.builder().server(server.address()).timeout(patience).build();
   }
 
   private static String run(PolynymServer server) {
