@@ -1,0 +1,206 @@
+package dev.polynym;
+
+import dev.polynym.errors.PolynymException;
+import dev.polynym.v1.DirectoryServiceGrpc.DirectoryServiceBlockingStub;
+import dev.polynym.v1.WatchRequest;
+import dev.polynym.v1.WatchResponse;
+import io.grpc.Context;
+import io.grpc.Context.CancellableContext;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
+import java.time.Duration;
+import java.util.Iterator;
+import java.util.LinkedHashSet;
+import java.util.NoSuchElementException;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The events of a tenant as they are committed. One thread reads them, by the iterator or by {@link
+ * #forEach}; it waits for the next event. A watch resumes by itself after a lost connection, and
+ * when the server ends it. It ends with a {@link PolynymException} that a retry does not help, such
+ * as {@code RESUME_EXPIRED}, and without one after {@link #close}, which any thread may call.
+ */
+public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, AutoCloseable {
+  /** The server sends a heartbeat every 15 seconds. */
+  private static final Duration MAX_SILENCE = Duration.ofSeconds(60);
+
+  private static final int MAX_RECENT = 1_000;
+
+  private final DirectoryServiceBlockingStub stub;
+  private final WatchRequest request;
+  private final Rules rules;
+  private final Context caller = Context.current();
+  private final CountDownLatch closed = new CountDownLatch(1);
+
+  private volatile String resumeToken;
+  private volatile @Nullable CancellableContext streamContext;
+  private @Nullable Iterator<WatchResponse> stream;
+  private @Nullable WatchEvent next;
+  private boolean answered;
+  private boolean silent;
+  private int failures;
+  private final Set<String> recent = new LinkedHashSet<>();
+
+  Watch(DirectoryServiceBlockingStub stub, WatchRequest request, Rules rules) {
+    this.stub = stub;
+    this.rules = rules;
+    this.request = request;
+    this.resumeToken = request.getResumeToken();
+  }
+
+  /** Waits for the first response: changes that are acknowledged later are among the events. */
+  void begin() {
+    while (!answered && !isClosed()) {
+      next = read(rules.retries().maxAttempts());
+    }
+  }
+
+  /**
+   * Returns the token with which a later watch of the same users and types resumes after the last
+   * event that this one has returned. It advances without events, too.
+   *
+   * @return the token
+   */
+  public String resumeToken() {
+    return resumeToken;
+  }
+
+  @Override
+  public Iterator<WatchEvent> iterator() {
+    return this;
+  }
+
+  /** Waits for the next event. Returns false once the watch is closed. */
+  @Override
+  public boolean hasNext() {
+    while (next == null && !isClosed()) {
+      next = read(Integer.MAX_VALUE);
+    }
+    return next != null && !isClosed();
+  }
+
+  @Override
+  public WatchEvent next() {
+    WatchEvent event = hasNext() ? next : null;
+    if (event == null) {
+      throw new NoSuchElementException("the watch is closed");
+    }
+    next = null;
+    resumeToken = event.resumeToken();
+    return event;
+  }
+
+  /** Ends the watch: a thread that waits for an event stops waiting. */
+  @Override
+  public void close() {
+    closed.countDown();
+    end(streamContext);
+  }
+
+  private boolean isClosed() {
+    return closed.getCount() == 0;
+  }
+
+  private static void end(@Nullable CancellableContext context) {
+    if (context != null) {
+      context.cancel(null);
+    }
+  }
+
+  /** Reads a response, or reconnects. Returns the event, unless there is none or it is repeated. */
+  private @Nullable WatchEvent read(int maxFailures) {
+    try {
+      Iterator<WatchResponse> responses = stream == null ? open() : stream;
+      stream = responses;
+      if (!hasNext(responses)) {
+        throw Status.UNAVAILABLE.withDescription("the watch has ended").asRuntimeException();
+      }
+      return accept(responses.next());
+    } catch (StatusRuntimeException failure) {
+      stream = null;
+      end(streamContext);
+      if (!isClosed()) {
+        recover(failure, maxFailures);
+      }
+      return null;
+    }
+  }
+
+  private Iterator<WatchResponse> open() {
+    silent = true;
+    CancellableContext context = caller.withCancellation();
+    streamContext = context;
+    if (isClosed()) {
+      end(context);
+    }
+    WatchRequest resumed = request.toBuilder().setResumeToken(resumeToken).build();
+    Context previous = context.attach();
+    try {
+      return stub.watch(resumed);
+    } finally {
+      context.detach(previous);
+    }
+  }
+
+  /** Waits for a response; a server that stays silent for too long counts as lost. */
+  private boolean hasNext(Iterator<WatchResponse> responses) {
+    CancellableContext context = streamContext;
+    Duration patience = silent ? rules.timeout() : MAX_SILENCE;
+    Future<?> alarm = alarm(context, patience);
+    try {
+      return responses.hasNext();
+    } finally {
+      alarm.cancel(false);
+    }
+  }
+
+  private Future<?> alarm(@Nullable CancellableContext context, Duration patience) {
+    Runnable ring = () -> end(context);
+    try {
+      return rules.timers().schedule(ring, patience.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (RejectedExecutionException clientClosed) {
+      ring.run();
+      return CompletableFuture.completedFuture(null);
+    }
+  }
+
+  private @Nullable WatchEvent accept(WatchResponse response) {
+    answered = true;
+    silent = false;
+    failures = 0;
+    if (!response.hasEvent() || !recent.add(response.getEvent().getEventId())) {
+      resumeToken = response.getResumeToken();
+      return null;
+    }
+    if (recent.size() > MAX_RECENT) {
+      recent.remove(recent.iterator().next());
+    }
+    return new WatchEvent(response.getEvent(), response.getResumeToken());
+  }
+
+  private void recover(StatusRuntimeException failure, int maxFailures) {
+    PolynymException error = PolynymException.from(failure);
+    if (error == null) {
+      error = PolynymException.of(failure.getStatus(), failure.getTrailers(), "");
+    }
+    failures++;
+    boolean interrupted = Thread.currentThread().isInterrupted();
+    boolean gone = interrupted || caller.isCancelled() || rules.timers().isShutdown();
+    if (gone || failures >= maxFailures || !RetryPolicy.isRetryable(error)) {
+      throw error;
+    }
+    rules.reconnect();
+    try {
+      closed.await(RetryPolicy.backoff(error, failures), TimeUnit.NANOSECONDS);
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+      throw error;
+    }
+  }
+}

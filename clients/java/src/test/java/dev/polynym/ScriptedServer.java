@@ -1,0 +1,155 @@
+package dev.polynym;
+
+import com.google.protobuf.Any;
+import com.google.protobuf.Duration;
+import com.google.protobuf.Message;
+import com.google.rpc.ErrorInfo;
+import com.google.rpc.RetryInfo;
+import dev.polynym.v1.CreateUserRequest;
+import dev.polynym.v1.CreateUserResponse;
+import dev.polynym.v1.DirectoryServiceGrpc;
+import dev.polynym.v1.InboxServiceGrpc;
+import dev.polynym.v1.MarkReadRequest;
+import dev.polynym.v1.MarkReadResponse;
+import dev.polynym.v1.RegistryServiceGrpc;
+import dev.polynym.v1.ResolveIdentityRequest;
+import dev.polynym.v1.ResolveIdentityResponse;
+import io.grpc.Context;
+import io.grpc.Contexts;
+import io.grpc.Grpc;
+import io.grpc.InsecureServerCredentials;
+import io.grpc.Metadata;
+import io.grpc.Server;
+import io.grpc.ServerCall;
+import io.grpc.ServerCallHandler;
+import io.grpc.ServerInterceptor;
+import io.grpc.Status.Code;
+import io.grpc.StatusRuntimeException;
+import io.grpc.protobuf.StatusProto;
+import io.grpc.stub.StreamObserver;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+
+/** A server that answers each call with the next error of a script, and then with success. */
+final class ScriptedServer implements AutoCloseable {
+  private static final String SILENCE = "SILENCE";
+
+  private final Server server;
+  private final int port;
+  private final Queue<Object> script = new ConcurrentLinkedQueue<>();
+  /** The requests as they arrived. */
+  final List<Message> requests = Collections.synchronizedList(new ArrayList<>());
+  /** The headers as they arrived. */
+  final List<Metadata> headers = Collections.synchronizedList(new ArrayList<>());
+
+  ScriptedServer() throws IOException {
+    this(0);
+  }
+
+  ScriptedServer(int chosenPort) throws IOException {
+    server =
+        Grpc.newServerBuilderForPort(chosenPort, InsecureServerCredentials.create())
+            .addService(new Registry())
+            .addService(new Directory())
+            .addService(new Inbox())
+            .intercept(new Recorder())
+            .build()
+            .start();
+    this.port = server.getPort();
+  }
+
+  ClientBuilder client() {
+    return PolynymClient.builder().server("http://127.0.0.1:" + port());
+  }
+
+  int port() {
+    return port;
+  }
+
+  /** The next call fails with an error of the server, which has a reason. */
+  void fails(Code code, String reason) {
+    script.add(error(code, reason, 0));
+  }
+
+  /** The next call fails with an error of the server, which can be retried after a delay. */
+  void fails(Code code, String reason, int retryMillis) {
+    script.add(error(code, reason, retryMillis));
+  }
+
+  /** The next call fails as the transport fails: without a reason. */
+  void fails(Code code) {
+    script.add(code.toStatus().withDescription("broken").asRuntimeException());
+  }
+
+  /** The next call gets no answer. */
+  void isSilent() {
+    script.add(SILENCE);
+  }
+
+  private static StatusRuntimeException error(Code code, String reason, int retryMillis) {
+    ErrorInfo info = ErrorInfo.newBuilder().setDomain("polynym").setReason(reason).build();
+    var status = com.google.rpc.Status.newBuilder().setCode(code.value());
+    status.addDetails(Any.pack(info));
+    if (retryMillis > 0) {
+      Duration delay = Duration.newBuilder().setNanos(retryMillis * 1_000_000).build();
+      status.addDetails(Any.pack(RetryInfo.newBuilder().setRetryDelay(delay).build()));
+    }
+    return StatusProto.toStatusRuntimeException(status.build());
+  }
+
+  private <T> void answer(Message request, StreamObserver<T> observer, T success) {
+    requests.add(request);
+    Object next = script.poll();
+    if (next instanceof StatusRuntimeException error) {
+      observer.onError(error);
+    } else if (next != SILENCE) {
+      observer.onNext(success);
+      observer.onCompleted();
+    }
+  }
+
+  @Override
+  public void close() {
+    server.shutdownNow();
+    try {
+      server.awaitTermination();
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private final class Registry extends RegistryServiceGrpc.RegistryServiceImplBase {
+    @Override
+    public void createUser(CreateUserRequest request, StreamObserver<CreateUserResponse> observer) {
+      answer(request, observer, CreateUserResponse.getDefaultInstance());
+    }
+  }
+
+  private final class Directory extends DirectoryServiceGrpc.DirectoryServiceImplBase {
+    @Override
+    public void resolveIdentity(
+        ResolveIdentityRequest request, StreamObserver<ResolveIdentityResponse> observer) {
+      answer(request, observer, ResolveIdentityResponse.getDefaultInstance());
+    }
+  }
+
+  private final class Inbox extends InboxServiceGrpc.InboxServiceImplBase {
+    @Override
+    public void markRead(MarkReadRequest request, StreamObserver<MarkReadResponse> observer) {
+      answer(request, observer, MarkReadResponse.getDefaultInstance());
+    }
+  }
+
+  private final class Recorder implements ServerInterceptor {
+    @Override
+    public <ReqT, RespT> ServerCall.Listener<ReqT> interceptCall(
+        ServerCall<ReqT, RespT> call, Metadata received, ServerCallHandler<ReqT, RespT> next) {
+      headers.add(received);
+      return Contexts.interceptCall(Context.current(), call, received, next);
+    }
+  }
+}
