@@ -10,13 +10,14 @@
 
 mod access;
 mod canary;
+mod http;
 mod http2;
 mod idle;
 mod misbehaving;
 mod operators;
 
 use http2::store::TestStore;
-use testkit::{self as support, calls, collector, scrape, server, status};
+use testkit::{self as support, calls, collector, reflection, scrape, server, status};
 
 /// The store of the tests of the transport.
 fn test_store() -> TestStore {

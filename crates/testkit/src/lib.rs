@@ -15,6 +15,7 @@ pub mod damaged;
 pub mod doc_examples;
 pub mod expiry;
 pub mod golden;
+pub mod http;
 pub mod mongo;
 pub mod output;
 pub mod packages;

@@ -149,7 +149,7 @@ async fn ready(channel: &Channel) -> Result<Grpc<Channel>, Status> {
 
 /// A codec for messages whose type is known at run time only; the field is the type of the
 /// response.
-struct Dynamic(MessageDescriptor);
+pub struct Dynamic(pub MessageDescriptor);
 
 impl Codec for Dynamic {
     type Encode = DynamicMessage;

@@ -99,6 +99,13 @@ impl Server {
         line
     }
 
+    /// The URL of the HTTP listener, which the second line names: call this first.
+    pub fn http_url(&mut self) -> String {
+        let line = self.line();
+        let url = line.trim_end().strip_prefix("HTTP and JSON on ");
+        url.unwrap_or_else(|| panic!("no HTTP listener: {line}")).to_owned()
+    }
+
     /// The id of the server's process.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -43,16 +43,16 @@ const VIEWS: [&str; 9] = [
 ];
 
 /// A folder with a credentials file.
-struct Callers {
+pub struct Callers {
     folder: TempDir,
 }
 
 impl Callers {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("callers.toml")
     }
 
@@ -68,13 +68,13 @@ impl Callers {
     }
 
     /// Creates a token.
-    fn create(&self, name: &str, role: &str, tenants: &str) -> String {
+    pub fn create(&self, name: &str, role: &str, tenants: &str) -> String {
         let token = self.run(&["create", name, "--role", role, "--tenants", tenants]);
         token.trim_end().to_owned()
     }
 
     /// Starts a server with these credentials and with its log in the folder.
-    fn serve(&self, arguments: &[&str]) -> Server {
+    pub fn serve(&self, arguments: &[&str]) -> Server {
         let path = self.path();
         let own = ["--credentials", path.to_str().unwrap(), "--sample"];
         Server::start_logged(&[&own, arguments].concat(), &self.log())

@@ -1,0 +1,53 @@
+//! The limits of callers, and the delay before a retry.
+
+use std::fs;
+
+use super::{JOE, JSON, RESOLVE, connections};
+use crate::access::Callers;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rates_count_and_say_when_to_retry() {
+    let callers = Callers::new();
+    let token = callers.create("billing", "resolver", "*");
+    let text = fs::read_to_string(callers.path()).unwrap();
+    let limited = text.replace("token =", "rate = { calls = 5 }\ntoken =");
+    fs::write(callers.path(), limited).unwrap();
+    let mut server = callers.serve(&["--http-listen", "127.0.0.1:0"]);
+    let url = server.http_url();
+    let bearer = format!("Bearer {token}");
+    let (mut answered, mut refused) = (0, 0);
+    for mut client in connections(&url).await {
+        let begun = std::time::Instant::now();
+        for _ in 0..40 {
+            let headers = [("authorization", &*bearer)];
+            let response = client.post(RESOLVE, JSON, &headers, JOE).await;
+            if response.status == 200 {
+                answered += 1;
+                continue;
+            }
+            assert_eq!((response.status, &*response.reason()), (429, "RATE_LIMITED"));
+            let seconds: u64 = response.header("retry-after").parse().unwrap();
+            assert!((1..30).contains(&seconds), "{seconds}");
+            refused += 1;
+        }
+        let most = 5 + (begun.elapsed().as_secs_f64() * 5.0).ceil() as usize;
+        assert!(answered <= 2 * most, "{answered} of at most {most}");
+    }
+    assert!(answered >= 5 && refused >= 10, "{answered} answered, {refused} refused");
+}
+
+/// Refusals of tokens are slow, and say which scheme to use.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_token_is_refused_slowly() {
+    let callers = Callers::new();
+    callers.create("billing", "resolver", "*");
+    let mut server = callers.serve(&["--http-listen", "127.0.0.1:0"]);
+    let url = server.http_url();
+    for mut client in connections(&url).await {
+        let begun = std::time::Instant::now();
+        let response = client.post(RESOLVE, JSON, &[("authorization", "Bearer x")], JOE).await;
+        assert!(begun.elapsed() >= std::time::Duration::from_millis(100));
+        assert_eq!((response.status, &*response.reason()), (401, "CREDENTIAL_INVALID"));
+        assert_eq!(response.header("www-authenticate"), "Bearer");
+    }
+}
