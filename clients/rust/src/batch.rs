@@ -1,0 +1,283 @@
+//! Concurrent look-ups share calls. A look-up that finds nothing under way goes at once. Those that
+//! come while a call is under way wait for it, and go together.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prost::Message;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout_at};
+use tonic::Code;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::v1::batch_resolve_identities_response::{Found, Result as Item, result::Outcome};
+use crate::v1::{
+    BatchResolveIdentitiesRequest, Consistency, Identifier, ResolveIdentityRequest,
+    ResolveIdentityResponse,
+};
+
+/// The most identifiers and bytes of one call.
+pub const MAX_ITEMS: usize = 1_000;
+pub const MAX_BYTES: usize = 900 << 10;
+/// What an identifier takes beyond its own bytes.
+pub const ITEM_BYTES: usize = 8;
+/// The most calls of one kind that are under way.
+const MAX_IN_FLIGHT: usize = 1;
+
+type Answer = Result<ResolveIdentityResponse, Error>;
+
+/// Whether a look-up can share a call: it must be answered as it is, and now.
+pub fn may_share(request: &ResolveIdentityRequest) -> bool {
+    request.consistency != Consistency::Linearizable as i32 && request.as_of.is_none()
+}
+
+/// The look-ups that wait, by what they have in common.
+#[derive(Default)]
+pub struct Batches(Arc<Mutex<HashMap<Key, Queue>>>);
+
+/// Look-ups share a call if all but the identifier is equal.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    tenant: String,
+    consistency: i32,
+    max_staleness: Option<(i64, i32)>,
+    show_disabled: bool,
+    fields: Option<Vec<String>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    in_flight: usize,
+    groups: VecDeque<Group>,
+}
+
+/// Look-ups that go together.
+struct Group {
+    identifiers: Vec<Identifier>,
+    replies: Vec<oneshot::Sender<Answer>>,
+    bytes: usize,
+    deadline: Instant,
+    callers: Arc<Callers>,
+}
+
+/// The callers of a group who still wait.
+#[derive(Default)]
+struct Callers {
+    count: AtomicUsize,
+    none: Notify,
+}
+
+/// One of them.
+struct Caller(Arc<Callers>);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.none.notify_one();
+        }
+    }
+}
+
+impl Batches {
+    /// Resolves an identifier, alone or with others.
+    pub async fn resolve(&self, client: &Client, mut request: ResolveIdentityRequest) -> Answer {
+        if request.tenant.is_empty() {
+            client.tenant().clone_into(&mut request.tenant);
+        }
+        let deadline = Instant::now() + client.timeout();
+        let single = request.clone();
+        let identifier = request.identifier.take().unwrap_or_default();
+        let (answer, _caller) = self.enter(client, Key::new(request), identifier, deadline);
+        match timeout_at(deadline, answer).await {
+            Err(_) => Err(Error::deadline()),
+            Ok(Ok(Err(error))) if is_asked_alone(&error) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                client.with_timeout(left).directory().resolve_identity(single).await
+            }
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => client.directory().resolve_identity(single).await,
+        }
+    }
+
+    /// Joins the look-ups that wait, and sends them if nothing is under way.
+    fn enter(
+        &self,
+        client: &Client,
+        key: Key,
+        identifier: Identifier,
+        deadline: Instant,
+    ) -> (oneshot::Receiver<Answer>, Caller) {
+        let (reply, answer) = oneshot::channel();
+        let mut queues = lock(&self.0);
+        let queue = queues.entry(key.clone()).or_default();
+        let bytes = identifier.encoded_len() + ITEM_BYTES;
+        let caller = queue.group_for(bytes).add(identifier, reply, bytes, deadline);
+        if queue.in_flight < MAX_IN_FLIGHT
+            && let Some(group) = queue.groups.pop_front()
+        {
+            queue.in_flight += 1;
+            drop(queues);
+            let (queues, client) = (Arc::clone(&self.0), client.clone());
+            tokio::spawn(async move { send_all(&queues, client, key, group).await });
+        }
+        (answer, caller)
+    }
+}
+
+/// Sends a group, then those that came meanwhile, until none waits.
+async fn send_all(queues: &Mutex<HashMap<Key, Queue>>, client: Client, key: Key, first: Group) {
+    let mut group = first;
+    loop {
+        group.send(&client, &key).await;
+        let mut queues = lock(queues);
+        let Some(queue) = queues.get_mut(&key) else { return };
+        match queue.groups.pop_front() {
+            Some(next) => group = next,
+            None => {
+                queue.in_flight -= 1;
+                if queue.in_flight == 0 {
+                    queues.remove(&key);
+                }
+                return;
+            }
+        }
+    }
+}
+
+fn lock(queues: &Mutex<HashMap<Key, Queue>>) -> MutexGuard<'_, HashMap<Key, Queue>> {
+    queues.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Key {
+    fn new(request: ResolveIdentityRequest) -> Self {
+        Self {
+            tenant: request.tenant,
+            consistency: request.consistency,
+            max_staleness: request.max_staleness.map(|age| (age.seconds, age.nanos)),
+            show_disabled: request.show_disabled,
+            fields: request.read_mask.map(|mask| mask.paths),
+        }
+    }
+
+    /// The request of these identifiers.
+    fn request(&self, identifiers: Vec<Identifier>) -> BatchResolveIdentitiesRequest {
+        let duration = |(seconds, nanos)| prost_types::Duration { seconds, nanos };
+        BatchResolveIdentitiesRequest {
+            tenant: self.tenant.clone(),
+            identifiers,
+            consistency: self.consistency,
+            max_staleness: self.max_staleness.map(duration),
+            show_disabled: self.show_disabled,
+            read_mask: self.fields.clone().map(|paths| prost_types::FieldMask { paths }),
+            as_of: None,
+        }
+    }
+
+    fn single(&self, identifier: Identifier) -> ResolveIdentityRequest {
+        let request = self.request(Vec::new());
+        ResolveIdentityRequest {
+            tenant: request.tenant,
+            identifier: Some(identifier),
+            consistency: request.consistency,
+            max_staleness: request.max_staleness,
+            show_disabled: request.show_disabled,
+            read_mask: request.read_mask,
+            as_of: None,
+        }
+    }
+}
+
+impl Queue {
+    /// The group that so many bytes join.
+    fn group_for(&mut self, bytes: usize) -> &mut Group {
+        let has_room = |group: &Group| {
+            group.identifiers.len() < MAX_ITEMS && group.bytes + bytes <= MAX_BYTES
+        };
+        if !self.groups.back().is_some_and(has_room) {
+            self.groups.push_back(Group::new());
+        }
+        let last = self.groups.len() - 1;
+        &mut self.groups[last]
+    }
+}
+
+impl Group {
+    fn new() -> Self {
+        Self {
+            identifiers: Vec::new(),
+            replies: Vec::new(),
+            bytes: 0,
+            deadline: Instant::now(),
+            callers: Arc::default(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        identifier: Identifier,
+        reply: oneshot::Sender<Answer>,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Caller {
+        self.identifiers.push(identifier);
+        self.replies.push(reply);
+        self.bytes += bytes;
+        self.deadline = self.deadline.max(deadline);
+        self.callers.count.fetch_add(1, Ordering::AcqRel);
+        Caller(Arc::clone(&self.callers))
+    }
+
+    /// Calls the server until the latest deadline, or until all callers have left.
+    async fn send(mut self, client: &Client, key: &Key) {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let directory = client.with_timeout(left).directory();
+        let identifiers = std::mem::take(&mut self.identifiers);
+        let callers = Arc::clone(&self.callers);
+        let call = async {
+            match <[Identifier; 1]>::try_from(identifiers) {
+                Ok([identifier]) => {
+                    let answer = directory.resolve_identity(key.single(identifier)).await;
+                    vec![answer]
+                }
+                Err(identifiers) => {
+                    let count = identifiers.len();
+                    let answer = directory.batch_resolve_identities(key.request(identifiers)).await;
+                    match answer {
+                        Ok(answer) => answer.results.into_iter().map(of_item).collect(),
+                        Err(error) => vec![Err(error); count],
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            answers = call => {
+                for (reply, answer) in self.replies.into_iter().zip(answers) {
+                    // A caller who has left needs no answer.
+                    let _ = reply.send(answer);
+                }
+            }
+            () = callers.none.notified() => {}
+        }
+    }
+}
+
+/// The answer of an item as that of a call of its own.
+fn of_item(item: Item) -> Answer {
+    found(item).map(|Found { user, identity }| ResolveIdentityResponse { user, identity })
+}
+
+/// The user of an item.
+pub fn found(item: Item) -> Result<Found, Error> {
+    match item.outcome {
+        Some(Outcome::Found(found)) => Ok(found),
+        Some(Outcome::Error(status)) => Err(Error::of_item(status)),
+        None => Err(tonic::Status::internal("the answer lacks an item").into()),
+    }
+}
+
+/// Whether the item of a batch may succeed as a call of its own.
+fn is_asked_alone(error: &Error) -> bool {
+    matches!(error.code(), Code::ResourceExhausted | Code::Unavailable)
+}

@@ -1,0 +1,231 @@
+//! Errors as types.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use polynym_proto::google::rpc;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+/// The domain of the server's errors. An error without it was made on the way.
+const DOMAIN: &str = "polynym";
+
+/// The type of an error: that of its code, or that a change may have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The call was cancelled.
+    Cancelled,
+    /// An unknown error.
+    Unknown,
+    /// The request breaks a rule; `field` may name the field.
+    InvalidArgument,
+    /// The deadline has passed.
+    DeadlineExceeded,
+    /// The user, identifier or tenant does not exist.
+    NotFound,
+    /// Another user owns the identifier.
+    AlreadyExists,
+    /// The caller's role or tenants do not suffice.
+    PermissionDenied,
+    /// A limit is reached; `retry_after` may say for how long.
+    ResourceExhausted,
+    /// The state of the user or of the tenant forbids the call.
+    FailedPrecondition,
+    /// The user was modified since it was read.
+    Aborted,
+    /// A time beyond what is kept.
+    OutOfRange,
+    /// The server does not have the call.
+    Unimplemented,
+    /// A fault of the server.
+    Internal,
+    /// The server or its store cannot be reached.
+    Unavailable,
+    /// Data is lost.
+    DataLoss,
+    /// The caller's token or certificate is not valid.
+    Unauthenticated,
+    /// A change may or may not have happened. It is safe to call again with the request id.
+    OutcomeUnknown,
+}
+
+impl Kind {
+    pub(crate) fn of(code: Code) -> Self {
+        match code {
+            // The server never fails with OK.
+            Code::Ok | Code::Unknown => Self::Unknown,
+            Code::Cancelled => Self::Cancelled,
+            Code::InvalidArgument => Self::InvalidArgument,
+            Code::DeadlineExceeded => Self::DeadlineExceeded,
+            Code::NotFound => Self::NotFound,
+            Code::AlreadyExists => Self::AlreadyExists,
+            Code::PermissionDenied => Self::PermissionDenied,
+            Code::ResourceExhausted => Self::ResourceExhausted,
+            Code::FailedPrecondition => Self::FailedPrecondition,
+            Code::Aborted => Self::Aborted,
+            Code::OutOfRange => Self::OutOfRange,
+            Code::Unimplemented => Self::Unimplemented,
+            Code::Internal => Self::Internal,
+            Code::Unavailable => Self::Unavailable,
+            Code::DataLoss => Self::DataLoss,
+            Code::Unauthenticated => Self::Unauthenticated,
+        }
+    }
+}
+
+/// The error of a call. Its text has no identifier and no token.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: Kind,
+    status: Status,
+    is_lost_on_the_way: bool,
+    reason: String,
+    field: Option<String>,
+    retry_after: Option<Duration>,
+    metadata: HashMap<String, String>,
+    request_id: Option<String>,
+}
+
+impl Error {
+    /// The type.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The code of gRPC; UNAVAILABLE if the connection was lost.
+    pub fn code(&self) -> Code {
+        if self.0.is_lost_on_the_way { Code::Unavailable } else { self.0.status.code() }
+    }
+
+    /// The reason, such as `IDENTITY_TAKEN`; empty if the server did not answer.
+    pub fn reason(&self) -> &str {
+        &self.0.reason
+    }
+
+    /// The field of the request that breaks a rule.
+    pub fn field(&self) -> Option<&str> {
+        self.0.field.as_deref()
+    }
+
+    /// The text of the server.
+    pub fn message(&self) -> &str {
+        self.0.status.message()
+    }
+
+    /// The delay before a retry can succeed.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// All details of the reason.
+    pub fn metadata(&self) -> &HashMap<String, String> {
+        &self.0.metadata
+    }
+
+    /// The user who owns the identifier, where the caller may know it.
+    pub fn owner(&self) -> Option<&str> {
+        self.0.metadata.get("owner").map(String::as_str)
+    }
+
+    /// The request id of a change: it is safe to call again with it.
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.request_id.as_deref()
+    }
+
+    /// The status of gRPC.
+    pub fn status(&self) -> &Status {
+        &self.0.status
+    }
+
+    /// Whether the server did not answer: the connection was lost, or never made.
+    pub fn is_lost_on_the_way(&self) -> bool {
+        self.0.is_lost_on_the_way
+    }
+
+    /// The error of a deadline that has passed in the client.
+    pub(crate) fn deadline() -> Self {
+        Status::deadline_exceeded("the deadline has passed").into()
+    }
+
+    /// The error of an item of a batch.
+    pub(crate) fn of_item(item: rpc::Status) -> Self {
+        let details = item.encode_to_vec().into();
+        Status::with_details(item.code.into(), item.message, details).into()
+    }
+
+    /// The same error of a change with this request id.
+    pub(crate) fn of_request(self, request_id: Option<String>) -> Self {
+        Self(Arc::new(Inner { request_id, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// The same error of a change that may have happened.
+    pub(crate) fn outcome_unknown(self) -> Self {
+        Self(Arc::new(Inner { kind: Kind::OutcomeUnknown, ..Arc::unwrap_or_clone(self.0) }))
+    }
+}
+
+impl From<Status> for Error {
+    fn from(status: Status) -> Self {
+        let details = status.get_error_details();
+        let info = details.error_info().filter(|info| info.domain == DOMAIN);
+        let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
+        let retry = details.retry_info().and_then(|info| info.retry_delay);
+        // Others are made by the client itself, such as that of an answer that is too large.
+        let is_lost_on_the_way = info.is_none()
+            && matches!(
+                status.code(),
+                Code::Unavailable | Code::Cancelled | Code::Internal | Code::Unknown
+            );
+        let kind = if is_lost_on_the_way { Kind::Unavailable } else { Kind::of(status.code()) };
+        Self(Arc::new(Inner {
+            kind,
+            is_lost_on_the_way,
+            reason: info.map(|info| info.reason.clone()).unwrap_or_default(),
+            field: violation.map(|violation| violation.field.clone()),
+            retry_after: retry,
+            metadata: info.map(|info| info.metadata.clone()).unwrap_or_default(),
+            request_id: None,
+            status,
+        }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = self.message();
+        match (self.kind(), self.request_id()) {
+            (Kind::OutcomeUnknown, Some(id)) => write!(
+                f,
+                "the change may or may not have happened: call again with the request id {id} \
+                 ({message})"
+            ),
+            (Kind::OutcomeUnknown, None) => {
+                write!(f, "the change may or may not have happened ({message})")
+            }
+            _ if self.reason().is_empty() => write!(f, "{:?}: {message}", self.kind()),
+            _ => write!(f, "{}: {message}", self.reason()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Error");
+        debug.field("kind", &self.kind()).field("code", &self.code());
+        debug.field("reason", &self.reason()).field("message", &self.message());
+        debug.field("request_id", &self.request_id()).finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0.status)
+    }
+}

@@ -1,0 +1,18 @@
+//! The scenarios that all clients share, `clients/scenarios.json`.
+
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod call;
+mod puppet;
+
+use client_testbed::{Options, run};
+
+/// `POLYNYM_SCENARIO` names some of them: those with it in their names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_scenario_passes() {
+    let only = std::env::var("POLYNYM_SCENARIO").unwrap_or_default();
+    let mut puppet = puppet::RustPuppet::default();
+    let report = run(&mut puppet, Options { only, ..Options::default() }).await.unwrap();
+    println!("{report}");
+    assert!(report.failures.is_empty(), "{report}");
+}

@@ -1,0 +1,196 @@
+//! A proxy between client and server that loses, delays and cuts calls.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::sleep;
+
+use crate::frame::{Frame, PREFACE_BYTES, kind};
+use crate::{Outcome, context};
+
+/// How often and at which interval the proxy tries to reach a server that starts.
+const CONNECT_ATTEMPTS: usize = 250;
+const CONNECT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What happens to one call.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The connection is closed before the server sees the call.
+    LoseRequest,
+    /// The connection is closed once the server has answered.
+    LoseReply,
+    /// The answer is dropped, and the connection stays.
+    SwallowReply,
+    /// The stream is reset instead of the answer.
+    Reset,
+    /// The connection ends before the call: the client learns that the server did not see it.
+    GoAway,
+    /// The call arrives so many milliseconds later.
+    Delay(u64),
+}
+
+#[derive(Default)]
+struct State {
+    upstream: Mutex<String>,
+    faults: Mutex<VecDeque<Fault>>,
+    calls: AtomicU64,
+}
+
+/// A running proxy.
+pub struct Proxy {
+    /// Where clients connect.
+    pub address: String,
+    state: Arc<State>,
+}
+
+impl Proxy {
+    /// Listens on a free port.
+    pub async fn start() -> Outcome<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(context("the proxy"))?;
+        let address = listener.local_addr().map_err(context("the proxy"))?.to_string();
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let state = Arc::clone(&shared);
+                // A connection that ends is what the faults are for.
+                tokio::spawn(async move { serve(client, &state).await.ok() });
+            }
+        });
+        Ok(Self { address, state })
+    }
+
+    /// Sets the server for new connections.
+    pub fn set_upstream(&self, address: &str) {
+        address.clone_into(&mut lock(&self.state.upstream));
+    }
+
+    /// Sets the faults of the next calls, one each.
+    pub fn set_faults(&self, faults: &[Fault]) {
+        *lock(&self.state.faults) = faults.iter().copied().collect();
+    }
+
+    /// The faults that no call has met yet.
+    pub fn take_faults(&self) -> Vec<Fault> {
+        std::mem::take(&mut *lock(&self.state.faults)).into()
+    }
+
+    /// The number of calls since the last question.
+    pub fn take_calls(&self) -> u64 {
+        self.state.calls.swap(0, Ordering::Relaxed)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One connection.
+struct Connection<'a> {
+    state: &'a State,
+    /// The streams whose answers meet a fault.
+    faulty: Mutex<HashMap<u32, Fault>>,
+    to_client: AsyncMutex<OwnedWriteHalf>,
+}
+
+/// Serves a connection until one side closes it, or a fault does.
+async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
+    let server = connect(state).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let to_client = AsyncMutex::new(to_client);
+    let connection = Connection { state, faulty: Mutex::default(), to_client };
+    tokio::select! {
+        end = connection.forward_calls(from_client, to_server) => end,
+        end = connection.forward_answers(from_server) => end,
+    }
+}
+
+/// Connects to the server; one that starts is awaited.
+async fn connect(state: &State) -> io::Result<TcpStream> {
+    let mut attempts = 1;
+    loop {
+        let upstream = lock(&state.upstream).clone();
+        match TcpStream::connect(upstream).await {
+            Err(_) if attempts < CONNECT_ATTEMPTS => sleep(CONNECT_INTERVAL).await,
+            outcome => return outcome,
+        }
+        attempts += 1;
+    }
+}
+
+impl Connection<'_> {
+    async fn forward_calls(
+        &self,
+        mut from_client: OwnedReadHalf,
+        mut to_server: OwnedWriteHalf,
+    ) -> io::Result<()> {
+        let mut preface = [0; PREFACE_BYTES];
+        from_client.read_exact(&mut preface).await?;
+        to_server.write_all(&preface).await?;
+        let (mut last, mut refused) = (0, u32::MAX);
+
+        loop {
+            let mut frame = Frame::read(&mut from_client).await?;
+            frame.forbid_header_table();
+            if frame.kind == kind::HEADERS && frame.stream > last && refused == u32::MAX {
+                match self.begin_call(frame.stream) {
+                    Fault::LoseRequest => return Ok(()),
+                    Fault::GoAway => {
+                        refused = frame.stream;
+                        self.send(&Frame::go_away(last)).await?;
+                    }
+                    Fault::Delay(time) => sleep(Duration::from_millis(time)).await,
+                    _ => {}
+                }
+                last = frame.stream;
+            }
+            if frame.stream < refused {
+                to_server.write_all(&frame.bytes()).await?;
+            }
+        }
+    }
+
+    /// Counts a call, and returns its fault.
+    fn begin_call(&self, stream: u32) -> Fault {
+        self.state.calls.fetch_add(1, Ordering::Relaxed);
+        let fault = lock(&self.state.faults).pop_front().unwrap_or(Fault::None);
+        if matches!(fault, Fault::LoseReply | Fault::SwallowReply | Fault::Reset) {
+            lock(&self.faulty).insert(stream, fault);
+        }
+        fault
+    }
+
+    async fn forward_answers(&self, mut from_server: OwnedReadHalf) -> io::Result<()> {
+        loop {
+            let frame = Frame::read(&mut from_server).await?;
+            let fault = lock(&self.faulty).get(&frame.stream).copied();
+            match fault {
+                None => self.send(&frame).await?,
+                Some(Fault::LoseReply) if frame.kind == kind::HEADERS => return Ok(()),
+                Some(Fault::Reset) if frame.kind == kind::HEADERS => {
+                    self.send(&Frame::reset(frame.stream)).await?;
+                    lock(&self.faulty).insert(frame.stream, Fault::SwallowReply);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    async fn send(&self, frame: &Frame) -> io::Result<()> {
+        self.to_client.lock().await.write_all(&frame.bytes()).await
+    }
+}

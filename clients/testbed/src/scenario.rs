@@ -1,0 +1,138 @@
+//! The file of scenarios, `clients/scenarios.json`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::proxy::Fault;
+use crate::{Outcome, context};
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// What a reader of the file should know.
+    #[serde(rename = "about")]
+    _about: Value,
+    pub mutations: Mutations,
+    pub scenarios: Vec<Scenario>,
+}
+
+impl File {
+    /// Reads the file.
+    pub fn read(path: &Path) -> Outcome<Self> {
+        let text = std::fs::read_to_string(path).map_err(context(&path.display().to_string()))?;
+        serde_json::from_str(&text).map_err(context(&path.display().to_string()))
+    }
+}
+
+/// Steps in a tenant of their own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    pub name: String,
+    pub steps: Vec<Step>,
+}
+
+/// Every mutation meets every fault, in a tenant of its own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mutations {
+    pub faults: Vec<Fault>,
+    pub cases: Vec<Mutation>,
+}
+
+/// One mutation.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mutation {
+    pub method: String,
+    /// What the server has before.
+    #[serde(default)]
+    pub before: Vec<Step>,
+    pub request: Value,
+    #[serde(default)]
+    pub save: Saved,
+    /// What shows that it happened once.
+    pub after: Vec<Step>,
+}
+
+/// Names of variables with the paths of their values in an answer.
+pub type Saved = BTreeMap<String, String>;
+
+/// One step.
+#[derive(Clone, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Step {
+    /// A new client. Each scenario begins with one for `admin`.
+    Connect { caller: Option<String>, token: Option<String>, batching: Option<bool> },
+    /// A unary call of the client.
+    Call {
+        method: String,
+        request: Value,
+        timeout_ms: Option<u64>,
+        answer: Option<Value>,
+        error: Option<ExpectedError>,
+        #[serde(default)]
+        save: Saved,
+    },
+    /// `resolve` of the client.
+    Resolve { request: Value, timeout_ms: Option<u64>, error: Option<ExpectedError> },
+    /// Many of them at once. Those with a time of their own expire.
+    ResolveConcurrently { requests: Value, timeouts_ms: Option<Value>, found: usize },
+    /// `resolve_many` of the client.
+    ResolveMany { request: Value, found: usize },
+    /// All users of a search.
+    Search { request: Value, count: usize, error: Option<ExpectedError> },
+    /// All events of a user.
+    History { request: Value, count: usize, error: Option<ExpectedError> },
+    /// Begins a watch.
+    Watch { request: Value, error: Option<ExpectedError> },
+    /// Ends the watch, once it has seen these events: pairs of user and type.
+    Watched { events: Vec<(String, String)> },
+    /// A call of the testbed itself, as `admin`, past the proxy.
+    Direct {
+        method: String,
+        request: Value,
+        caller: Option<String>,
+        answer: Option<Value>,
+        #[serde(default)]
+        save: Saved,
+    },
+    /// The testbed creates a user for each of these.
+    Load { users: Value },
+    /// What the next calls meet, one each.
+    Faults { faults: Vec<Fault> },
+    /// The server is killed, and started again on its store.
+    Restart {},
+    /// The number of calls that the client has sent since the last such step.
+    Calls { at_least: Option<u64>, at_most: u64 },
+    /// The types of all events in the history of a user.
+    Happened { user: String, events: Vec<String> },
+    /// The types of all events in the history of the tenant.
+    TenantHappened { events: Vec<String> },
+    /// The number of users in the tenant.
+    Users { count: usize },
+}
+
+/// What a client says of an error.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedError {
+    /// The type in the client.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its reason; none if the transport failed.
+    pub reason: Option<String>,
+    /// The field that is named.
+    pub field: Option<String>,
+    /// The owner that is named.
+    pub owner: Option<String>,
+    /// Whether it has a delay.
+    #[serde(default)]
+    pub retry_after: bool,
+    /// The variable for its request id, which it must have.
+    pub save_request_id: Option<String>,
+}

@@ -1,0 +1,42 @@
+//! The steps of scenarios.
+
+mod calls;
+mod lists;
+mod server;
+
+use crate::Outcome;
+use crate::puppet::Puppet;
+use crate::runner::Runner;
+use crate::scenario::Step;
+
+impl<P: Puppet> Runner<'_, P> {
+    /// Takes one step.
+    pub async fn step(&mut self, step: &Step) -> Outcome<()> {
+        match step {
+            Step::Connect { caller, token, batching } => {
+                let caller = caller.as_deref().unwrap_or("admin");
+                self.connect(caller, token.as_deref(), batching.unwrap_or(true)).await
+            }
+            Step::Call { method, request, timeout_ms, answer, error, save } => {
+                let expected = calls::Expected { answer: answer.as_ref(), error: error.as_ref() };
+                self.call(method, request, *timeout_ms, expected, save).await
+            }
+            Step::Resolve { request, timeout_ms, error } => {
+                self.resolve(request, *timeout_ms, error.as_ref()).await
+            }
+            Step::ResolveConcurrently { requests, timeouts_ms, found } => {
+                self.resolve_concurrently(requests, timeouts_ms.as_ref(), *found).await
+            }
+            Step::ResolveMany { request, found } => self.resolve_many(request, *found).await,
+            Step::Search { request, count, error } => {
+                self.pages(&lists::SEARCH, request, *count, error.as_ref()).await
+            }
+            Step::History { request, count, error } => {
+                self.pages(&lists::HISTORY, request, *count, error.as_ref()).await
+            }
+            Step::Watch { request, error } => self.watch(request, error.as_ref()).await,
+            Step::Watched { events } => self.watched(events).await,
+            other => self.server_step(other).await,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Steps of the server, the proxy and the testbed itself.
+
+use futures_util::future::try_join_all;
+use prost_reflect::DynamicMessage;
+use serde_json::{Value, json};
+
+use super::lists::{SEARCH_METHOD, change, count};
+use crate::api;
+use crate::direct::Direct;
+use crate::puppet::Puppet;
+use crate::runner::Runner;
+use crate::scenario::{Saved, Step};
+use crate::Outcome;
+
+impl<P: Puppet> Runner<'_, P> {
+    /// Takes a step that is not the client's.
+    pub async fn server_step(&mut self, step: &Step) -> Outcome<()> {
+        match step {
+            Step::Direct { method, request, caller, answer, save } => {
+                let caller = caller.as_deref().unwrap_or("admin").to_owned();
+                self.call_directly(&caller, method, request, answer.as_ref(), save).await
+            }
+            Step::Load { users } => self.load(users).await,
+            Step::Faults { faults } => {
+                self.proxy.take_calls();
+                self.proxy.set_faults(faults);
+                Ok(())
+            }
+            Step::Restart {} => {
+                self.server.restart().await?;
+                self.proxy.set_upstream(&self.server.address);
+                Ok(())
+            }
+            Step::Calls { at_least, at_most } => match self.proxy.take_calls() {
+                calls if (at_least.unwrap_or_default()..=*at_most).contains(&calls) => Ok(()),
+                calls => Err(format!("the client has sent {calls} calls, not {at_most}")),
+            },
+            Step::Happened { user, events } => {
+                let user = self.variables.text(user)?;
+                let history = self.history_of(&user).await?;
+                same_changes(&history, events)
+            }
+            Step::TenantHappened { events } => {
+                let method = self.api.method("AdminService/ListTenantHistory")?;
+                let request = self.with_tenant(DynamicMessage::new(method.input()));
+                let history = self.direct("admin")?.pages(&method, &request, "events").await?;
+                let history = history.map_err(|error| format!("the history: {error:?}"))?;
+                same_changes(&history, events)
+            }
+            Step::Users { count: expected } => {
+                let method = self.api.method(SEARCH_METHOD)?;
+                let request = self.with_tenant(DynamicMessage::new(method.input()));
+                let users = self.direct("admin")?.pages(&method, &request, "users").await?;
+                let users = users.map_err(|error| format!("the search: {error:?}"))?;
+                count("users", users.len(), *expected)
+            }
+            _ => Err("a step of the client".to_owned()),
+        }
+    }
+
+    async fn call_directly(
+        &mut self,
+        caller: &str,
+        method: &str,
+        request: &Value,
+        answer: Option<&Value>,
+        save: &Saved,
+    ) -> Outcome<()> {
+        let method = self.api.method(method)?;
+        let request = self.with_tenant(self.request(method.input(), request)?);
+        // As its own, not as that which a limited caller is compared with.
+        let token = self.server.token(caller)?;
+        let direct = Direct::new(&self.server.address, token)?;
+        let message = direct.succeed(&method, &request).await?;
+        self.accept(&message, answer, save)
+    }
+
+    async fn load(&mut self, users: &Value) -> Outcome<()> {
+        let method = self.api.method("RegistryService/CreateUser")?;
+        let users = self.variables.fill(users)?;
+        let users = users.as_array().ok_or("users are a list")?;
+        let requests = users.iter().map(|user| {
+            let request = api::parse(method.input(), &json!({ "user": user }))?;
+            Ok(self.with_tenant(request))
+        });
+        let requests: Vec<_> = requests.collect::<Outcome<_>>()?;
+        let direct = self.direct("admin")?;
+        try_join_all(requests.iter().map(|request| direct.succeed(&method, request))).await?;
+        Ok(())
+    }
+}
+
+/// Compares a history, which begins with the newest event, with the expected events in their order.
+fn same_changes(history: &[DynamicMessage], expected: &[String]) -> Outcome<()> {
+    let changes: Vec<_> = history.iter().rev().map(change).collect();
+    match changes == expected {
+        true => Ok(()),
+        false => Err(format!("the history has {changes:?}, not {expected:?}")),
+    }
+}
