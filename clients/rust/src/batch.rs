@@ -28,6 +28,13 @@ const MAX_IN_FLIGHT: usize = 1;
 
 type Answer = Result<ResolveIdentityResponse, Error>;
 
+/// What a shared call says to one of its callers.
+enum Reply {
+    Answer(Answer),
+    /// The item did not fit: it may succeed as a call of its own.
+    AskAlone,
+}
+
 /// Whether a look-up can share a call: it must be answered as it is, and now.
 pub fn may_share(request: &ResolveIdentityRequest) -> bool {
     request.consistency != Consistency::Linearizable as i32 && request.as_of.is_none()
@@ -56,7 +63,7 @@ struct Queue {
 /// Look-ups that go together.
 struct Group {
     identifiers: Vec<Identifier>,
-    replies: Vec<oneshot::Sender<Answer>>,
+    replies: Vec<oneshot::Sender<Reply>>,
     bytes: usize,
     deadline: Instant,
     callers: Arc<Callers>,
@@ -92,12 +99,12 @@ impl Batches {
         let (answer, _caller) = self.enter(client, Key::new(request), identifier, deadline);
         match timeout_at(deadline, answer).await {
             Err(_) => Err(Error::deadline()),
-            Ok(Ok(Err(error))) if is_asked_alone(&error) => {
+            Ok(Ok(Reply::Answer(answer))) => answer,
+            // The task of a shared call ends without an answer if its runtime does.
+            Ok(Ok(Reply::AskAlone) | Err(_)) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 client.with_timeout(left).directory().resolve_identity(single).await
             }
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => client.directory().resolve_identity(single).await,
         }
     }
 
@@ -108,7 +115,7 @@ impl Batches {
         key: Key,
         identifier: Identifier,
         deadline: Instant,
-    ) -> (oneshot::Receiver<Answer>, Caller) {
+    ) -> (oneshot::Receiver<Reply>, Caller) {
         let (reply, answer) = oneshot::channel();
         let mut queues = lock(&self.0);
         let queue = queues.entry(key.clone()).or_default();
@@ -217,7 +224,7 @@ impl Group {
     fn add(
         &mut self,
         identifier: Identifier,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<Reply>,
         bytes: usize,
         deadline: Instant,
     ) -> Caller {
@@ -238,15 +245,16 @@ impl Group {
         let call = async {
             match <[Identifier; 1]>::try_from(identifiers) {
                 Ok([identifier]) => {
-                    let answer = directory.resolve_identity(key.single(identifier)).await;
-                    vec![answer]
+                    vec![Reply::Answer(directory.resolve_identity(key.single(identifier)).await)]
                 }
                 Err(identifiers) => {
                     let count = identifiers.len();
                     let answer = directory.batch_resolve_identities(key.request(identifiers)).await;
                     match answer {
                         Ok(answer) => answer.results.into_iter().map(of_item).collect(),
-                        Err(error) => vec![Err(error); count],
+                        Err(error) => {
+                            (0..count).map(|_| Reply::Answer(Err(error.clone()))).collect()
+                        }
                     }
                 }
             }
@@ -264,8 +272,16 @@ impl Group {
 }
 
 /// The answer of an item as that of a call of its own.
-fn of_item(item: Item) -> Answer {
-    found(item).map(|Found { user, identity }| ResolveIdentityResponse { user, identity })
+fn of_item(item: Item) -> Reply {
+    match found(item) {
+        Ok(Found { user, identity }) => {
+            Reply::Answer(Ok(ResolveIdentityResponse { user, identity }))
+        }
+        Err(error) if matches!(error.code(), Code::ResourceExhausted | Code::Unavailable) => {
+            Reply::AskAlone
+        }
+        Err(error) => Reply::Answer(Err(error)),
+    }
 }
 
 /// The user of an item.
@@ -275,9 +291,4 @@ pub fn found(item: Item) -> Result<Found, Error> {
         Some(Outcome::Error(status)) => Err(Error::of_item(status)),
         None => Err(tonic::Status::internal("the answer lacks an item").into()),
     }
-}
-
-/// Whether the item of a batch may succeed as a call of its own.
-fn is_asked_alone(error: &Error) -> bool {
-    matches!(error.code(), Code::ResourceExhausted | Code::Unavailable)
 }

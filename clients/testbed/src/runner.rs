@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -24,21 +24,26 @@ pub struct Options {
     pub scenarios: PathBuf,
     /// The program `polynym`; by default that of `POLYNYM_BIN`, or of the folder of this build.
     pub program: Option<PathBuf>,
+    /// Whether every mutation meets every fault, not only some.
+    pub every_fault: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios.json").into();
-        Self { only: String::new(), scenarios, program: None }
+        Self { only: String::new(), scenarios, program: None, every_fault: false }
     }
 }
 
 /// What came of a run.
+#[derive(Default)]
 pub struct Report {
     /// The number of scenarios that ran.
     pub passed: usize,
     /// The names of those that failed, with their reasons.
     pub failures: Vec<(String, String)>,
+    /// The time of each scenario.
+    pub times: Vec<(Duration, String)>,
     seconds: f64,
 }
 
@@ -60,13 +65,16 @@ pub async fn run(puppet: &mut impl Puppet, options: Options) -> Outcome<Report> 
     let mut runner = Runner::new(puppet, Server::start(program).await?).await?;
     matrix::check(&file.mutations, &runner.api)?;
 
-    let mut report = Report { passed: 0, failures: Vec::new(), seconds: 0.0 };
-    let scenarios = matrix::scenarios(&file.mutations).into_iter().chain(file.scenarios);
+    let mut report = Report::default();
+    let scenarios = matrix::scenarios(&file.mutations, options.every_fault);
+    let scenarios = scenarios.into_iter().chain(file.scenarios);
     for scenario in scenarios.filter(|scenario| scenario.name.contains(&options.only)) {
+        let begin = Instant::now();
         match runner.scenario(&scenario.steps).await {
             Ok(()) => report.passed += 1,
-            Err(reason) => report.failures.push((scenario.name, reason)),
+            Err(reason) => report.failures.push((scenario.name.clone(), reason)),
         }
+        report.times.push((begin.elapsed(), scenario.name));
     }
     report.seconds = start.elapsed().as_secs_f64();
     if report.passed + report.failures.len() == 0 {
