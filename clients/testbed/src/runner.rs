@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::api::Api;
+use crate::api::{self, Api};
 use crate::direct::Direct;
 use crate::matrix;
 use crate::proxy::Proxy;
@@ -15,6 +15,9 @@ use crate::scenario::{File, Step};
 use crate::server::{self, Server};
 use crate::value::Variables;
 use crate::Outcome;
+
+/// The deadline of the client's calls: long enough for a busy machine.
+const CLIENT_TIMEOUT_MS: u64 = 10_000;
 
 /// What to run.
 pub struct Options {
@@ -64,6 +67,7 @@ pub async fn run(puppet: &mut impl Puppet, options: Options) -> Outcome<Report> 
     let program = options.program.map_or_else(server::program, Ok)?;
     let mut runner = Runner::new(puppet, Server::start(program).await?).await?;
     matrix::check(&file.mutations, &runner.api)?;
+    runner.warm_up().await?;
 
     let mut report = Report::default();
     let scenarios = matrix::scenarios(&file.mutations, options.every_fault);
@@ -119,6 +123,14 @@ impl<'a, P: Puppet> Runner<'a, P> {
         })
     }
 
+    /// Lets the server load what it needs at its first phone number: that takes a while.
+    async fn warm_up(&self) -> Outcome<()> {
+        let method = self.api.method("DirectoryService/NormalizeIdentity")?;
+        let request = json!({ "identifier": { "phone": { "number": "+14155552671" } } });
+        let request = api::parse(method.input(), &request)?;
+        self.direct("admin")?.succeed(&method, &request).await.map(drop)
+    }
+
     /// Runs steps in a new tenant, with a new client of the caller `admin`.
     async fn scenario(&mut self, steps: &[Step]) -> Outcome<()> {
         self.scenarios += 1;
@@ -153,7 +165,7 @@ impl<'a, P: Puppet> Runner<'a, P> {
         let (server, tenant) = (self.proxy.address.clone(), self.tenant.clone());
         self.ask(json!({
             "op": "connect", "server": server, "token": token, "tenant": tenant,
-            "timeout_ms": 2000, "batching": batching,
+            "timeout_ms": CLIENT_TIMEOUT_MS, "batching": batching,
         }))
         .await?;
         self.proxy.take_calls();
