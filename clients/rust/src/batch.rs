@@ -199,9 +199,8 @@ impl Key {
 impl Queue {
     /// The group that so many bytes join.
     fn group_for(&mut self, bytes: usize) -> &mut Group {
-        let has_room = |group: &Group| {
-            group.identifiers.len() < MAX_ITEMS && group.bytes + bytes <= MAX_BYTES
-        };
+        let has_room =
+            |group: &Group| group.identifiers.len() < MAX_ITEMS && group.bytes + bytes <= MAX_BYTES;
         if !self.groups.back().is_some_and(has_room) {
             self.groups.push_back(Group::new());
         }
@@ -290,5 +289,77 @@ pub fn found(item: Item) -> Result<Found, Error> {
         Some(Outcome::Found(found)) => Ok(found),
         Some(Outcome::Error(status)) => Err(Error::of_item(status)),
         None => Err(tonic::Status::internal("the answer lacks an item").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::{Builder, email};
+
+    #[test]
+    fn only_look_ups_that_can_share_an_answer_share_a_call() {
+        let request = ResolveIdentityRequest { tenant: "a".to_owned(), ..Default::default() };
+        let key = |change: fn(&mut ResolveIdentityRequest)| {
+            let mut other = request.clone();
+            change(&mut other);
+            Key::new(other)
+        };
+        let same = key(|request| request.identifier = Some(email("joe@example.com")));
+        assert!(same == Key::new(request.clone()));
+        let changes: [fn(&mut ResolveIdentityRequest); 5] = [
+            |request| request.tenant = "b".to_owned(),
+            |request| request.consistency = Consistency::Eventual.into(),
+            |request| request.max_staleness = Some(Default::default()),
+            |request| request.show_disabled = true,
+            |request| request.read_mask = Some(Default::default()),
+        ];
+        for change in changes {
+            assert!(key(change) != same);
+        }
+        let linearizable = Consistency::Linearizable.into();
+        assert!(!may_share(&ResolveIdentityRequest {
+            consistency: linearizable,
+            ..request.clone()
+        }));
+        assert!(!may_share(&ResolveIdentityRequest { as_of: Some(Default::default()), ..request }));
+    }
+
+    #[test]
+    fn a_group_is_bounded_by_number_and_by_bytes() {
+        let mut queue = Queue::default();
+        for _ in 0..=MAX_ITEMS {
+            let (reply, _answer) = oneshot::channel();
+            let identifier = email("joe@example.com");
+            drop(queue.group_for(25).add(identifier, reply, 25, Instant::now()));
+        }
+        assert_eq!(queue.groups.len(), 2);
+        queue.group_for(MAX_BYTES);
+        assert_eq!(queue.groups.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_callers_have_all_left_ends() {
+        // Accepts connections, and never answers.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let builder = Builder::new(format!("http://{address}")).timeout(Duration::from_secs(3_600));
+        let client = builder.connect_lazy().unwrap();
+        let call = async |n: usize| client.resolve(email(format!("user{n}@example.com"))).await;
+        let calls = futures_util::future::join_all((0..10).map(call));
+        assert!(timeout(Duration::from_millis(50), calls).await.is_err());
+
+        let queues = &client.batches().unwrap().0;
+        let is_idle = async {
+            while !lock(queues).is_empty() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), is_idle).await.unwrap();
     }
 }

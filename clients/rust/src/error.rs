@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prost::Message;
 use polynym_proto::google::rpc;
+use prost::Message;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::Outcome;
 use crate::api::{self, Api};
 use crate::direct::Direct;
 use crate::matrix;
@@ -14,7 +15,6 @@ use crate::puppet::Puppet;
 use crate::scenario::{File, Step};
 use crate::server::{self, Server};
 use crate::value::Variables;
-use crate::Outcome;
 
 /// The deadline of the client's calls: long enough for a busy machine.
 const CLIENT_TIMEOUT_MS: u64 = 10_000;
