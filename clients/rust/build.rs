@@ -63,7 +63,12 @@ impl Services {
         Ok(())
     }
 
-    fn write_method(&self, service: &Service, method: &Method, out: &mut String) -> std::fmt::Result {
+    fn write_method(
+        &self,
+        service: &Service,
+        method: &Method,
+        out: &mut String,
+    ) -> std::fmt::Result {
         let path = format!("/{}.{}/{}", service.package, service.proto_name, method.proto_name);
         let only_reads = method.options.idempotency_level() == IdempotencyLevel::NoSideEffects;
         let (input, output) = (&method.input_type, &method.output_type);

@@ -196,7 +196,8 @@ fn report(mut faults: Vec<String>) {
 /// Returns the files of the program and the libraries, without tests.
 fn source_files() -> Vec<String> {
     let in_sources = |path: &String| {
-        path.starts_with("src/") || (path.starts_with("crates/") && path.contains("/src/"))
+        let is_crate = path.starts_with("crates/") || path.starts_with("clients/");
+        path.starts_with("src/") || (is_crate && path.contains("/src/"))
     };
     rust_files().into_iter().filter(in_sources).filter(|path| !is_test(path)).collect()
 }
@@ -221,7 +222,7 @@ fn is_test(path: &str) -> bool {
 }
 
 fn rust_files() -> Vec<String> {
-    let folders = ["src", "crates", "tests", "benches", "examples"];
+    let folders = ["src", "crates", "clients", "tests", "benches", "examples"];
     folders.into_iter().flat_map(files).filter(|path| path.ends_with(".rs")).collect()
 }
 

@@ -5,7 +5,8 @@ use polynym_client::{Client, email};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let client = Client::connect("http://127.0.0.1:7171").await?;
+    // The server of POLYNYM_SERVER, else http://127.0.0.1:7171.
+    let client = Client::builder().connect().await?;
     let identity = Identity { identifier: Some(email("Joe@Example.com")), ..Default::default() };
     let user = User { identities: vec![identity], ..Default::default() };
     let request = CreateUserRequest { user: Some(user), ..Default::default() };

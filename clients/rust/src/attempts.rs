@@ -124,10 +124,9 @@ mod tests {
 
     #[test]
     fn a_refusal_alone_is_no_unknown_outcome() {
-        for (code, reason) in [
-            (Code::Unavailable, "RULES_CHANGING"),
-            (Code::ResourceExhausted, "OVERLOADED"),
-        ] {
+        for (code, reason) in
+            [(Code::Unavailable, "RULES_CHANGING"), (Code::ResourceExhausted, "OVERLOADED")]
+        {
             let mut attempts = Attempts::new(&CHANGE, 1);
             let error = answered(code, reason);
             assert_eq!(attempts.after(&error, SECOND), None);

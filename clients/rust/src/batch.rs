@@ -28,6 +28,13 @@ const MAX_IN_FLIGHT: usize = 1;
 
 type Answer = Result<ResolveIdentityResponse, Error>;
 
+/// What a shared call says to one of its callers.
+enum Reply {
+    Answer(Answer),
+    /// The item did not fit: it may succeed as a call of its own.
+    AskAlone,
+}
+
 /// Whether a look-up can share a call: it must be answered as it is, and now.
 pub fn may_share(request: &ResolveIdentityRequest) -> bool {
     request.consistency != Consistency::Linearizable as i32 && request.as_of.is_none()
@@ -56,7 +63,7 @@ struct Queue {
 /// Look-ups that go together.
 struct Group {
     identifiers: Vec<Identifier>,
-    replies: Vec<oneshot::Sender<Answer>>,
+    replies: Vec<oneshot::Sender<Reply>>,
     bytes: usize,
     deadline: Instant,
     callers: Arc<Callers>,
@@ -92,12 +99,12 @@ impl Batches {
         let (answer, _caller) = self.enter(client, Key::new(request), identifier, deadline);
         match timeout_at(deadline, answer).await {
             Err(_) => Err(Error::deadline()),
-            Ok(Ok(Err(error))) if is_asked_alone(&error) => {
+            Ok(Ok(Reply::Answer(answer))) => answer,
+            // The task of a shared call ends without an answer if its runtime does.
+            Ok(Ok(Reply::AskAlone) | Err(_)) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 client.with_timeout(left).directory().resolve_identity(single).await
             }
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => client.directory().resolve_identity(single).await,
         }
     }
 
@@ -108,7 +115,7 @@ impl Batches {
         key: Key,
         identifier: Identifier,
         deadline: Instant,
-    ) -> (oneshot::Receiver<Answer>, Caller) {
+    ) -> (oneshot::Receiver<Reply>, Caller) {
         let (reply, answer) = oneshot::channel();
         let mut queues = lock(&self.0);
         let queue = queues.entry(key.clone()).or_default();
@@ -192,9 +199,8 @@ impl Key {
 impl Queue {
     /// The group that so many bytes join.
     fn group_for(&mut self, bytes: usize) -> &mut Group {
-        let has_room = |group: &Group| {
-            group.identifiers.len() < MAX_ITEMS && group.bytes + bytes <= MAX_BYTES
-        };
+        let has_room =
+            |group: &Group| group.identifiers.len() < MAX_ITEMS && group.bytes + bytes <= MAX_BYTES;
         if !self.groups.back().is_some_and(has_room) {
             self.groups.push_back(Group::new());
         }
@@ -217,7 +223,7 @@ impl Group {
     fn add(
         &mut self,
         identifier: Identifier,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<Reply>,
         bytes: usize,
         deadline: Instant,
     ) -> Caller {
@@ -238,15 +244,16 @@ impl Group {
         let call = async {
             match <[Identifier; 1]>::try_from(identifiers) {
                 Ok([identifier]) => {
-                    let answer = directory.resolve_identity(key.single(identifier)).await;
-                    vec![answer]
+                    vec![Reply::Answer(directory.resolve_identity(key.single(identifier)).await)]
                 }
                 Err(identifiers) => {
                     let count = identifiers.len();
                     let answer = directory.batch_resolve_identities(key.request(identifiers)).await;
                     match answer {
                         Ok(answer) => answer.results.into_iter().map(of_item).collect(),
-                        Err(error) => vec![Err(error); count],
+                        Err(error) => {
+                            (0..count).map(|_| Reply::Answer(Err(error.clone()))).collect()
+                        }
                     }
                 }
             }
@@ -264,8 +271,16 @@ impl Group {
 }
 
 /// The answer of an item as that of a call of its own.
-fn of_item(item: Item) -> Answer {
-    found(item).map(|Found { user, identity }| ResolveIdentityResponse { user, identity })
+fn of_item(item: Item) -> Reply {
+    match found(item) {
+        Ok(Found { user, identity }) => {
+            Reply::Answer(Ok(ResolveIdentityResponse { user, identity }))
+        }
+        Err(error) if matches!(error.code(), Code::ResourceExhausted | Code::Unavailable) => {
+            Reply::AskAlone
+        }
+        Err(error) => Reply::Answer(Err(error)),
+    }
 }
 
 /// The user of an item.
@@ -277,7 +292,74 @@ pub fn found(item: Item) -> Result<Found, Error> {
     }
 }
 
-/// Whether the item of a batch may succeed as a call of its own.
-fn is_asked_alone(error: &Error) -> bool {
-    matches!(error.code(), Code::ResourceExhausted | Code::Unavailable)
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::{Builder, email};
+
+    #[test]
+    fn only_look_ups_that_can_share_an_answer_share_a_call() {
+        let request = ResolveIdentityRequest { tenant: "a".to_owned(), ..Default::default() };
+        let key = |change: fn(&mut ResolveIdentityRequest)| {
+            let mut other = request.clone();
+            change(&mut other);
+            Key::new(other)
+        };
+        let same = key(|request| request.identifier = Some(email("joe@example.com")));
+        assert!(same == Key::new(request.clone()));
+        let changes: [fn(&mut ResolveIdentityRequest); 5] = [
+            |request| request.tenant = "b".to_owned(),
+            |request| request.consistency = Consistency::Eventual.into(),
+            |request| request.max_staleness = Some(Default::default()),
+            |request| request.show_disabled = true,
+            |request| request.read_mask = Some(Default::default()),
+        ];
+        for change in changes {
+            assert!(key(change) != same);
+        }
+        let linearizable = Consistency::Linearizable.into();
+        assert!(!may_share(&ResolveIdentityRequest {
+            consistency: linearizable,
+            ..request.clone()
+        }));
+        assert!(!may_share(&ResolveIdentityRequest { as_of: Some(Default::default()), ..request }));
+    }
+
+    #[test]
+    fn a_group_is_bounded_by_number_and_by_bytes() {
+        let mut queue = Queue::default();
+        for _ in 0..=MAX_ITEMS {
+            let (reply, _answer) = oneshot::channel();
+            let identifier = email("joe@example.com");
+            drop(queue.group_for(25).add(identifier, reply, 25, Instant::now()));
+        }
+        assert_eq!(queue.groups.len(), 2);
+        queue.group_for(MAX_BYTES);
+        assert_eq!(queue.groups.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_callers_have_all_left_ends() {
+        // Accepts connections, and never answers.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let builder = Builder::new(format!("http://{address}")).timeout(Duration::from_secs(3_600));
+        let client = builder.connect_lazy().unwrap();
+        let call = async |n: usize| client.resolve(email(format!("user{n}@example.com"))).await;
+        let calls = futures_util::future::join_all((0..10).map(call));
+        assert!(timeout(Duration::from_millis(50), calls).await.is_err());
+
+        let queues = &client.batches().unwrap().0;
+        let is_idle = async {
+            while !lock(queues).is_empty() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), is_idle).await.unwrap();
+    }
 }

@@ -259,7 +259,8 @@ impl Builder {
             )));
         }
         let endpoint = endpoint(url, &self.files)?;
-        let endpoint = self.endpoint.as_ref().map_or_else(|| endpoint.clone(), |f| f(endpoint.clone()));
+        let endpoint =
+            self.endpoint.as_ref().map_or_else(|| endpoint.clone(), |f| f(endpoint.clone()));
         let (metadata, on_call) = (self.metadata.clone(), self.on_call.clone());
         Ok((endpoint, Headers { token, metadata, on_call }))
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prost::Message;
 use polynym_proto::google::rpc;
+use prost::Message;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -157,7 +157,9 @@ impl Error {
     /// The error of an item of a batch.
     pub(crate) fn of_item(item: rpc::Status) -> Self {
         let details = item.encode_to_vec().into();
-        Status::with_details(item.code.into(), item.message, details).into()
+        let error = Self::from(Status::with_details(item.code.into(), item.message, details));
+        let field = error.field().map(single_field);
+        Self(Arc::new(Inner { field, ..Arc::unwrap_or_clone(error.0) }))
     }
 
     /// The same error of a change with this request id.
@@ -168,6 +170,14 @@ impl Error {
     /// The same error of a change that may have happened.
     pub(crate) fn outcome_unknown(self) -> Self {
         Self(Arc::new(Inner { kind: Kind::OutcomeUnknown, ..Arc::unwrap_or_clone(self.0) }))
+    }
+}
+
+/// The field of an item, such as `identifiers[3]`, in a call of its own: `identifier`.
+fn single_field(field: &str) -> String {
+    match field.strip_prefix("identifiers[").and_then(|rest| rest.split_once(']')) {
+        Some((_, rest)) => format!("identifier{rest}"),
+        None => field.to_owned(),
     }
 }
 

@@ -18,7 +18,8 @@ mod steps;
 mod value;
 
 pub use puppet::{Puppet, StdioPuppet};
-pub use runner::{Options, run};
+pub use runner::{Options, Report, run};
+pub use server::program;
 
 /// Why a scenario failed, or cannot run.
 pub type Outcome<T> = Result<T, String>;

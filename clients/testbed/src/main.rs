@@ -1,12 +1,18 @@
-//! The program `client-testbed [NAME]`: runs the scenarios, or those with NAME in their names,
-//! against the client on its standard input and output. See clients/README.md.
+//! The program `client-testbed [--every-fault] [NAME]`: runs the scenarios, or those with NAME in
+//! their names, against the client on its standard input and output. See clients/README.md.
 
 use client_testbed::{Options, StdioPuppet, run};
 
 #[tokio::main]
 async fn main() {
-    let only = std::env::args().nth(1).unwrap_or_default();
-    let outcome = run(&mut StdioPuppet::new(), Options { only, ..Options::default() }).await;
+    let mut options = Options::default();
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--every-fault" => options.every_fault = true,
+            name => name.clone_into(&mut options.only),
+        }
+    }
+    let outcome = run(&mut StdioPuppet::new(), options).await;
     let failed = match outcome {
         Ok(report) => {
             eprintln!("{report}");

@@ -44,7 +44,8 @@ impl Variables {
                 Ok(Value::Array(filled))
             }
             Value::Object(fields) => {
-                let filled = fields.iter().map(|(name, value)| Ok((name.clone(), self.fill(value)?)));
+                let filled =
+                    fields.iter().map(|(name, value)| Ok((name.clone(), self.fill(value)?)));
                 filled.collect::<Outcome<Map<_, _>>>().map(Value::Object)
             }
             other => Ok(other.clone()),

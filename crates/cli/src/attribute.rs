@@ -60,7 +60,7 @@ async fn names(command: Names) -> Result<(), Failure> {
             page_size: PAGE_SIZE,
             page_token,
         };
-        let outcome = session.admin().list_attribute_names(session.request(request)).await;
+        let outcome = session.admin().list_attribute_names(request).await;
         let answer = session.answer(outcome)?;
         if session.json() {
             output::print_message("ListAttributeNamesResponse", &answer)?;

@@ -1,27 +1,23 @@
-//! Calls to a server: deadlines, retries of mutations, and failures.
+//! Calls to a server, and their failures.
 
 pub mod connection;
 pub mod former_user;
 pub mod pages;
 pub mod user_ref;
 
-use std::error::Error;
+use std::error::Error as _;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Status};
 
 use super::failure::{CONNECTION_CLOSED, FailedCall, Failure, is_connection_closed};
-use crate::config::{Client, Flags, Resolve};
-use connection::{Connection, connect, root_cause};
-use polynym_client::admin_service_client::AdminServiceClient;
-use polynym_client::directory_service_client::DirectoryServiceClient;
-use polynym_client::inbox_service_client::InboxServiceClient;
-use polynym_client::registry_service_client::RegistryServiceClient;
+use crate::config::{Client as Settings, Flags, Resolve};
+use connection::{connect, root_cause};
+use polynym_client::services::{Admin, Directory, Inbox, Registry};
+use polynym_client::{Client, Error, Kind};
 use polynym_proto::v1::{GetTenantRequest, Tenant};
 
-/// The delay before a mutation is sent again.
-const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// The tenant that exists without a record.
 const DEFAULT_TENANT: &str = "default";
 /// The interval at which a tenant is polled.
@@ -38,35 +34,40 @@ pub fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<()
 
 /// A connection to the server that the settings name.
 pub struct Session {
-    connection: Connection,
-    settings: Client,
+    client: Client,
+    settings: Settings,
 }
 
 impl Session {
     /// Reads the settings and connects.
-    pub async fn open<C: Resolve + Into<Client>>(flags: &Flags<C>) -> Result<Self, Failure> {
+    pub async fn open<C: Resolve + Into<Settings>>(flags: &Flags<C>) -> Result<Self, Failure> {
         let settings = flags.load()?.into();
-        let connection = connect(&settings).await?;
-        Ok(Self::new(connection, settings))
+        let client = connect(&settings).await?;
+        Ok(Self::new(client, settings))
     }
 
     /// The same for an operation of many calls. If the settings name none, it gets an id that
     /// begins with its name and has the time, by which `polynym undo` knows users without a change.
-    pub async fn open_operation<C: Resolve + Into<Client>>(
+    pub async fn open_operation<C: Resolve + Into<Settings>>(
         flags: &Flags<C>,
         name: &str,
     ) -> Result<Self, Failure> {
-        let mut settings: Client = flags.load()?.into();
+        let mut settings: Settings = flags.load()?.into();
         if settings.purpose.operation_id.is_empty() {
             settings.purpose.operation_id = format!("{name}-{}", uuid::Uuid::now_v7());
         }
-        let connection = connect(&settings).await?;
-        Ok(Self::new(connection, settings))
+        let client = connect(&settings).await?;
+        Ok(Self::new(client, settings))
     }
 
-    /// A session on an open connection.
-    pub fn new(connection: Connection, settings: Client) -> Self {
-        Self { connection, settings }
+    /// A session of an open client.
+    pub fn new(client: Client, settings: Settings) -> Self {
+        Self { client, settings }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     pub fn json(&self) -> bool {
@@ -82,58 +83,32 @@ impl Session {
         &self.settings.purpose.operation_id
     }
 
-    pub fn directory(&self) -> DirectoryServiceClient<Connection> {
-        DirectoryServiceClient::new(self.connection.clone())
+    pub fn directory(&self) -> Directory {
+        self.client.directory()
     }
 
-    pub fn registry(&self) -> RegistryServiceClient<Connection> {
-        RegistryServiceClient::new(self.connection.clone())
+    pub fn registry(&self) -> Registry {
+        self.client.registry()
     }
 
-    pub fn inbox(&self) -> InboxServiceClient<Connection> {
-        InboxServiceClient::new(self.connection.clone())
+    pub fn inbox(&self) -> Inbox {
+        self.client.inbox()
     }
 
-    pub fn admin(&self) -> AdminServiceClient<Connection> {
-        AdminServiceClient::new(self.connection.clone())
+    pub fn admin(&self) -> Admin {
+        self.client.admin()
     }
 
-    /// A request with the deadline of `--timeout`.
-    pub fn request<M>(&self, message: M) -> Request<M> {
-        let mut request = Request::new(message);
-        request.set_timeout(self.settings.timeout);
-        request
-    }
-
-    /// Sends a mutation, and sends it again if its outcome is unknown: its `request_id` makes that
-    /// safe.
-    pub async fn mutate<M: Clone, A>(
-        &self,
-        request_id: &str,
-        message: M,
-        call: impl AsyncFn(Request<M>) -> Result<Response<A>, Status>,
-    ) -> Result<A, Failure> {
-        let mut outcome = call(self.request(message.clone())).await;
-        if let Err(status) = &outcome
-            && matches!(status.code(), Code::Unavailable | Code::Unknown)
-        {
-            tokio::time::sleep(RETRY_DELAY).await;
-            outcome = call(self.request(message)).await;
-        }
-        outcome.map(Response::into_inner).map_err(|status| self.failure(status, Some(request_id)))
-    }
-
-    /// The answer to a call without a request id.
-    pub fn answer<A>(&self, outcome: Result<Response<A>, Status>) -> Result<A, Failure> {
-        outcome.map(Response::into_inner).map_err(|status| self.failure(status, None))
+    /// The answer to a call.
+    pub fn answer<A>(&self, outcome: Result<A, Error>) -> Result<A, Failure> {
+        outcome.map_err(|error| self.failure(error))
     }
 
     /// The tenant of the settings; none if it does not exist. The default one exists without a
     /// record.
     pub async fn find_tenant(&self) -> Result<Option<Tenant>, Failure> {
-        let request = self.request(GetTenantRequest { tenant: self.tenant() });
-        match self.admin().get_tenant(request).await {
-            Err(status) if status.code() == Code::NotFound => {
+        match self.admin().get_tenant(GetTenantRequest { tenant: self.tenant() }).await {
+            Err(error) if error.kind() == Kind::NotFound => {
                 Ok((self.tenant() == DEFAULT_TENANT).then(Tenant::default))
             }
             answer => Ok(Some(self.answer(answer)?.tenant.unwrap_or_default())),
@@ -142,14 +117,12 @@ impl Session {
 
     /// The tenant after one poll interval, for commands that wait for work of the servers. Retries
     /// while the server is unavailable.
-    pub async fn poll_tenant(&self) -> Result<Tenant, Status> {
+    pub async fn poll_tenant(&self) -> Result<Tenant, Error> {
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let request = self.request(GetTenantRequest { tenant: self.tenant() });
-            match self.admin().get_tenant(request).await {
-                Err(status) if status.code() == Code::Unavailable => {}
-                Err(status) => return Err(status),
-                Ok(answer) => return Ok(answer.into_inner().tenant.unwrap_or_default()),
+            match self.admin().get_tenant(GetTenantRequest { tenant: self.tenant() }).await {
+                Err(error) if error.kind() == Kind::Unavailable => {}
+                outcome => return outcome.map(|answer| answer.tenant.unwrap_or_default()),
             }
         }
     }
@@ -167,20 +140,25 @@ impl Session {
         Status::unknown(format!("{cause}{hint}"))
     }
 
-    /// The failure of a call. It names the request id if the call is safe to send again.
-    pub fn failure(&self, status: Status, request_id: Option<&str>) -> Failure {
+    /// The failure of a call. It names the request id of a change that may have happened.
+    pub fn failure(&self, error: impl Into<Error>) -> Failure {
+        let error = error.into();
+        let status = error.status();
         let reported = match status.code() {
-            Code::Cancelled if is_connection_closed(&status) => {
+            Code::Cancelled if is_connection_closed(status) => {
                 self.connection_lost(CONNECTION_CLOSED)
             }
             Code::Unknown if status.source().is_some() => {
-                self.connection_lost(&root_cause(&status).unwrap_or_default())
+                self.connection_lost(&root_cause(status).unwrap_or_default())
             }
             // The client and the server have the same deadline: report the same error for both.
-            Code::Cancelled => Status::deadline_exceeded("the --timeout has expired"),
-            _ => status,
+            Code::DeadlineExceeded if error.reason().is_empty() => {
+                Status::deadline_exceeded("the --timeout has expired")
+            }
+            _ => status.clone(),
         };
-        let request_id = request_id.map(str::to_owned);
+        let is_unknown = error.kind() == Kind::OutcomeUnknown;
+        let request_id = error.request_id().filter(|_| is_unknown).map(str::to_owned);
         Failure::Call(Box::new(FailedCall { status: reported, request_id, json: self.json() }))
     }
 }

@@ -32,7 +32,7 @@ pub enum Failure {
 pub struct FailedCall {
     /// The server's status, or that of a call without an answer.
     pub status: Status,
-    /// The request id, if the call is safe to send again.
+    /// The request id of a change that may have happened.
     pub request_id: Option<String>,
     /// Whether answers are printed as JSON.
     pub json: bool,

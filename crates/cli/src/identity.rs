@@ -214,11 +214,11 @@ async fn link(command: Link) -> Result<(), Failure> {
         primary: command.primary,
         display: command.display,
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
     };
-    let send = async |request| session.registry().link_identity(request).await;
+    let outcome = session.registry().link_identity(request).await;
 
-    change::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn unlink(command: Unlink) -> Result<(), Failure> {
@@ -229,11 +229,11 @@ async fn unlink(command: Unlink) -> Result<(), Failure> {
         user_id: command.user.id(&session).await?,
         identifier: Some(command.identifier.message),
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
     };
-    let send = async |request| session.registry().unlink_identity(request).await;
+    let outcome = session.registry().unlink_identity(request).await;
 
-    change::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn replace(command: Replace) -> Result<(), Failure> {
@@ -245,11 +245,11 @@ async fn replace(command: Replace) -> Result<(), Failure> {
         old_identifier: Some(command.old.message),
         new_identifier: Some(command.new.message),
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
     };
-    let send = async |request| session.registry().replace_identity(request).await;
+    let outcome = session.registry().replace_identity(request).await;
 
-    change::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn move_to(command: Move) -> Result<(), Failure> {
@@ -261,12 +261,12 @@ async fn move_to(command: Move) -> Result<(), Failure> {
         to_user_id: command.to.id(&session).await?,
         identifier: Some(command.identifier.message),
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
         validate_only: command.dry_run,
     };
-    let send = async |request| session.registry().move_identity(request).await;
+    let outcome = session.registry().move_identity(request).await;
 
-    change::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn verify(command: Verify) -> Result<(), Failure> {
@@ -279,21 +279,20 @@ async fn verify(command: Verify) -> Result<(), Failure> {
         verified: !command.revoke,
         verified_by: command.by,
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
     };
-    let send = async |request| session.registry().verify_identity(request).await;
+    let outcome = session.registry().verify_identity(request).await;
 
-    change::show(&session, session.mutate(&request_id, request, send).await?.user)
+    change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn release(command: Release) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request_id = request_id(command.request_id.as_deref());
     let identifier = Some(command.identifier.message);
-    let request =
-        ReleaseHoldRequest { tenant: session.tenant(), identifier, request_id: request_id.clone() };
-    let send = async |request| session.admin().release_hold(request).await;
-    let answer = session.mutate(&request_id, request, send).await?;
+    let request = ReleaseHoldRequest { tenant: session.tenant(), identifier, request_id };
+    let outcome = session.admin().release_hold(request).await;
+    let answer = session.answer(outcome)?;
     if session.json() {
         return output::print_message("ReleaseHoldResponse", &answer);
     }
@@ -312,8 +311,7 @@ async fn check(command: Check) -> Result<(), Failure> {
         identifier: Some(command.identifier.message),
         user_id,
     };
-    let answer =
-        session.answer(session.directory().check_identity(session.request(request)).await)?;
+    let answer = session.answer(session.directory().check_identity(request).await)?;
     if session.json() {
         output::print_message_with_defaults("CheckIdentityResponse", &answer)?;
     } else {
@@ -341,8 +339,7 @@ async fn normalize(command: Normalize) -> Result<(), Failure> {
         tenant: session.tenant(),
         identifier: Some(command.identifier.message),
     };
-    let answer =
-        session.answer(session.directory().normalize_identity(session.request(request)).await)?;
+    let answer = session.answer(session.directory().normalize_identity(request).await)?;
     if session.json() {
         return output::print_message("NormalizeIdentityResponse", &answer);
     }

@@ -112,7 +112,7 @@ async fn count(command: Count) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let user_id = command.user.id(&session).await?;
     let request = CountUnreadRequest { tenant: session.tenant(), user_id };
-    let outcome = session.inbox().count_unread(session.request(request)).await;
+    let outcome = session.inbox().count_unread(request).await;
     let answer = session.answer(outcome)?;
     if session.json() {
         return output::print_message_with_defaults("CountUnreadResponse", &answer);
@@ -128,7 +128,7 @@ async fn read(command: Read) -> Result<(), Failure> {
         notice_ids: command.notices,
         up_to_time: command.up_to.or_else(|| command.all.then_some(END_OF_TIME)),
     };
-    session.answer(session.inbox().mark_read(session.request(request)).await)?;
+    session.answer(session.inbox().mark_read(request).await)?;
     done(&session, "marked as read")
 }
 
@@ -137,7 +137,7 @@ async fn delete(command: Delete) -> Result<(), Failure> {
     let user_id = command.user.id(&session).await?;
     let (tenant, notice_id) = (session.tenant(), command.notice);
     let request = DeleteNoticeRequest { tenant, user_id, notice_id };
-    session.answer(session.inbox().delete_notice(session.request(request)).await)?;
+    session.answer(session.inbox().delete_notice(request).await)?;
     done(&session, "deleted")
 }
 

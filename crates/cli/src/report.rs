@@ -73,7 +73,7 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     if let Some(advice) = advice {
         lines.push(format!("  what to do: {advice}"));
     }
-    if let Some(id) = request_id.filter(|_| is_outcome_unknown(status)) {
+    if let Some(id) = request_id {
         lines.push(format!("  it may have succeeded; retry safely with --request-id {id}"));
     }
 
@@ -118,18 +118,6 @@ const fn without_reason(code: Code) -> (&'static str, &'static str) {
             "check the --server: with TLS, its URL starts with https://",
         ),
     }
-}
-
-/// Whether a mutation may have succeeded although its call failed. With the listed reasons, the
-/// server wrote nothing.
-fn is_outcome_unknown(status: &Status) -> bool {
-    let details = status.get_error_details();
-    let nothing_written =
-        ["OVERLOADED", "STORE_UNAVAILABLE", "SERVER_OUTDATED", "RULES_CHANGING", "CLOCK_IN_DOUBT"];
-    matches!(
-        status.code(),
-        Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled
-    ) && !details.error_info().is_some_and(|info| nothing_written.contains(&&*info.reason))
 }
 
 /// The code's name in gRPC's own spelling: `NOT_FOUND`.

@@ -87,8 +87,8 @@ async fn resolve_one(
         as_of: command.as_of,
         ..Default::default()
     };
-    let found = match session.directory().resolve_identity(session.request(request)).await {
-        Err(status) if status.code() == Code::NotFound => Err(rpc_status(&status)),
+    let found = match session.directory().resolve_identity(request).await {
+        Err(error) if error.code() == Code::NotFound => Err(rpc_status(error.status())),
         outcome => {
             let ResolveIdentityResponse { user, identity } = session.answer(outcome)?;
             Ok(Found { user, identity })
@@ -111,7 +111,7 @@ async fn resolve_many(
         as_of: command.as_of,
         ..Default::default()
     };
-    let outcome = session.directory().batch_resolve_identities(session.request(request)).await;
+    let outcome = session.directory().batch_resolve_identities(request).await;
     let results = session.answer(outcome)?.results;
     let items: Vec<_> = typed.iter().zip(results.into_iter().map(found_or_error)).collect();
     show(session, &items)

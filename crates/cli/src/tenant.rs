@@ -165,7 +165,7 @@ pub async fn run(command: Tenant) -> Result<(), Failure> {
 async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request = GetTenantRequest { tenant: session.tenant() };
-    let answer = session.answer(session.admin().get_tenant(session.request(request)).await)?;
+    let answer = session.answer(session.admin().get_tenant(request).await)?;
     show(&session, answer.tenant)
 }
 
@@ -181,12 +181,12 @@ async fn set(command: Set) -> Result<(), Failure> {
         policies: Some(policies),
         update_mask: Some(FieldMask { paths }),
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
         validate_only: command.dry_run,
     };
-    let send = async |request| session.admin().update_tenant(request).await;
+    let outcome = session.admin().update_tenant(request).await;
 
-    show(&session, session.mutate(&request_id, request, send).await?.tenant)
+    show(&session, session.answer(outcome)?.tenant)
 }
 
 /// Asks before a tenant is made: its name may be a slip.
@@ -266,7 +266,7 @@ async fn list(command: Get) -> Result<(), Failure> {
     loop {
         let request =
             ListTenantsRequest { tenant: String::new(), page_size: PAGE_SIZE, page_token };
-        let outcome = session.admin().list_tenants(session.request(request)).await;
+        let outcome = session.admin().list_tenants(request).await;
         let answer = session.answer(outcome)?;
         for tenant in &answer.tenants {
             if session.json() {

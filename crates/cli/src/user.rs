@@ -192,20 +192,16 @@ async fn create(command: Create) -> Result<(), Failure> {
         ..Default::default()
     };
     let request_id = request_id(command.request_id.as_deref());
-    let request = CreateUserRequest {
-        tenant: session.tenant(),
-        user: Some(user),
-        request_id: request_id.clone(),
-    };
-    let send = async |request| session.registry().create_user(request).await;
-    show(&session, session.mutate(&request_id, request, send).await?.user)
+    let request = CreateUserRequest { tenant: session.tenant(), user: Some(user), request_id };
+    let outcome = session.registry().create_user(request).await;
+    show(&session, session.answer(outcome)?.user)
 }
 
 async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let user_id = command.user.id_of_any(&session).await?;
     let request = GetUserRequest { tenant: session.tenant(), user_id, read_mask: None };
-    let answer = session.answer(session.directory().get_user(session.request(request)).await)?;
+    let answer = session.answer(session.directory().get_user(request).await)?;
     if session.json() {
         return output::print_message("GetUserResponse", &answer);
     }
@@ -242,10 +238,10 @@ async fn update(command: Update) -> Result<(), Failure> {
             attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
             ..Default::default()
         }),
-        request_id: request_id.clone(),
+        request_id,
     };
-    let send = async |request| session.registry().update_user(request).await;
-    show(&session, session.mutate(&request_id, request, send).await?.user)
+    let outcome = session.registry().update_user(request).await;
+    show(&session, session.answer(outcome)?.user)
 }
 
 /// Fails if the same attribute is set and removed.

@@ -3,11 +3,11 @@
 mod resume_file;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use tokio::time::timeout_at;
-use tonic::{Code, Status};
 
 use resume_file::ResumeFile;
 
@@ -24,9 +24,6 @@ Examples:
   polynym watch
   polynym watch --type identity_linked --type identity_unlinked --json
   polynym watch --resume-file /var/lib/sync/polynym.token --json";
-
-/// The delay before a lost connection is retried.
-const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub struct Watch {
@@ -62,62 +59,30 @@ pub async fn run(command: Watch) -> Result<(), Failure> {
         resume_token: token,
     };
     let outcome = tokio::select! {
-        outcome = watch_with_retries(&session, request, file.as_mut()) => outcome,
+        outcome = watch(&session, request, file.as_mut()) => outcome,
         _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
     };
     file.map_or(Ok(()), |mut file| file.save())?;
     outcome
 }
 
-/// Watches in a loop, resuming after the last event.
-async fn watch_with_retries(
-    session: &Session,
-    mut request: WatchRequest,
-    mut file: Option<&mut ResumeFile>,
-) -> Result<(), Failure> {
-    let mut is_disconnected = false;
-    loop {
-        let status =
-            match watch(session, &mut request, file.as_deref_mut(), &mut is_disconnected).await {
-                Ok(()) => continue,
-                Err(WatchError::Call(status)) if is_retryable(&status) => status,
-                Err(WatchError::Call(status)) => return Err(session.failure(status, None)),
-                Err(WatchError::Local(failure)) => return Err(failure),
-            };
-        if !is_disconnected {
-            eprintln!("reconnecting: {}", printable(status.message()));
-        }
-        is_disconnected = true;
-        file.as_deref_mut().map_or(Ok(()), ResumeFile::save)?;
-        tokio::time::sleep(RECONNECT_DELAY).await;
-    }
-}
-
-/// The error that ended a watch.
-enum WatchError {
-    Call(Status),
-    Local(Failure),
-}
-
-impl From<Failure> for WatchError {
-    fn from(failure: Failure) -> Self {
-        Self::Local(failure)
-    }
-}
-
-/// Watches until the server ends the stream.
+/// Shows events, and keeps their tokens.
 async fn watch(
     session: &Session,
-    request: &mut WatchRequest,
+    request: WatchRequest,
     mut file: Option<&mut ResumeFile>,
-    is_disconnected: &mut bool,
-) -> Result<(), WatchError> {
-    let outcome = session.directory().watch(request.clone()).await;
-    let mut answers = outcome.map_err(WatchError::Call)?.into_inner();
+) -> Result<(), Failure> {
+    let is_lost = Arc::new(AtomicBool::new(false));
+    let is_reported = Arc::clone(&is_lost);
+    let mut watch = session.client().watch(request).on_lost(move |error| {
+        if !is_reported.swap(true, Ordering::Relaxed) {
+            eprintln!("reconnecting: {}", printable(error.message()));
+        }
+    });
     loop {
         let answer = match file.as_deref_mut().and_then(|file| file.save_at()) {
-            None => answers.message().await,
-            Some(time) => match timeout_at(time, answers.message()).await {
+            None => watch.message().await,
+            Some(time) => match timeout_at(time, watch.message()).await {
                 Ok(answer) => answer,
                 Err(_) => {
                     file.as_deref_mut().map_or(Ok(()), ResumeFile::save)?;
@@ -125,20 +90,13 @@ async fn watch(
                 }
             },
         };
-        let Some(answer) = answer.map_err(WatchError::Call)? else { return Ok(()) };
-        *is_disconnected = false;
+        let answer = session.answer(answer)?;
+        is_lost.store(false, Ordering::Relaxed);
         if let Some(Kind::Event(event)) = &answer.kind {
             show(session, event)?;
         }
         if let Some(file) = file.as_deref_mut() {
             file.keep(&answer.resume_token)?;
         }
-        request.resume_token = answer.resume_token;
     }
-}
-
-/// Whether the watch can resume later.
-fn is_retryable(status: &Status) -> bool {
-    let code = status.code();
-    matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled | Code::ResourceExhausted)
 }

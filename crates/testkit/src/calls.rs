@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use polynym_client::admin_service_client::AdminServiceClient;
-use polynym_client::directory_service_client::DirectoryServiceClient;
-use polynym_client::inbox_service_client::InboxServiceClient;
-use polynym_client::registry_service_client::RegistryServiceClient;
+use crate::stubs::admin_service_client::AdminServiceClient;
+use crate::stubs::directory_service_client::DirectoryServiceClient;
+use crate::stubs::inbox_service_client::InboxServiceClient;
+use crate::stubs::registry_service_client::RegistryServiceClient;
 use polynym_proto::v1::{self, identifier::Kind};
 use tonic::Status;
 use tonic::transport::Channel;

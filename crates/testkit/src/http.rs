@@ -58,8 +58,7 @@ impl HttpClient {
         stream.set_nodelay(true).unwrap();
         let io = TokioIo::new(stream);
         let sender = if version == Version::HTTP_2 {
-            let (sender, connection) =
-                http2::handshake(TokioExecutor::new(), io).await.unwrap();
+            let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
             tokio::spawn(connection);
             Sender::Http2(sender)
         } else {

@@ -26,6 +26,7 @@ pub mod second_rules;
 pub mod server;
 pub mod status;
 pub mod steps;
+pub mod stubs;
 pub mod tls;
 pub mod unknown_field;
 pub mod users;

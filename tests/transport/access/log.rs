@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
-use polynym_client::directory_service_client::DirectoryServiceClient;
 use polynym_proto::v1;
 use serde_json::Value;
+use testkit::stubs::directory_service_client::DirectoryServiceClient;
 
 use tonic::Request;
 

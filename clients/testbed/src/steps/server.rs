@@ -5,12 +5,12 @@ use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 
 use super::lists::{SEARCH_METHOD, change, count};
+use crate::Outcome;
 use crate::api;
 use crate::direct::Direct;
 use crate::puppet::Puppet;
 use crate::runner::Runner;
 use crate::scenario::{Saved, Step};
-use crate::Outcome;
 
 impl<P: Puppet> Runner<'_, P> {
     /// Takes a step that is not the client's.

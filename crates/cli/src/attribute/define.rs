@@ -70,12 +70,12 @@ pub async fn define(command: Define) -> Result<(), Failure> {
         tenant: session.tenant(),
         policies: Some(policies),
         etag: command.etag,
-        request_id: request_id.clone(),
+        request_id,
         validate_only: command.dry_run,
         ..Default::default()
     };
-    let send = async |request| session.admin().update_tenant(request).await;
-    let mut tenant = session.mutate(&request_id, request, send).await?.tenant.unwrap_or_default();
+    let outcome = session.admin().update_tenant(request).await;
+    let mut tenant = session.answer(outcome)?.tenant.unwrap_or_default();
     if !command.dry_run && !command.no_wait && is_changing(&tenant, &command.name) {
         eprintln!("the servers are changing the index, and continue if this command is stopped");
         tenant = wait(&session, &command.name).await?;
@@ -103,7 +103,7 @@ fn is_changing(tenant: &Tenant, name: &str) -> bool {
 /// Waits until the servers have changed the index.
 async fn wait(session: &Session, name: &str) -> Result<Tenant, Failure> {
     loop {
-        let tenant = session.poll_tenant().await.map_err(|status| session.failure(status, None))?;
+        let tenant = session.poll_tenant().await.map_err(|error| session.failure(error))?;
         if !is_changing(&tenant, name) {
             return Ok(tenant);
         }

@@ -26,10 +26,10 @@ pub async fn claim(session: &Session) -> Result<(), Failure> {
 
 async fn exists(session: &Session) -> Result<bool, Failure> {
     let request = GetTenantRequest { tenant: session.tenant() };
-    match session.admin().get_tenant(session.request(request)).await {
+    match session.admin().get_tenant(request).await {
         Ok(_) => Ok(true),
-        Err(status) if status.code() == Code::NotFound => Ok(false),
-        Err(status) => Err(session.failure(status, None)),
+        Err(error) if error.code() == Code::NotFound => Ok(false),
+        Err(error) => Err(session.failure(error)),
     }
 }
 
@@ -43,31 +43,31 @@ async fn create(session: &Session) -> Result<(), Failure> {
         request_id: id.clone(),
         ..Default::default()
     };
-    let send = async |request| session.admin().update_tenant(request).await;
-    session.mutate(&id, request, send).await?;
+    let outcome = session.admin().update_tenant(request).await;
+    session.answer(outcome)?;
 
     let identity = Identity { identifier: Some(mark()), ..Default::default() };
     let name = "made by polynym bench".to_owned();
     let user = Some(User { display_name: name, identities: vec![identity], ..Default::default() });
     let id = request_id(None);
     let request = CreateUserRequest { tenant: session.tenant(), user, request_id: id.clone() };
-    let send = async |request| session.registry().create_user(request).await;
+    let outcome = session.registry().create_user(request).await;
 
-    session.mutate(&id, request, send).await.map(drop)
+    session.answer(outcome).map(drop)
 }
 
 /// Fails if the tenant has no mark.
 async fn check_mark(session: &Session) -> Result<(), Failure> {
     let tenant = session.tenant();
     let request = ResolveIdentityRequest { tenant, identifier: Some(mark()), ..Default::default() };
-    match session.directory().resolve_identity(session.request(request)).await {
+    match session.directory().resolve_identity(request).await {
         Ok(_) => Ok(()),
-        Err(status) if status.code() == Code::NotFound => Err(Failure::Usage(format!(
+        Err(error) if error.code() == Code::NotFound => Err(Failure::Usage(format!(
             "the tenant {} was not created by `polynym bench`, which changes no other: name a new \
              one with --tenant",
             session.tenant()
         ))),
-        Err(status) => Err(session.failure(status, None)),
+        Err(error) => Err(session.failure(error)),
     }
 }
 

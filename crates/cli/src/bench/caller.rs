@@ -12,7 +12,7 @@ use tonic_prost::ProstCodec;
 use super::message::{Found, UserResponse};
 use super::numbered_user::{KINDS, NumberedUser};
 use super::targets::Targets;
-use crate::client::connection::Connection;
+use polynym_client::{Client, Connection};
 use polynym_proto::v1::{BatchResolveIdentitiesRequest, CreateUserRequest, Identifier};
 
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchResolveIdentities";
@@ -20,6 +20,8 @@ const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
 /// One caller.
 pub struct Caller {
+    /// The client, for calls by its rules.
+    pub client: Client,
     grpc: Grpc<Connection>,
     tenant: Arc<str>,
     random: u64,
@@ -27,10 +29,10 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub fn new(connection: Connection, tenant: Arc<str>, number: u64) -> Self {
-        let grpc = Grpc::new(connection);
+    pub fn new(client: Client, tenant: Arc<str>, number: u64) -> Self {
+        let grpc = Grpc::new(client.connection().clone());
         let random = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Self { grpc, tenant, random, scratch: String::new() }
+        Self { client, grpc, tenant, random, scratch: String::new() }
     }
 
     /// Makes one call.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use prost::{Message, Oneof};
 
 use polynym_proto::google::rpc::Status;
-use polynym_proto::v1::{Identifier, Identity};
+use polynym_proto::v1::{Identifier, Identity, ResolveIdentityResponse, User};
 
 /// A `ResolveIdentityResponse`, and a `Found` of a batch.
 #[derive(Clone, PartialEq, Message)]
@@ -14,6 +14,14 @@ pub struct Found {
     pub user: Option<UserName>,
     #[prost(message, optional, tag = "2")]
     pub identity: Option<ResolvedIdentity>,
+}
+
+impl From<ResolveIdentityResponse> for Found {
+    fn from(answer: ResolveIdentityResponse) -> Self {
+        let name = |user: User| UserName { display_name: user.display_name.into() };
+        let resolved = |identity: Identity| ResolvedIdentity { identifier: identity.identifier };
+        Self { user: answer.user.map(name), identity: answer.identity.map(resolved) }
+    }
 }
 
 /// A `User` with its name alone.

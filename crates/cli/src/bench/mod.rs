@@ -28,16 +28,17 @@ use tokio::time::{Instant, timeout};
 use tonic::Status;
 
 use super::client::Session;
-use super::client::connection::{self, Connection};
+use super::client::connection;
 use super::failure::Failure;
 use super::output;
 use crate::config::{Bench, Flags};
 use caller::Caller;
 use change::{Create, Link};
+use polynym_client::Client;
 use report::Report;
 use run::{Tally, Window};
 use targets::Targets;
-use work::{Batch, Health, Resolve, Work};
+use work::{Batch, Health, Resolve, SharedResolve, Work};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -75,15 +76,15 @@ enum Mode {
 
 pub async fn run(command: Run) -> Result<(), Failure> {
     let settings = command.settings.load()?;
-    let channels = connect(&settings).await?;
+    let clients = connect(&settings).await?;
     let (users, step) = (settings.users as u64, settings.concurrency as u64);
     let tenant = Arc::<str>::from(settings.client.tenant.as_str());
     let caller =
-        |n: usize| Caller::new(channels[n % channels.len()].clone(), tenant.clone(), n as u64);
+        |n: usize| Caller::new(clients[n % clients.len()].clone(), tenant.clone(), n as u64);
     // If another program answers, report it once and measure nothing.
     let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
-    let session = Session::new(channels[0].clone(), settings.client.clone());
+    let session = Session::new(clients[0].clone(), settings.client.clone());
     if matches!(command.mode, Mode::Remove) {
         return remove(&session).await;
     }
@@ -104,6 +105,9 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         Mode::Create => {
             let run = numbered_user::new_run();
             measure(&settings, |n| Create::new(caller(n), run + n as u64, step)).await
+        }
+        Mode::Resolve if settings.batching => {
+            measure(&settings, |n| SharedResolve::new(caller(n), targets.clone())).await
         }
         Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), targets.clone())).await,
         Mode::Batch => {
@@ -135,12 +139,12 @@ async fn remove(session: &Session) -> Result<(), Failure> {
     }
 }
 
-async fn connect(settings: &Bench) -> Result<Vec<Connection>, Failure> {
-    let mut channels = Vec::new();
+async fn connect(settings: &Bench) -> Result<Vec<Client>, Failure> {
+    let mut clients = Vec::new();
     for _ in 0..settings.connections {
-        channels.push(connection::connect(&settings.client).await?);
+        clients.push(connection::connect(&settings.client).await?);
     }
-    Ok(channels)
+    Ok(clients)
 }
 
 /// Runs the configured number of callers. Returns their results and the measured time, which Ctrl-C

@@ -8,7 +8,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use super::caller::Caller;
 use super::message;
-use super::message::Outcome;
+use super::message::{Found, Outcome};
 use super::numbered_user::NumberedUser;
 use super::targets::Targets;
 use polynym_proto::v1::ResolveIdentityRequest;
@@ -69,6 +69,37 @@ impl Work for Resolve {
             Ok(found) => Ok(Verdict::correct_if(self.caller.is_expected((person, kind), &found))),
             Err(status) if status.code() == Code::NotFound => Ok(Verdict::correct_if(false)),
             Err(status) => Err(status),
+        }
+    }
+}
+
+/// Looks up one identifier. Callers share calls, as those of a client do.
+pub struct SharedResolve {
+    caller: Caller,
+    targets: Arc<Targets>,
+}
+
+impl SharedResolve {
+    pub fn new(caller: Caller, targets: Arc<Targets>) -> Self {
+        Self { caller, targets }
+    }
+}
+
+impl Work for SharedResolve {
+    async fn call(&mut self) -> Result<Verdict, Status> {
+        let (person, kind) = self.caller.random_target(&self.targets);
+        let options = ResolveIdentityRequest {
+            tenant: self.caller.tenant(),
+            max_staleness: self.targets.max_staleness,
+            ..Default::default()
+        };
+        match self.caller.client.resolve(person.identifier(kind)).options(options).await {
+            Ok(answer) => {
+                let found = Found::from(answer);
+                Ok(Verdict::correct_if(self.caller.is_expected((person, kind), &found)))
+            }
+            Err(error) if error.code() == Code::NotFound => Ok(Verdict::correct_if(false)),
+            Err(error) => Err(error.status().clone()),
         }
     }
 }

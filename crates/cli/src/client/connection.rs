@@ -8,105 +8,81 @@ use http::HeaderValue;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
-use tonic::{Request, Status};
+use tonic::metadata::{Ascii, MetadataKey, MetadataValue};
+use tonic::transport;
 
-use crate::config::{Client, Purpose};
+use crate::config::{Client as Settings, Purpose};
 use crate::failure::Failure;
 use polynym_access::Token;
+use polynym_client::{Builder, Client, ConnectError};
 
-/// The flow-control window: an export of many megabytes must not wait for window updates.
-const WINDOW_BYTES: u32 = 1 << 20;
-/// That of the connection. Half of it is the budget for small messages that wait, by which HTTP/2
-/// would end the connection: a window of results in messages of 52 bytes or more fits.
-const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
-
-/// A connection whose calls carry the caller's credential.
-pub type Connection = InterceptedService<Channel, CallHeaders>;
-
-/// Connects to the server. The connection itself sets no deadline for calls.
-pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
-    let failure = |error| unreachable(&settings.server, &error);
-    let mut endpoint = Endpoint::from_shared(settings.server.clone()).map_err(failure)?;
-    if endpoint.uri().scheme_str() == Some("https") {
-        endpoint = endpoint.tls_config(tls(settings)?).map_err(failure)?;
+/// Connects to the server. Each call has the time of `--timeout`.
+pub async fn connect(settings: &Settings) -> Result<Client, Failure> {
+    check_files(settings)?;
+    let timeout = settings.timeout;
+    let mut builder = Builder::new(&settings.server)
+        .timeout(timeout)
+        .endpoint(move |endpoint| endpoint.connect_timeout(timeout))
+        // Whoever runs a command chooses the address, and the server warns of plain text.
+        .insecure(true);
+    if let Some(path) = &settings.token_file {
+        builder = builder.token_file(path);
     }
-    let headers = CallHeaders::new(settings)?;
-    let channel = endpoint
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .connect_timeout(settings.timeout)
-        .connect()
-        .await
-        .map_err(failure)?;
-    Ok(InterceptedService::new(channel, headers))
+    if let Some(path) = &settings.ca {
+        builder = builder.ca(path);
+    }
+    if let Some((certificate, key)) = &settings.certificate {
+        builder = builder.certificate(certificate, key);
+    }
+    for (name, value) in purpose(&settings.purpose)? {
+        builder = builder.header(MetadataKey::from_static(name), value);
+    }
+    builder.connect().await.map_err(|error| match error {
+        ConnectError::Unreachable(error) => unreachable(&settings.server, &error),
+        other => Failure::Other(other.to_string()),
+    })
 }
 
-/// Trusts the given certificate authorities or those of the system, and presents the caller's
-/// certificate.
-fn tls(settings: &Client) -> Result<ClientTlsConfig, Failure> {
+/// Checks the files of the settings, so that an error names the setting.
+fn check_files(settings: &Settings) -> Result<(), Failure> {
+    Credential::read(settings.token_file.as_deref())?;
+    if !settings.server.starts_with("https://") {
+        return Ok(());
+    }
     let failure = |setting: &str, path: &Path, error: &dyn std::fmt::Display| {
         Failure::Other(format!("{setting} {}: {error}", path.display()))
     };
     let read = |setting: &str, path: &Path| {
         std::fs::read(path).map_err(|error| failure(setting, path, &error))
     };
-    let config = match &settings.ca {
-        Some(path) => {
-            let pem = read("--ca", path)?;
-            if CertificateDer::from_pem_slice(&pem).is_err() {
-                return Err(failure("--ca", path, &NO_CERTIFICATE));
-            }
-            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
-        }
-        None => ClientTlsConfig::new().with_native_roots(),
-    };
-    let Some((certificate, key)) = &settings.certificate else { return Ok(config) };
-    let identity = Identity::from_pem(read("--cert", certificate)?, read("--key", key)?);
-    Ok(config.identity(identity))
+    if let Some(path) = &settings.ca
+        && CertificateDer::from_pem_slice(&read("--ca", path)?).is_err()
+    {
+        return Err(failure("--ca", path, &NO_CERTIFICATE));
+    }
+    if let Some((certificate, key)) = &settings.certificate {
+        read("--cert", certificate)?;
+        read("--key", key)?;
+    }
+    Ok(())
 }
 
 /// The error of a file without a certificate.
 pub const NO_CERTIFICATE: &str = "the file has no certificate";
 
-/// The headers of every call.
-#[derive(Clone)]
-pub struct CallHeaders {
-    credential: Credential,
-    purpose: Vec<(&'static str, MetadataValue<Ascii>)>,
-}
-
-impl CallHeaders {
-    fn new(settings: &Client) -> Result<Self, Failure> {
-        let Purpose { reason, operation_id } = &settings.purpose;
-        let texts = [
-            (REASON_HEADER, "--reason", reason),
-            (OPERATION_HEADER, "--operation-id", operation_id),
-        ];
-        let given = texts.into_iter().filter(|(_, _, text)| !text.is_empty());
-        let header = |(name, flag, text): (_, &str, &String)| {
-            let encoded = utf8_percent_encode(text, ENCODED).to_string();
-            let wrong = |_| Failure::Usage(format!("{flag} has characters that cannot be sent"));
-            Ok::<_, Failure>((name, encoded.parse().map_err(wrong)?))
-        };
-        Ok(Self {
-            credential: Credential::read(settings.token_file.as_deref())?,
-            purpose: given.map(header).collect::<Result<_, _>>()?,
-        })
-    }
-}
-
-impl Interceptor for CallHeaders {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let mut request = self.credential.call(request)?;
-        for (name, value) in &self.purpose {
-            request.metadata_mut().insert(*name, value.clone());
-        }
-        Ok(request)
-    }
+/// The headers with the purpose of the calls.
+fn purpose(purpose: &Purpose) -> Result<Vec<(&'static str, MetadataValue<Ascii>)>, Failure> {
+    let texts = [
+        (REASON_HEADER, "--reason", &purpose.reason),
+        (OPERATION_HEADER, "--operation-id", &purpose.operation_id),
+    ];
+    let given = texts.into_iter().filter(|(_, _, text)| !text.is_empty());
+    let header = |(name, flag, text): (_, &str, &String)| {
+        let encoded = utf8_percent_encode(text, ENCODED).to_string();
+        let wrong = |_| Failure::Usage(format!("{flag} has characters that cannot be sent"));
+        Ok((name, encoded.parse().map_err(wrong)?))
+    };
+    given.map(header).collect()
 }
 
 /// The header with the reason of a call, percent-encoded.
@@ -117,14 +93,13 @@ const OPERATION_HEADER: &str = "polynym-operation-id";
 /// are not ASCII.
 const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 
-/// The `authorization` header of every call, if there is a token.
-#[derive(Clone)]
-pub struct Credential(Option<MetadataValue<Ascii>>);
+/// The `authorization` header, if there is a token.
+pub struct Credential(Option<HeaderValue>);
 
 impl Credential {
     /// The header for HTTP.
-    pub fn header(&self) -> Option<HeaderValue> {
-        HeaderValue::from_bytes(self.0.as_ref()?.as_encoded_bytes()).ok()
+    pub fn header(self) -> Option<HeaderValue> {
+        self.0
     }
 
     /// Reads the token in a file.
@@ -136,19 +111,10 @@ impl Credential {
         if Token::parse(token).is_none() {
             return Err(failure("the file has no token, as `polynym token create` prints it"));
         }
-        let mut header: MetadataValue<Ascii> =
-            format!("Bearer {token}").parse().map_err(|_| failure("the token cannot be sent"))?;
+        let header = HeaderValue::from_str(&format!("Bearer {token}"));
+        let mut header = header.map_err(|_| failure("the token cannot be sent"))?;
         header.set_sensitive(true);
         Ok(Self(Some(header)))
-    }
-}
-
-impl Interceptor for Credential {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(header) = &self.0 {
-            request.metadata_mut().insert("authorization", header.clone());
-        }
-        Ok(request)
     }
 }
 

@@ -24,8 +24,8 @@ pub async fn deleted_owner(session: &Session, identifier: &Identifier) -> Option
         format!("{} AND state = DELETED", condition(&canonical(session, identifier).await?)?);
     let request =
         SearchUsersRequest { tenant: session.tenant(), filter, page_size: 1, ..Default::default() };
-    let answer = session.directory().search_users(session.request(request)).await.ok()?;
-    answer.into_inner().users.into_iter().next()
+    let answer = session.directory().search_users(request).await.ok()?;
+    answer.users.into_iter().next()
 }
 
 /// A note for people about a deleted user: who deleted it, when and why, and the command that
@@ -116,14 +116,14 @@ async fn history(
         page_size,
         ..Default::default()
     };
-    let answer = session.directory().list_history(session.request(request)).await.ok()?;
-    Some(answer.into_inner().events)
+    let answer = session.directory().list_history(request).await.ok()?;
+    Some(answer.events)
 }
 
 async fn canonical(session: &Session, identifier: &Identifier) -> Option<Identifier> {
     let (tenant, identifier) = (session.tenant(), Some(identifier.clone()));
-    let request = session.request(NormalizeIdentityRequest { tenant, identifier });
-    session.directory().normalize_identity(request).await.ok()?.into_inner().identifier
+    let request = NormalizeIdentityRequest { tenant, identifier };
+    session.directory().normalize_identity(request).await.ok()?.identifier
 }
 
 /// The condition of a filter for a canonical identifier.

@@ -1,8 +1,5 @@
 //! The user argument of commands: an id, or an identifier that the user owns.
 
-use tonic::Status;
-use tonic_types::StatusExt;
-
 use crate::client::Session;
 use crate::client::former_user::{deleted_owner, with_deleted_owner};
 use crate::failure::Failure;
@@ -40,7 +37,7 @@ impl UserRef {
             Found::Present(id) => Ok(id),
             Found::Deleted(user) => {
                 let status = with_deleted_owner(session, &typed.text, &user).await;
-                Err(session.failure(status, None))
+                Err(session.failure(status))
             }
         }
     }
@@ -65,15 +62,15 @@ impl UserRef {
             show_disabled: true,
             ..Default::default()
         };
-        match session.directory().resolve_identity(session.request(request)).await {
-            Ok(answer) => Ok(Found::Present(answer.into_inner().user.unwrap_or_default().user_id)),
-            Err(status) if is_identity_not_found(&status) => {
+        match session.directory().resolve_identity(request).await {
+            Ok(answer) => Ok(Found::Present(answer.user.unwrap_or_default().user_id)),
+            Err(error) if error.reason() == "IDENTITY_NOT_FOUND" => {
                 let deleted = deleted_owner(session, &typed.message).await;
                 deleted
                     .map(|user| Found::Deleted(Box::new(user)))
-                    .ok_or_else(|| session.failure(status, None))
+                    .ok_or_else(|| session.failure(error))
             }
-            Err(status) => Err(session.failure(status, None)),
+            Err(error) => Err(session.failure(error)),
         }
     }
 }
@@ -83,11 +80,6 @@ enum Found {
     /// The id of a user to whom it resolves.
     Present(String),
     Deleted(Box<User>),
-}
-
-fn is_identity_not_found(status: &Status) -> bool {
-    let info = status.get_details_error_info();
-    info.is_some_and(|info| info.reason == "IDENTITY_NOT_FOUND")
 }
 
 #[cfg(test)]

@@ -75,6 +75,8 @@ pub struct Bench {
     pub batch: usize,
     /// The maximum age of an answer from the server's cache; zero for no cache.
     pub max_staleness: Duration,
+    /// Whether look-ups share calls.
+    pub batching: bool,
     /// The skew of Zipf's law for the choice of users; 0 for an even choice.
     pub zipf: f64,
 }
@@ -133,6 +135,8 @@ const MAX_STALENESS: Setting = Setting::new(
     "0",
     "Accept answers of this age from the server's cache in `resolve` and `batch`",
 );
+const BATCHING: Setting =
+    Setting::switch("batching", "Let the callers of `resolve` share calls, as the clients do");
 const ZIPF: Setting = Setting::new(
     "zipf",
     "SKEW",
@@ -218,7 +222,7 @@ impl Resolve for Bench {
     fn settings() -> Vec<&'static Setting> {
         let client = [&SERVER, &BENCH_TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &CERT, &KEY, &JSON];
         let own = [&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &LOADED, &BATCH];
-        client.into_iter().chain(own).chain([&MAX_STALENESS, &ZIPF]).collect()
+        client.into_iter().chain(own).chain([&MAX_STALENESS, &BATCHING, &ZIPF]).collect()
     }
 
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
@@ -231,6 +235,7 @@ impl Resolve for Bench {
         let loaded = values.switch(&LOADED);
         let batch = values.get(&BATCH, parse::count(1..=100_000));
         let max_staleness = values.get(&MAX_STALENESS, parse::duration);
+        let batching = values.switch(&BATCHING);
         let zipf = values.get(&ZIPF, parse::skew);
 
         Some(Self {
@@ -243,6 +248,7 @@ impl Resolve for Bench {
             loaded: loaded?,
             batch: batch?,
             max_staleness: max_staleness?,
+            batching: batching?,
             zipf: zipf?,
         })
     }

@@ -46,7 +46,7 @@ pub async fn list(command: List) -> Result<(), Failure> {
     let mut pages = Pages::new(command.limit);
     loop {
         (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let outcome = session.inbox().list_notices(session.request(request.clone())).await;
+        let outcome = session.inbox().list_notices(request.clone()).await;
         let answer = session.answer(outcome)?;
         for notice in &answer.notices {
             show(&session, notice)?;

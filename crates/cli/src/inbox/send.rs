@@ -57,10 +57,10 @@ pub async fn send(command: Send) -> Result<(), Failure> {
             attributes: command.attributes.into_iter().map(|own| (own.name, own.value)).collect(),
             expire_time: command.expires,
         }),
-        request_id: request_id.clone(),
+        request_id,
     };
-    let send = async |request| session.inbox().send_notice(request).await;
-    let answer = session.mutate(&request_id, request, send).await?;
+    let outcome = session.inbox().send_notice(request).await;
+    let answer = session.answer(outcome)?;
     if session.json() {
         output::print_message("SendNoticeResponse", &answer)?;
     } else {

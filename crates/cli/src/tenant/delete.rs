@@ -71,9 +71,7 @@ async fn send(
     session: &Session,
     request: DeleteTenantRequest,
 ) -> Result<DeleteTenantResponse, Failure> {
-    let request_id = request.request_id.clone();
-    let send = async |request| session.admin().delete_tenant(request).await;
-    session.mutate(&request_id, request, send).await
+    session.answer(session.admin().delete_tenant(request).await)
 }
 
 /// Requires the tenant's name to be typed at a terminal.
@@ -91,8 +89,8 @@ fn confirm(tenant: &str) -> Result<(), Failure> {
 async fn wait(session: &Session) -> Result<(), Failure> {
     loop {
         match session.poll_tenant().await {
-            Err(status) if status.code() == Code::NotFound => return Ok(()),
-            Err(status) => return Err(session.failure(status, None)),
+            Err(error) if error.code() == Code::NotFound => return Ok(()),
+            Err(error) => return Err(session.failure(error)),
             Ok(tenant) if tenant.delete_time.is_none() => {
                 let tenant = session.tenant();
                 return Err(Failure::Other(format!(

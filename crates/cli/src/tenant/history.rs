@@ -45,7 +45,7 @@ pub async fn history(command: History) -> Result<(), Failure> {
     let mut pages = Pages::new(command.limit);
     loop {
         (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let outcome = session.admin().list_tenant_history(session.request(request.clone())).await;
+        let outcome = session.admin().list_tenant_history(request.clone()).await;
         let answer = session.answer(outcome)?;
         for event in &answer.events {
             show(&session, event)?;

@@ -41,9 +41,9 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
                 last = answer;
             }
             Ok(None) => break,
-            Err(status) => {
+            Err(error) => {
                 eprintln!("interrupted: continue with --from {}", printable(&last.page_token));
-                return Err(session.failure(status, None));
+                return Err(session.failure(error));
             }
         }
     }

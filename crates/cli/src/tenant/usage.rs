@@ -84,7 +84,7 @@ pub async fn run(command: Usage) -> Result<(), Failure> {
         to: command.until,
         resolution: resolution.into(),
     };
-    let answer = session.answer(session.admin().get_usage(session.request(request)).await)?;
+    let answer = session.answer(session.admin().get_usage(request).await)?;
     if session.json() {
         return output::print_message("GetUsageResponse", &answer);
     }

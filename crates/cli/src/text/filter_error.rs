@@ -4,15 +4,18 @@ use prost::bytes::Bytes;
 use tonic::Status;
 
 use crate::output::printable;
+use polynym_client::Error;
 
 /// The characters of a filter to show before and after an error.
 const EXCERPT_CHARS: [usize; 2] = [48, 24];
 
 /// Adds to an error of a filter an excerpt of the filter, with a caret at the error.
-pub fn with_excerpt(status: Status, filter: &str) -> Status {
-    let Some(position) = error_position(status.message()) else { return status };
+pub fn with_excerpt(error: Error, filter: &str) -> Error {
+    let status = error.status();
+    let Some(position) = error_position(status.message()) else { return error };
     let message = format!("{}:\n{}", status.message(), excerpt(filter, position));
-    Status::with_details(status.code(), message, Bytes::copy_from_slice(status.details()))
+    let details = Bytes::copy_from_slice(status.details());
+    Status::with_details(status.code(), message, details).into()
 }
 
 /// The position of the character that an error of a filter names, from 0.
@@ -39,11 +42,11 @@ mod tests {
     #[test]
     fn an_error_of_a_filter_has_a_caret() {
         let status = Status::invalid_argument("filter: expected one of A, B at character 9");
-        let shown = with_excerpt(status, "state = AWAY");
+        let shown = with_excerpt(status.into(), "state = AWAY");
         let message = "filter: expected one of A, B at character 9:\nstate = AWAY\n        ^";
         assert_eq!(shown.message(), message);
         let other = Status::invalid_argument("page_token: at character 9");
-        assert_eq!(with_excerpt(other, "a").message(), "page_token: at character 9");
+        assert_eq!(with_excerpt(other.into(), "a").message(), "page_token: at character 9");
     }
 
     #[test]

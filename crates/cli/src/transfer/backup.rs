@@ -45,9 +45,7 @@ pub async fn run(command: Backup) -> Result<(), Failure> {
     let request = Request::new(BackupStoreRequest {});
     let mut chunks = session.answer(session.admin().backup_store(request).await)?;
     let (mut bytes, mut total) = (0, 0);
-    while let Some(chunk) =
-        chunks.message().await.map_err(|status| session.failure(status, None))?
-    {
+    while let Some(chunk) = chunks.message().await.map_err(|error| session.failure(error))? {
         draft.write_all(&chunk.data).map_err(failure)?;
         bytes += chunk.data.len() as i64;
         total = chunk.total_bytes;

@@ -169,7 +169,7 @@ async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
     loop {
         let request =
             ListTenantsRequest { tenant: String::new(), page_size: PAGE_SIZE, page_token };
-        let outcome = session.admin().list_tenants(session.request(request)).await;
+        let outcome = session.admin().list_tenants(request).await;
         let answer = session.answer(outcome)?;
         names.extend(answer.tenants.into_iter().map(|tenant| tenant.tenant));
         if answer.next_page_token.is_empty() {
@@ -188,7 +188,7 @@ async fn search(session: &Session, output: &mut Output, filter: String) -> Resul
         ..SearchUsersRequest::default()
     };
     loop {
-        let message = session.request(request.clone());
+        let message = request.clone();
         let answer = session.answer(session.directory().search_users(message).await)?;
         for user in &answer.users {
             output.write_user(user, None)?;
@@ -207,7 +207,7 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
         Request::new(ExportUsersRequest { tenant, read_time: None, page_size: USERS_PER_MESSAGE });
     let mut parts = session.answer(session.admin().export_users(request).await)?;
     let mut is_exact = false;
-    while let Some(part) = parts.message().await.map_err(|status| session.failure(status, None))? {
+    while let Some(part) = parts.message().await.map_err(|error| session.failure(error))? {
         if let Some(start) = &part.start {
             is_exact = start.exact;
         }

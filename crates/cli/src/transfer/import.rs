@@ -10,8 +10,7 @@ use futures_util::{Stream, StreamExt, stream};
 use tokio::signal;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::timeout;
-use tonic::{Request, Status, Streaming};
-use tonic_types::StatusExt;
+use tonic::Request;
 
 use super::arguments::{Ids, Import, OnConflict, OnExisting};
 use super::changes::Changes;
@@ -25,6 +24,7 @@ use super::window::Window;
 use crate::client::Session;
 use crate::client::connection::root_cause;
 use crate::failure::Failure;
+use polynym_client::{Answers, Error};
 use polynym_proto::v1;
 use polynym_table::{Given, Tally};
 use v1::import_users_request::Options;
@@ -276,10 +276,7 @@ impl Exchange<'_> {
     }
 
     /// Receives the server's answers until the end of the stream.
-    async fn receive(
-        &mut self,
-        answers: &mut Streaming<ImportUsersResponse>,
-    ) -> Result<(), Failure> {
+    async fn receive(&mut self, answers: &mut Answers<ImportUsersResponse>) -> Result<(), Failure> {
         while let Some(answer) = answers.message().await.map_err(lost)? {
             self.apply(&answer)?;
         }
@@ -312,11 +309,12 @@ impl Exchange<'_> {
 }
 
 /// The failure of an import in progress. Without a reason, the connection broke.
-fn lost(status: Status) -> Failure {
-    if status.get_details_error_info().is_some() {
-        return status.into();
+fn lost(error: Error) -> Failure {
+    let status = error.status();
+    if !error.reason().is_empty() {
+        return status.clone().into();
     }
-    let cause = root_cause(&status).unwrap_or_else(|| status.message().to_owned());
+    let cause = root_cause(status).unwrap_or_else(|| status.message().to_owned());
     Failure::Other(format!(
         "the connection to the server was lost ({cause})\n  what to do: check that the server \
          runs, and run the same command again"

@@ -52,9 +52,7 @@ pub async fn run(command: Undo) -> Result<(), Failure> {
     let mut answers = session.answer(session.admin().undo_operation(request).await)?;
     let (mut users, mut reverted, mut kept) = (0, 0, Vec::new());
     let (mut kept_count, is_terminal) = (0, std::io::stderr().is_terminal());
-    while let Some(answer) =
-        answers.message().await.map_err(|status| session.failure(status, None))?
-    {
+    while let Some(answer) = answers.message().await.map_err(|error| session.failure(error))? {
         (users, reverted) = (answer.users, answer.reverted);
         kept_count += answer.kept.len();
         kept.extend(answer.kept.into_iter().take(MAX_SHOWN.saturating_sub(kept.len())));

@@ -44,9 +44,9 @@ pub async fn count(command: Count) -> Result<(), Failure> {
     };
     let (mut count, mut hint) = (0, String::new());
     loop {
-        let message = session.request(request.clone());
+        let message = request.clone();
         let outcome = session.directory().search_users(message).await;
-        let outcome = outcome.map_err(|status| with_excerpt(status, &request.filter));
+        let outcome = outcome.map_err(|error| with_excerpt(error, &request.filter));
         let answer = session.answer(outcome)?;
         count += answer.users.len();
         hint = if hint.is_empty() { answer.hint } else { hint };

@@ -43,9 +43,7 @@ pub async fn run(command: Duplicates) -> Result<(), Failure> {
     let (mut progress, mut pairs) = (Progress::default(), 0);
     // Shown only if standard error is a terminal.
     let spinner = ProgressBar::new_spinner();
-    while let Some(answer) =
-        answers.message().await.map_err(|status| session.failure(status, None))?
-    {
+    while let Some(answer) = answers.message().await.map_err(|error| session.failure(error))? {
         if let Some(now) = answer.progress {
             spinner.set_message(format!("{} users, {} comparisons", now.users, now.compared));
             spinner.tick();

@@ -73,7 +73,7 @@ pub async fn run(command: History) -> Result<(), Failure> {
     let mut pages = Pages::new(command.limit);
     loop {
         (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let outcome = session.directory().list_history(session.request(request.clone())).await;
+        let outcome = session.directory().list_history(request.clone()).await;
         let answer = session.answer(outcome)?;
         for event in &answer.events {
             show(&session, event)?;

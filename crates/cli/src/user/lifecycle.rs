@@ -76,9 +76,9 @@ pub async fn disable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Fai
     let user_id = user.id(&session).await?;
     let request_id = change.request_id();
     let (tenant, etag) = (session.tenant(), change.etag);
-    let request = DisableUserRequest { tenant, user_id, etag, request_id: request_id.clone() };
-    let send = async |request| session.registry().disable_user(request).await;
-    show(&session, session.mutate(&request_id, request, send).await?.user)
+    let request = DisableUserRequest { tenant, user_id, etag, request_id };
+    let outcome = session.registry().disable_user(request).await;
+    show(&session, session.answer(outcome)?.user)
 }
 
 pub async fn enable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
@@ -89,9 +89,9 @@ pub async fn enable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Fail
     let user_id = user.id(&session).await?;
     let request_id = change.request_id();
     let (tenant, etag) = (session.tenant(), change.etag);
-    let request = EnableUserRequest { tenant, user_id, etag, request_id: request_id.clone() };
-    let send = async |request| session.registry().enable_user(request).await;
-    show(&session, session.mutate(&request_id, request, send).await?.user)
+    let request = EnableUserRequest { tenant, user_id, etag, request_id };
+    let outcome = session.registry().enable_user(request).await;
+    show(&session, session.answer(outcome)?.user)
 }
 
 pub async fn delete(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
@@ -102,9 +102,9 @@ pub async fn delete(Lifecycle { subject, change }: Lifecycle) -> Result<(), Fail
     let user_id = user.id(&session).await?;
     let request_id = change.request_id();
     let (tenant, etag) = (session.tenant(), change.etag);
-    let request = DeleteUserRequest { tenant, user_id, etag, request_id: request_id.clone() };
-    let send = async |request| session.registry().delete_user(request).await;
-    show(&session, session.mutate(&request_id, request, send).await?.user)
+    let request = DeleteUserRequest { tenant, user_id, etag, request_id };
+    let outcome = session.registry().delete_user(request).await;
+    show(&session, session.answer(outcome)?.user)
 }
 
 pub async fn undelete(Undelete { user, change }: Undelete) -> Result<(), Failure> {
@@ -112,9 +112,9 @@ pub async fn undelete(Undelete { user, change }: Undelete) -> Result<(), Failure
     let user_id = user.id_of_any(&session).await?;
     let request_id = change.request_id();
     let (tenant, etag) = (session.tenant(), change.etag);
-    let request = UndeleteUserRequest { tenant, user_id, etag, request_id: request_id.clone() };
-    let send = async |request| session.registry().undelete_user(request).await;
-    show(&session, session.mutate(&request_id, request, send).await?.user)
+    let request = UndeleteUserRequest { tenant, user_id, etag, request_id };
+    let outcome = session.registry().undelete_user(request).await;
+    show(&session, session.answer(outcome)?.user)
 }
 
 pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Failure> {
@@ -122,19 +122,13 @@ pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Fa
     let request_id = change.request_id();
     let user_id = user.id(&session).await?;
     let (tenant, etag) = (session.tenant(), change.etag);
-    let request = PurgeUserRequest {
-        tenant,
-        user_id,
-        etag,
-        request_id: request_id.clone(),
-        validate_only: dry_run,
-    };
+    let request = PurgeUserRequest { tenant, user_id, etag, request_id, validate_only: dry_run };
     if !dry_run && !yes {
         confirm(&session, &request).await?;
     }
 
-    let send = async |request| session.admin().purge_user(request).await;
-    let answer = session.mutate(&request_id, request, send).await?;
+    let outcome = session.admin().purge_user(request).await;
+    let answer = session.answer(outcome)?;
     if session.json() {
         return output::print_message("PurgeUserResponse", &answer);
     }
@@ -150,7 +144,7 @@ async fn confirm(session: &Session, request: &PurgeUserRequest) -> Result<(), Fa
 
     let request_id = request_id(None);
     let trial = PurgeUserRequest { validate_only: true, request_id, ..request.clone() };
-    let answer = session.answer(session.admin().purge_user(session.request(trial)).await)?;
+    let answer = session.answer(session.admin().purge_user(trial).await)?;
     for id in &answer.user_ids {
         eprintln!("{} would be gone", printable(id));
     }

@@ -84,10 +84,10 @@ pub async fn merge(command: Merge) -> Result<(), Failure> {
         conflict_policy: policy.into(),
         validate_only: command.dry_run,
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
     };
-    let send = async |request| session.registry().merge_users(request).await;
-    let answer = session.mutate(&request_id, request, send).await?;
+    let outcome = session.registry().merge_users(request).await;
+    let answer = session.answer(outcome)?;
 
     match &answer.preview {
         Some(_) if session.json() => output::print_message("MergeUsersResponse", &answer),
@@ -129,11 +129,11 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
         primary_user_id,
         secondary_user_id,
         etag: command.change.etag,
-        request_id: request_id.clone(),
+        request_id,
         validate_only: dry_run,
     };
-    let send = async |request| session.registry().unmerge_users(request).await;
-    let answer = session.mutate(&request_id, request, send).await?;
+    let outcome = session.registry().unmerge_users(request).await;
+    let answer = session.answer(outcome)?;
     if session.json() {
         return output::print_message("UnmergeUsersResponse", &answer);
     }

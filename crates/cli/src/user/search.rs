@@ -88,10 +88,10 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
     let (mut plan, mut found, mut hint) = (None::<SearchPlan>, false, String::new());
     loop {
         request.page_size = left.min(PAGE_SIZE) as i32;
-        let message = session.request(request.clone());
+        let message = request.clone();
         let outcome = session.directory().search_users(message).await;
         let answer =
-            session.answer(outcome.map_err(|status| with_excerpt(status, &request.filter)))?;
+            session.answer(outcome.map_err(|error| with_excerpt(error, &request.filter)))?;
         print(&session, &answer.users)?;
         found |= !answer.users.is_empty();
         hint = if hint.is_empty() { answer.hint } else { hint };

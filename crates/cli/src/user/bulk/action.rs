@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use prost_types::FieldMask;
-use tonic::Status;
 
 use super::targets::Target;
 use crate::client::Session;
+use polynym_client::Error;
 use polynym_proto::v1::{
     AttributeValue, DeleteUserRequest, DisableUserRequest, EnableUserRequest, State,
     UpdateUserRequest, User,
@@ -81,22 +81,22 @@ impl Action {
         session: &Session,
         target: &Target,
         request_id: &str,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         let (tenant, user_id, etag, request_id) =
             (session.tenant(), target.user_id.clone(), target.etag.clone(), request_id.to_owned());
-        let mut registry = session.registry();
+        let registry = session.registry();
         match self {
             Self::Disable => {
                 let request = DisableUserRequest { tenant, user_id, etag, request_id };
-                registry.disable_user(session.request(request)).await.map(drop)
+                registry.disable_user(request).await.map(drop)
             }
             Self::Enable => {
                 let request = EnableUserRequest { tenant, user_id, etag, request_id };
-                registry.enable_user(session.request(request)).await.map(drop)
+                registry.enable_user(request).await.map(drop)
             }
             Self::Delete => {
                 let request = DeleteUserRequest { tenant, user_id, etag, request_id };
-                registry.delete_user(session.request(request)).await.map(drop)
+                registry.delete_user(request).await.map(drop)
             }
             Self::Update { mask, display_name, attributes } => {
                 let user = User {
@@ -109,7 +109,7 @@ impl Action {
                 let update_mask = Some(FieldMask { paths: mask.clone() });
                 let user = Some(user);
                 let request = UpdateUserRequest { tenant, user, update_mask, request_id };
-                registry.update_user(session.request(request)).await.map(drop)
+                registry.update_user(request).await.map(drop)
             }
         }
     }

@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal;
-use tonic::{Code, Status};
-use tonic_types::StatusExt;
 
 use super::action::Action;
 use super::left::Left;
 use super::targets::{Target, Targets, is_denied};
 use crate::client::{Session, request_id};
 use crate::failure::Failure;
+use polynym_client::{Error, Kind};
 
 /// The number of calls in flight.
 const CONCURRENCY: usize = 16;
@@ -48,7 +47,7 @@ pub struct Outcome {
 /// The result of one call.
 enum CallOutcome {
     Done,
-    Failed(Status),
+    Failed(Error),
     /// The operation was stopped before the call.
     NotReached,
 }
@@ -115,13 +114,13 @@ impl Outcome {
                 self.remaining += 1;
                 left.add(&target.text, "")?;
             }
-            CallOutcome::Failed(status) if is_denied(&status) || is_transient(&status) => {
+            CallOutcome::Failed(error) if is_denied(&error) || is_transient(&error) => {
                 self.remaining += 1;
-                left.add(&target.text, status.message())?;
-                return Ok(Some(session.failure(status, None)));
+                left.add(&target.text, error.message())?;
+                return Ok(Some(session.failure(error)));
             }
-            CallOutcome::Failed(status) => {
-                self.fail(left, &target.text, &reason(&status), status.message())?;
+            CallOutcome::Failed(error) => {
+                self.fail(left, &target.text, &reason(&error), error.message())?;
             }
         }
         Ok(None)
@@ -146,36 +145,37 @@ async fn change(
     action: &Action,
     target: &Target,
     is_stopped: &AtomicBool,
-) -> Result<(), Status> {
+) -> Result<(), Error> {
     let (request_id, began, mut delay) = (request_id(None), Instant::now(), RETRY_DELAYS[0]);
     loop {
-        let status = match action.call(session, target, &request_id).await {
+        let error = match action.call(session, target, &request_id).await {
             Ok(()) => return Ok(()),
-            Err(status) => status,
+            Err(error) => error,
         };
         let is_over = began.elapsed() > RETRY_TIMEOUT || is_stopped.load(Ordering::Relaxed);
-        if !is_transient(&status) || is_over {
-            return Err(status);
+        if !is_transient(&error) || is_over {
+            return Err(error);
         }
-        let asked = status.get_details_retry_info().and_then(|info| info.retry_delay);
-        tokio::time::sleep(asked.unwrap_or(delay).min(RETRY_DELAYS[1])).await;
+        tokio::time::sleep(error.retry_after().unwrap_or(delay).min(RETRY_DELAYS[1])).await;
         delay = (delay * 2).min(RETRY_DELAYS[1]);
     }
 }
 
 /// Whether a call may succeed later: the request id makes that safe.
-fn is_transient(status: &Status) -> bool {
-    match status.code() {
-        Code::Unavailable | Code::Unknown | Code::DeadlineExceeded | Code::Cancelled => true,
-        Code::ResourceExhausted => status.get_details_retry_info().is_some(),
+fn is_transient(error: &Error) -> bool {
+    match error.kind() {
+        Kind::Unavailable | Kind::OutcomeUnknown | Kind::DeadlineExceeded => true,
+        Kind::ResourceExhausted => error.retry_after().is_some(),
         _ => false,
     }
 }
 
 /// The reason of a failure, for a tally.
-fn reason(status: &Status) -> String {
-    let info = status.get_details_error_info();
-    info.map_or_else(|| format!("{:?}", status.code()), |info| info.reason)
+fn reason(error: &Error) -> String {
+    match error.reason() {
+        "" => format!("{:?}", error.code()),
+        reason => reason.to_owned(),
+    }
 }
 
 /// A progress bar; hidden unless standard error is a terminal.

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use prost_types::FieldMask;
-use tonic::{Code, Status};
+use tonic::Code;
 
 use super::action::Action;
 use crate::client::Session;
@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::text::filter_error::with_excerpt;
 use crate::text::user_table;
+use polynym_client::Error;
 use polynym_proto::google::rpc;
 use polynym_proto::v1::{self, SearchUsersRequest, State, User};
 use v1::batch_get_users_response::result::Outcome as GetOutcome;
@@ -97,10 +98,10 @@ impl Targets {
             ..SearchUsersRequest::default()
         };
         loop {
-            let message = session.request(request.clone());
+            let message = request.clone();
             let outcome = session.directory().search_users(message).await;
             let answer =
-                session.answer(outcome.map_err(|status| with_excerpt(status, &request.filter)))?;
+                session.answer(outcome.map_err(|error| with_excerpt(error, &request.filter)))?;
             for user in answer.users {
                 let (text, etag) = (user.user_id.clone(), user.etag.clone());
                 let target = Target { etag, ..target(text, user) };
@@ -143,7 +144,7 @@ impl Targets {
             read_mask: read_mask(),
             ..Default::default()
         };
-        let outcome = session.directory().batch_resolve_identities(session.request(request)).await;
+        let outcome = session.directory().batch_resolve_identities(request).await;
         let results = session.answer(outcome)?.results;
         for (typed, result) in identifiers.into_iter().zip(results) {
             let found = match result.outcome {
@@ -212,7 +213,7 @@ async fn get_users(
         user_ids: ids.clone(),
         read_mask: read_mask(),
     };
-    let outcome = session.directory().batch_get_users(session.request(request)).await;
+    let outcome = session.directory().batch_get_users(request).await;
     let results = session.answer(outcome)?.results.into_iter().map(|result| match result.outcome {
         Some(GetOutcome::Found(found)) if found.merged_from.is_empty() => {
             Ok(found.user.unwrap_or_default())
@@ -272,8 +273,8 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Whether a call can never succeed, whatever user it is about.
-pub fn is_denied(status: &Status) -> bool {
-    matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented)
+pub fn is_denied(error: &Error) -> bool {
+    matches!(error.code(), Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented)
 }
 
 #[cfg(test)]
