@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use clap::CommandFactory;
+use http::Version as HttpVersion;
 use polynym_cli as cli;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -15,10 +16,14 @@ use tonic::transport::Endpoint;
 use crate::doc_examples::{self, Example};
 use crate::reflection::{self, Api, Version};
 use crate::server::{self, Server};
+use crate::support::http::HttpClient;
 use crate::support::packages::Package;
 
 /// The address of the server in the documents.
 const ADDRESS: &str = "127.0.0.1:7171";
+
+/// The address of HTTP in the documents.
+const HTTP_ADDRESS: &str = "http://127.0.0.1:7180";
 
 /// The package with grpcurl.
 const GRPCURL: Package = Package {
@@ -77,10 +82,34 @@ async fn calls_by_reflection_print_the_documented_output() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Calls over HTTP, as curl sends them.
+#[tokio::test]
+async fn calls_over_http_print_the_documented_output() {
+    let mut server = Server::start(&["--sample", "--http-listen", "127.0.0.1:0"]);
+    let url = server.http_url();
+    let calls: Vec<_> = all_shown().into_iter().filter(is_http_call).collect();
+    assert!(calls.iter().any(|call| call.position.starts_with("README.md:")), "{calls:#?}");
+    let mut client = HttpClient::connect(&url, HttpVersion::HTTP_11).await;
+    let mut faults = Vec::new();
+    for call in calls {
+        let owned_words = shell_words(&call.command);
+        let words: Vec<_> = owned_words.iter().map(String::as_str).collect();
+        let ["curl", "-d", request, "-H", header, address] = words[..] else {
+            panic!("{}: this test knows curl -d JSON -H HEADER URL", call.command)
+        };
+        let content_type = header.strip_prefix("content-type: ").unwrap();
+        let path = address.strip_prefix(HTTP_ADDRESS).unwrap();
+        let response = client.post(path, content_type, &[], request.to_owned()).await;
+        compare(&call, &response.json().to_string(), &mut faults);
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn commands_print_the_documented_output() {
     let (server, _folder) = sample();
-    let commands: Vec<_> = all_shown().into_iter().filter(|shown| !is_call(shown)).collect();
+    let is_command = |shown: &Example| !is_call(shown) && !is_http_call(shown);
+    let commands: Vec<_> = all_shown().into_iter().filter(is_command).collect();
     assert!(!commands.is_empty());
     let mut faults = Vec::new();
     for command in &commands {
@@ -111,6 +140,10 @@ fn all_shown() -> Vec<Example> {
 
 fn is_call(shown: &Example) -> bool {
     shown.command.starts_with("grpcurl ")
+}
+
+fn is_http_call(shown: &Example) -> bool {
+    shown.command.starts_with("curl ")
 }
 
 #[test]
@@ -347,7 +380,9 @@ fn a_shortened_response_omits_only_fields() {
 fn compare(shown: &Example, output: &str, faults: &mut Vec<String>) {
     let value = |text: &str| serde_json::from_str::<Value>(text);
     let is_shortened = match (value(&shown.output), value(output)) {
-        (Ok(printed), Ok(answer)) if is_call(shown) => is_part(&printed, &answer),
+        (Ok(printed), Ok(answer)) if is_call(shown) || is_http_call(shown) => {
+            is_part(&printed, &answer)
+        }
         _ => false,
     };
     if shown.output != output && !is_shortened {
