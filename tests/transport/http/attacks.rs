@@ -33,7 +33,9 @@ fn statuses(text: &str) -> Vec<&str> {
 }
 
 fn head(more: &str) -> String {
-    format!("POST {RESOLVE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}\r\n")
+    format!(
+        "POST {RESOLVE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}\r\n"
+    )
 }
 
 fn call(more: &str) -> String {
@@ -210,7 +212,10 @@ fn half_open_connections_end() {
         stream.write_all(text.as_bytes()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let answered = read_all(&mut stream);
-        assert!(statuses(&answered).len() <= usize::from(n % 4 == 3), "{n}: {answered}");
+        // The body ended early, as if its client had left; or the call was complete.
+        let expected = [None, Some("499"), None, Some("200")][n % 4];
+        let all = statuses(&answered);
+        assert!(all.is_empty() || all == Vec::from_iter(expected), "{n}: {answered}");
     }
     // Connections that stay open and say nothing are closed once they are idle.
     let mut idle = connect(&url);

@@ -33,7 +33,8 @@ async fn json_is_that_of_protocol_buffers() {
             assert_eq!(response.json()["users"].as_array().unwrap().len(), 3, "{request}");
         }
         for consistency in ["\"CONSISTENCY_LINEARIZABLE\"", "2"] {
-            let request = format!(r#"{{"identifier":{{"handle":"joe"}},"consistency":{consistency}}}"#);
+            let request =
+                format!(r#"{{"identifier":{{"handle":"joe"}},"consistency":{consistency}}}"#);
             let response = client.post(RESOLVE, JSON, &[], request).await;
             assert_eq!(response.status, 200, "{}", response.json());
         }
@@ -58,7 +59,8 @@ async fn attributes_of_all_types_survive_a_round_trip() {
             "small": {"intValue": "-9223372036854775808"},
             "real": {"doubleValue": 0.5},
             "yes": {"boolValue": true},
-            "bytes": {"bytesValue": "AAH/"},
+            "time": {"timeValue": "2026-01-31T12:00:00.500Z"},
+            "list": {"listValue": {"values": ["a", "b"]}},
         });
         let known = attributes.as_object().unwrap().clone();
         let request = json!({
