@@ -12,6 +12,8 @@ use super::rich_status::{limited, plain, retry, retry_after};
 
 /// The header that names the accepted encodings of messages (gRPC, "Compression").
 const ACCEPTED: &str = "grpc-accept-encoding";
+/// The characters of an unknown path that an error repeats.
+const MAX_SHOWN_PATH: usize = 100;
 
 /// The status for a call when too many are in flight.
 pub fn overloaded() -> Status {
@@ -138,6 +140,76 @@ pub fn compressed() -> Status {
     let mut status = plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", message);
     status.metadata_mut().insert(ACCEPTED, MetadataValue::from_static("identity,gzip"));
     status
+}
+
+/// The status for an HTTP method other than `allowed`. Clients derive its code from the HTTP
+/// status, too.
+pub fn http_method_wrong(allowed: &str) -> Status {
+    let message = format!("the HTTP method must be {allowed}");
+    plain(Code::Unknown, "HTTP_METHOD_WRONG", &message)
+}
+
+/// The status for a content type that a method does not take.
+pub fn content_type_wrong(message: &str) -> Status {
+    plain(Code::Unknown, "CONTENT_TYPE_WRONG", message)
+}
+
+/// The status for a path of the HTTP listener that is not served.
+pub fn unknown_path(path: &str, nearest: Option<&str>) -> Status {
+    let shown: String = path.chars().take(MAX_SHOWN_PATH).collect();
+    let message = match nearest {
+        Some(nearest) => format!("unknown path {shown}: did you mean {nearest}?"),
+        None => format!("unknown path {shown}: paths are /package.Service/Method"),
+    };
+    plain(Code::Unimplemented, "METHOD_UNKNOWN", &message)
+}
+
+/// The status for another version of Connect.
+pub fn connect_version_invalid() -> Status {
+    let message = "connect-protocol-version: only version 1 is supported";
+    plain(Code::InvalidArgument, "PROTOCOL_VERSION_INVALID", message)
+}
+
+/// The status for a malformed timeout of Connect.
+pub fn connect_timeout_invalid() -> Status {
+    plain(Code::InvalidArgument, "TIMEOUT_INVALID", "connect-timeout-ms: write at most ten digits")
+}
+
+/// The status for an encoding other than gzip in the header `name`.
+pub fn encoding_unsupported(name: &str) -> Status {
+    let message = format!("{name}: only gzip and identity are supported");
+    plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", &message)
+}
+
+/// The status for another number of messages than one (Connect protocol, "Streaming-Request").
+pub fn message_count_wrong() -> Status {
+    plain(Code::Unimplemented, "MESSAGE_INVALID", "this method takes exactly one message")
+}
+
+/// The status for a message that is marked as compressed in a stream that is not (Connect protocol,
+/// "Enveloped-Message").
+pub fn envelope_compressed() -> Status {
+    let message = "the message is marked as compressed: send connect-content-encoding";
+    plain(Code::Internal, "MESSAGE_INVALID", message)
+}
+
+/// The status for a request without exactly one valid host.
+pub fn host_invalid() -> Status {
+    plain(Code::InvalidArgument, "HOST_INVALID", "send one valid host header")
+}
+
+/// The status for a request to another host, where callers need no credentials.
+pub fn host_denied() -> Status {
+    let message = "without credentials, the server takes requests to localhost alone: start it \
+        with --credentials to serve other names";
+    plain(Code::PermissionDenied, "HOST_DENIED", message)
+}
+
+/// The status for a request from a page of another origin, where callers need no credentials.
+pub fn origin_denied() -> Status {
+    let message = "pages of other origins may not call this server: name the page's origin with \
+        --http-allow-origin";
+    plain(Code::PermissionDenied, "ORIGIN_DENIED", message)
 }
 
 /// The status for an unknown service.

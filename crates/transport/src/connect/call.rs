@@ -14,10 +14,9 @@ use super::method::{Method, Shape};
 use super::{envelope, error, header, request, unary};
 use crate::calls::call_protocol::{CallProtocol, EndFrame};
 use crate::memory_budget::Reservation;
+use crate::protocol;
 use crate::request_body::RequestBody;
-use crate::rich_status::plain;
 use crate::streams::OpenStream;
-use tonic::Code;
 
 /// The form of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,10 +128,7 @@ impl CallProtocol for ConnectCall {
 
 fn check_version(headers: &HeaderMap) -> Result<(), Status> {
     match headers.get(header::VERSION) {
-        Some(version) if version != "1" => {
-            let message = "connect-protocol-version: only version 1 is supported";
-            Err(plain(Code::InvalidArgument, "PROTOCOL_VERSION_INVALID", message))
-        }
+        Some(version) if version != "1" => Err(protocol::connect_version_invalid()),
         _ => Ok(()),
     }
 }
@@ -142,10 +138,7 @@ fn is_gzip(headers: &HeaderMap, name: &str) -> Result<bool, Status> {
     match headers.get(name).map(HeaderValue::as_bytes) {
         None | Some(b"identity" | b"") => Ok(false),
         Some(b"gzip") => Ok(true),
-        Some(_) => {
-            let message = format!("{name}: only gzip and identity are supported");
-            Err(plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", &message))
-        }
+        Some(_) => Err(protocol::encoding_unsupported(name)),
     }
 }
 
@@ -164,8 +157,7 @@ fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let Some(value) = headers.get(header::TIMEOUT) else { return Ok(None) };
     let digits = value.as_bytes();
     if !(1..=10).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
-        let message = "connect-timeout-ms: write at most ten digits";
-        return Err(plain(Code::InvalidArgument, "TIMEOUT_INVALID", message));
+        return Err(protocol::connect_timeout_invalid());
     }
     let millis = digits.iter().fold(0, |number, digit| 10 * number + u64::from(digit - b'0'));
     Ok(Some(Duration::from_millis(millis)))

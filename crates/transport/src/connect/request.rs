@@ -9,7 +9,7 @@ use http::{HeaderValue, Method as HttpMethod, Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tonic::body::Body;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use super::call::{Codec, ConnectCall};
 use super::method::{Method, Methods, Shape};
@@ -19,7 +19,6 @@ use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::request_body::{PREFIX, RequestBody, next_chunk, reserve};
 use crate::request_check::{self, MAX_HEADER_BYTES};
-use crate::rich_status::plain;
 
 /// A text may be this many times as long as the largest message: names and escapes take space.
 const TEXT_FACTOR: usize = 2;
@@ -81,13 +80,11 @@ pub async fn read_envelope(
     Ok(Request::from_parts(parts, RequestBody::Complete(message)))
 }
 
-/// Checks that a body is one envelope. Another number of messages has the code UNIMPLEMENTED
-/// (Connect protocol, "Streaming-Request").
+/// Checks that a body is one envelope.
 fn check_envelope(body: &[u8], is_gzip: bool, limit: usize) -> Result<(), Status> {
-    let wrong_count = |message| Err(plain(Code::Unimplemented, "MESSAGE_INVALID", message));
     let Some((&[flags, ref length @ ..], rest)) = body.split_first_chunk::<PREFIX>() else {
         return match body {
-            [] => wrong_count("this method takes one message: the call has none"),
+            [] => Err(protocol::message_count_wrong()),
             _ => Err(protocol::message_invalid("its envelope is incomplete")),
         };
     };
@@ -95,10 +92,7 @@ fn check_envelope(body: &[u8], is_gzip: bool, limit: usize) -> Result<(), Status
     match flags {
         0 => {}
         1 if is_gzip => {}
-        1 => {
-            let message = "the message is marked as compressed: send connect-content-encoding";
-            return Err(plain(Code::Internal, "MESSAGE_INVALID", message));
-        }
+        1 => return Err(protocol::envelope_compressed()),
         _ => return Err(protocol::message_invalid("its envelope has unknown flags")),
     }
     if length > limit {
@@ -107,7 +101,7 @@ fn check_envelope(body: &[u8], is_gzip: bool, limit: usize) -> Result<(), Status
     match rest.len().cmp(&length) {
         Ordering::Less => Err(protocol::message_invalid("it is shorter than its envelope says")),
         Ordering::Equal => Ok(()),
-        Ordering::Greater => wrong_count("this method takes one message: the call has more"),
+        Ordering::Greater => Err(protocol::message_count_wrong()),
     }
 }
 
@@ -180,9 +174,7 @@ fn codec(method: &Method, content_type: Option<&HeaderValue>) -> Option<Codec> {
 
 /// The response to an HTTP method other than `allowed`.
 pub fn wrong_http_method(allowed: &'static str) -> Response<Body> {
-    let message = format!("the HTTP method must be {allowed}");
-    // Clients derive this code from the HTTP status, too.
-    let status = plain(Code::Unknown, "HTTP_METHOD_WRONG", &message);
+    let status = protocol::http_method_wrong(allowed);
     let mut response = error::with_http_status(StatusCode::METHOD_NOT_ALLOWED, &status);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
@@ -190,13 +182,7 @@ pub fn wrong_http_method(allowed: &'static str) -> Response<Body> {
 
 /// The response to a path that is not served.
 pub fn unknown_path(path: &str, nearest: Option<&str>) -> Response<Body> {
-    let shown: String = path.chars().take(100).collect();
-    let message = match nearest {
-        Some(nearest) => format!("unknown path {shown}: did you mean {nearest}?"),
-        None => format!("unknown path {shown}: paths are /package.Service/Method"),
-    };
-    let status = plain(Code::Unimplemented, "METHOD_UNKNOWN", &message);
-    error::with_http_status(StatusCode::NOT_FOUND, &status)
+    error::with_http_status(StatusCode::NOT_FOUND, &protocol::unknown_path(path, nearest))
 }
 
 fn wrong_content_type(method: &Arc<Method>) -> Response<Body> {
@@ -208,7 +194,7 @@ fn wrong_content_type(method: &Arc<Method>) -> Response<Body> {
         }
         Shape::ClientStream => "this method takes a stream of messages: use gRPC",
     };
-    let status = plain(Code::Unknown, "CONTENT_TYPE_WRONG", message);
+    let status = protocol::content_type_wrong(message);
     let mut response = error::with_http_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &status);
     let accepted = match method.shape {
         Shape::Unary => "application/json, application/proto",

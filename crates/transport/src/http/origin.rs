@@ -10,11 +10,10 @@ use http::header::{
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
-use tonic::Code;
 use tonic::body::Body;
 
 use crate::connect::error;
-use crate::rich_status::plain;
+use crate::protocol;
 
 /// The headers that pages may send.
 const HEADERS: HeaderValue = HeaderValue::from_static(
@@ -46,9 +45,7 @@ impl Origins {
         headers: &HeaderMap,
     ) -> Result<(), Response<Body>> {
         if !host.as_ref().is_some_and(|host| is_loopback(host.host())) {
-            let message = "without credentials, the server takes requests to localhost alone: \
-                start it with --credentials to serve other names";
-            return Err(denied("HOST_DENIED", message));
+            return Err(error::response(&protocol::host_denied()));
         }
         let is_own = |origin: &HeaderValue| {
             let text = origin.to_str().ok()?;
@@ -58,9 +55,7 @@ impl Origins {
         let origin = headers.get(ORIGIN);
         if origin.is_some_and(|origin| is_own(origin).is_none()) && self.allowed(headers).is_none()
         {
-            let message = "pages of other origins may not call this server: name the page's \
-                origin with --http-allow-origin";
-            return Err(denied("ORIGIN_DENIED", message));
+            return Err(error::response(&protocol::origin_denied()));
         }
         Ok(())
     }
@@ -111,12 +106,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn wrong_host() -> Response<Body> {
-    let status = plain(Code::InvalidArgument, "HOST_INVALID", "send one valid host header");
-    error::with_http_status(StatusCode::BAD_REQUEST, &status)
-}
-
-fn denied(reason: &str, message: &str) -> Response<Body> {
-    error::response(&plain(Code::PermissionDenied, reason, message))
+    error::response(&protocol::host_invalid())
 }
 
 #[cfg(test)]
