@@ -9,10 +9,10 @@ use http::header::{CONNECTION, TRANSFER_ENCODING};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, Version};
 use hyper::body::Incoming;
-use tonic::body::Body;
 
 pub use page::Page;
 
+use crate::calls::call_protocol::Refused;
 use crate::calls::handler::CallHandler;
 use crate::calls::response_body::ResponseBody;
 use crate::connect::method::Methods;
@@ -77,7 +77,7 @@ impl Http {
             Err(response) => {
                 let reservation = Reservation::for_call(budget);
                 request_body::discard(request).await;
-                ResponseBody::call(response, reservation, |_| None)
+                ResponseBody::call(*response, reservation, |_| None)
             }
         };
         if let Some(origin) = origin {
@@ -95,19 +95,19 @@ impl Http {
         &self,
         request: &mut Request<Incoming>,
         needs_credentials: bool,
-    ) -> Result<(), Response<Body>> {
+    ) -> Result<(), Refused> {
         let host = origin::host(request)?;
         if !needs_credentials {
             self.origins.check(host, request.headers())?;
         }
         if let Some(preflight) = self.origins.preflight(request) {
-            return Err(preflight);
+            return Err(preflight.into());
         }
         let path = request.uri().path();
         let inner = path.strip_prefix(&self.prefix).filter(|inner| inner.starts_with('/'));
-        let inner = inner.ok_or_else(|| request::unknown_path(path, None))?;
+        let inner = inner.ok_or_else(|| Refused::from(request::unknown_path(path, None)))?;
         if let Some(page) = self.pages.iter().find(|page| page.path == inner) {
-            return Err(page.response(request.method()));
+            return Err(page.response(request.method()).into());
         }
         if !self.prefix.is_empty()
             && let Ok(path) = PathAndQuery::try_from(inner)

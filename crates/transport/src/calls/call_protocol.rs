@@ -18,11 +18,14 @@ use crate::{protocol, request_check};
 /// Returns the frame that ends a body early with a status; none if the protocol has none.
 pub type EndFrame = fn(&Status) -> Option<Frame<Bytes>>;
 
+/// The response to a request that is refused before it counts as a call.
+pub type Refused = Box<Response<Body>>;
+
 /// A protocol of calls.
 pub trait CallProtocol: Send + Sync + 'static {
     /// Checks a request before it counts as a call. Returns the caller's timeout, if it sets one,
     /// or the response to a request that is no call.
-    fn validate(&self, request: &Request<Incoming>) -> Result<Option<Duration>, Response<Body>>;
+    fn validate(&self, request: &Request<Incoming>) -> Result<Option<Duration>, Refused>;
 
     /// Waits for the message of a call, of at most `limit` bytes.
     fn read_message(
@@ -57,8 +60,8 @@ pub trait CallProtocol: Send + Sync + 'static {
 pub struct Grpc;
 
 impl CallProtocol for Grpc {
-    fn validate(&self, request: &Request<Incoming>) -> Result<Option<Duration>, Response<Body>> {
-        request_check::validate(request).map_err(Response::from)
+    fn validate(&self, request: &Request<Incoming>) -> Result<Option<Duration>, Refused> {
+        request_check::validate(request).map_err(|rejection| Box::new(rejection.into()))
     }
 
     async fn read_message(

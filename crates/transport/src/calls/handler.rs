@@ -111,7 +111,7 @@ impl<R: Routes> CallHandler<R> {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
             Err(response) => {
                 let reservation = Reservation::for_call(budget);
-                return ResponseBody::call(response, reservation, rpc.end_frame());
+                return ResponseBody::call(*response, reservation, rpc.end_frame());
             }
         };
         let mut count = CallCount::begin(target, request.headers(), self.log_calls, peer.address());

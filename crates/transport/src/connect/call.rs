@@ -12,7 +12,7 @@ use tonic::body::Body;
 
 use super::method::{Method, Shape};
 use super::{envelope, error, header, request, unary};
-use crate::calls::call_protocol::{CallProtocol, EndFrame};
+use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::request_body::RequestBody;
@@ -46,11 +46,7 @@ impl ConnectCall {
     ///
     /// # Errors
     /// A header is malformed: the response says so.
-    pub fn new(
-        method: Arc<Method>,
-        codec: Codec,
-        headers: &HeaderMap,
-    ) -> Result<Self, Response<Body>> {
+    pub fn new(method: Arc<Method>, codec: Codec, headers: &HeaderMap) -> Result<Self, Refused> {
         let accepts_gzip = headers.get_all(ACCEPT_ENCODING).iter().any(accepts_gzip);
         let call = Self { method, codec, is_gzip: false, accepts_gzip, timeout: None };
         let encoding = match call.is_stream() {
@@ -63,7 +59,7 @@ impl ConnectCall {
         };
         match check() {
             Ok((is_gzip, timeout)) => Ok(Self { is_gzip, timeout, ..call }),
-            Err(status) => Err(call.failure(&status)),
+            Err(status) => Err(Box::new(call.failure(&status))),
         }
     }
 
@@ -82,7 +78,7 @@ impl ConnectCall {
 }
 
 impl CallProtocol for ConnectCall {
-    fn validate(&self, _: &Request<Incoming>) -> Result<Option<Duration>, Response<Body>> {
+    fn validate(&self, _: &Request<Incoming>) -> Result<Option<Duration>, Refused> {
         Ok(self.timeout)
     }
 

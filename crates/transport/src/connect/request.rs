@@ -8,12 +8,13 @@ use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method as HttpMethod, Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use tonic::body::Body;
 use tonic::Status;
+use tonic::body::Body;
 
 use super::call::{Codec, ConnectCall};
 use super::method::{Method, Methods, Shape};
 use super::{error, header, json};
+use crate::calls::call_protocol::Refused;
 use crate::gzip;
 use crate::memory_budget::Reservation;
 use crate::protocol;
@@ -27,19 +28,22 @@ const TEXT_FACTOR: usize = 2;
 ///
 /// # Errors
 /// The request is no call: the response says why.
-pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCall, Response<Body>> {
+pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCall, Refused> {
     let path = request.uri().path();
-    let method = methods.get(path).ok_or_else(|| unknown_path(path, methods.nearest(path)))?;
+    let Some(method) = methods.get(path) else {
+        return Err(unknown_path(path, methods.nearest(path)).into());
+    };
     if request.method() != HttpMethod::POST {
-        return Err(wrong_http_method("POST"));
+        return Err(wrong_http_method("POST").into());
     }
-    let codec = codec(method, request.headers().get(CONTENT_TYPE))
-        .ok_or_else(|| wrong_content_type(method))?;
+    let Some(codec) = codec(method, request.headers().get(CONTENT_TYPE)) else {
+        return Err(wrong_content_type(method).into());
+    };
     let size = request_check::header_bytes(request);
     if size > MAX_HEADER_BYTES {
         let status = protocol::headers_too_large(MAX_HEADER_BYTES, size);
         let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return Err(error::with_http_status(too_large, &status));
+        return Err(error::with_http_status(too_large, &status).into());
     }
     ConnectCall::new(method.clone(), codec, request.headers())
 }

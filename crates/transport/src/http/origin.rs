@@ -12,6 +12,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use tonic::body::Body;
 
+use crate::calls::call_protocol::Refused;
 use crate::connect::error;
 use crate::protocol;
 
@@ -39,13 +40,9 @@ impl Origins {
 
     /// Checks a request that needs no credential: its host must be this machine, so that no page
     /// can give its own name this server's address, and its page one of this server.
-    pub fn check(
-        &self,
-        host: Option<Authority>,
-        headers: &HeaderMap,
-    ) -> Result<(), Response<Body>> {
+    pub fn check(&self, host: Option<Authority>, headers: &HeaderMap) -> Result<(), Refused> {
         if !host.as_ref().is_some_and(|host| is_loopback(host.host())) {
-            return Err(error::response(&protocol::host_denied()));
+            return Err(error::response(&protocol::host_denied()).into());
         }
         let is_own = |origin: &HeaderValue| {
             let text = origin.to_str().ok()?;
@@ -55,7 +52,7 @@ impl Origins {
         let origin = headers.get(ORIGIN);
         if origin.is_some_and(|origin| is_own(origin).is_none()) && self.allowed(headers).is_none()
         {
-            return Err(error::response(&protocol::origin_denied()));
+            return Err(error::response(&protocol::origin_denied()).into());
         }
         Ok(())
     }
@@ -86,7 +83,7 @@ pub fn allow(origin: HeaderValue, headers: &mut HeaderMap) {
 }
 
 /// The host of a request. HTTP/1.1 requires exactly one.
-pub fn host<B>(request: &Request<B>) -> Result<Option<Authority>, Response<Body>> {
+pub fn host<B>(request: &Request<B>) -> Result<Option<Authority>, Refused> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     let parse = |value: &HeaderValue| Authority::try_from(value.as_bytes()).ok();
@@ -105,8 +102,8 @@ fn is_loopback(host: &str) -> bool {
         || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-fn wrong_host() -> Response<Body> {
-    error::response(&protocol::host_invalid())
+fn wrong_host() -> Refused {
+    error::response(&protocol::host_invalid()).into()
 }
 
 #[cfg(test)]
