@@ -12,4 +12,4 @@ mod header;
 mod json;
 pub mod method;
 pub mod request;
-mod unary;
+pub mod unary;

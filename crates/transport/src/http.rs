@@ -24,7 +24,7 @@ use crate::routes::Routes;
 use origin::Origins;
 
 /// The settings of the HTTP side.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HttpOptions {
     /// The path in front of all others, such as `/polynym`; empty for none.
     pub prefix: String,
@@ -33,7 +33,7 @@ pub struct HttpOptions {
     /// The file descriptors of the services.
     pub descriptors: &'static [u8],
     /// The pages outside the API.
-    pub pages: &'static [Page],
+    pub pages: Vec<Page>,
 }
 
 /// The HTTP side of a server.
@@ -41,7 +41,7 @@ pub struct Http {
     prefix: String,
     origins: Origins,
     methods: Methods,
-    pages: &'static [Page],
+    pages: Vec<Page>,
 }
 
 impl Http {
@@ -106,8 +106,8 @@ impl Http {
         let path = request.uri().path();
         let inner = path.strip_prefix(&self.prefix).filter(|inner| inner.starts_with('/'));
         let inner = inner.ok_or_else(|| Refused::from(request::unknown_path(path, None)))?;
-        if let Some(page) = self.pages.iter().find(|page| page.path == inner) {
-            return Err(page.response(request.method()).into());
+        if let Some(page) = self.pages.iter().find(|page| page.is_at(inner)) {
+            return Err(page.response(request).into());
         }
         if !self.prefix.is_empty()
             && let Ok(path) = PathAndQuery::try_from(inner)

@@ -186,8 +186,6 @@ impl Resolve for Serve {
         let ephemeral = ephemeral(values);
         let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
         let access = ServerAccess::resolve(values, sample == Some(true));
-        let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
-        let access = ServerAccess::resolve(values, sample.unwrap_or_default());
         let store = store(values, sample == Some(true), ephemeral == Some(true));
         let cache_bytes = values.get(&CACHE, parse::cache_size);
         let hint_bytes = values.get(&HINTS, parse::size);

@@ -139,7 +139,7 @@ fn is_gzip(headers: &HeaderMap, name: &str) -> Result<bool, Status> {
 }
 
 /// Whether a list of encodings has gzip, with a weight above zero.
-fn accepts_gzip(list: &HeaderValue) -> bool {
+pub fn accepts_gzip(list: &HeaderValue) -> bool {
     let is_gzip = |item: &str| {
         let (name, weight) = item.split_once(';').unwrap_or((item, ""));
         let weight = weight.trim().strip_prefix("q=").map_or(Ok(1.0), str::parse);
