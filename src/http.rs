@@ -1,5 +1,7 @@
 //! The HTTP listener: the API over Connect, and the pages beside it.
 
+mod lines;
+
 use std::io;
 use std::sync::Arc;
 
@@ -25,6 +27,12 @@ fn pages(prefix: String) -> Vec<Page> {
 /// The descriptors of the API cannot be read.
 pub fn api(prefix: String, allowed_origins: Vec<String>) -> io::Result<Arc<Http>> {
     let pages = pages(prefix.clone());
-    let options = HttpOptions { prefix, allowed_origins, descriptors: DESCRIPTORS, pages };
+    let options = HttpOptions {
+        prefix,
+        allowed_origins,
+        descriptors: DESCRIPTORS,
+        lines: &lines::METHODS,
+        pages,
+    };
     Http::new(options).map(Arc::new).map_err(io::Error::other)
 }
