@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prost_reflect::{EnumDescriptor, Kind, MessageDescriptor, ServiceDescriptor};
 
-/// The messages of an import, which over HTTP has lines and parameters.
-const IMPORT_MESSAGES: [&str; 3] = [
-    "polynym.v1.ImportUsersRequest",
-    "polynym.v1.ImportUsersRequest.Options",
-    "polynym.v1.ImportUsersResponse",
-];
+/// The messages of an import, which over HTTP has lines.
+const IMPORT_MESSAGES: [&str; 2] =
+    ["polynym.v1.ImportUsersRequest", "polynym.v1.ImportUsersResponse"];
+/// The options of an import, which over HTTP are parameters.
+const IMPORT_OPTIONS: &str = "polynym.v1.ImportUsersRequest.Options";
 
 /// Everything that has a schema of its own.
 #[derive(Default)]
@@ -39,7 +38,7 @@ pub fn reach(services: &[ServiceDescriptor]) -> Reached {
 impl Reached {
     fn add(&mut self, message: &MessageDescriptor) {
         let name = message.full_name();
-        if is_well_known(name) || self.messages.contains_key(name) {
+        if is_well_known(name) || name == IMPORT_OPTIONS || self.messages.contains_key(name) {
             return;
         }
         self.messages.insert(name.to_owned(), message.clone());
