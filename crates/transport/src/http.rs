@@ -104,7 +104,7 @@ impl Http {
     }
 
     /// The call of a request.
-    fn call(&self, request: &Request<Incoming>) -> Result<HttpCall, Response<Body>> {
+    fn call(&self, request: &Request<Incoming>) -> Result<HttpCall, Refused> {
         let path = request.uri().path();
         let lines = self.lines.iter().find(|method| method.path == path);
         if let Some((method, descriptor)) = lines.zip(self.methods.get(path)) {

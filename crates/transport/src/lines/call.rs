@@ -7,19 +7,19 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Frame;
 use hyper::body::Incoming;
+use tonic::Status;
 use tonic::body::Body;
-use tonic::{Code, Status};
 
 use super::exchange::Exchange;
 use super::request::LineStream;
 use super::{LineMethod, LineReader, LineWriter, NDJSON, response};
-use crate::calls::call_protocol::{CallProtocol, EndFrame};
+use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::connect::call::ConnectCall;
 use crate::connect::method::Method;
 use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
+use crate::protocol;
 use crate::request_body::RequestBody;
-use crate::rich_status::plain;
 use crate::streams::OpenStream;
 
 /// A call with lines.
@@ -42,22 +42,20 @@ impl LineCall {
         method: &LineMethod,
         descriptor: Arc<Method>,
         request: &Request<Incoming>,
-    ) -> Result<Option<Self>, Response<Body>> {
+    ) -> Result<Option<Self>, Refused> {
         let headers = request.headers();
         match (content_type(headers).as_deref(), method.takes_lines) {
             (Some(NDJSON), true) | (Some("application/json"), false) => {}
-            (_, true) => return Err(wrong_content_type()),
+            (_, true) => return Err(wrong_content_type().into()),
             (_, false) => return Ok(None),
         }
         let json = ConnectCall::with_json(descriptor, headers)?;
         if method.takes_lines && json.is_gzip {
-            let message = "content-encoding: lines are sent without compression";
-            let status = plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", message);
-            return Err(error::response(&status));
+            return Err(error::response(&protocol::lines_compressed()).into());
         }
         let format = (method.format)(request.uri().query().unwrap_or_default());
         let format = format.map_err(|invalid| {
-            error::response(&plain(Code::InvalidArgument, "FIELD_INVALID", &invalid.message))
+            Refused::from(error::response(&protocol::parameter_invalid(&invalid.message)))
         })?;
         Ok(Some(Self {
             json,
@@ -69,7 +67,7 @@ impl LineCall {
 }
 
 impl CallProtocol for LineCall {
-    fn validate(&self, request: &Request<Incoming>) -> Result<Option<Duration>, Response<Body>> {
+    fn validate(&self, request: &Request<Incoming>) -> Result<Option<Duration>, Refused> {
         self.json.validate(request)
     }
 
@@ -127,7 +125,7 @@ fn content_type(headers: &HeaderMap) -> Option<String> {
 
 fn wrong_content_type() -> Response<Body> {
     let message = "this method takes lines: the content type must be application/x-ndjson";
-    let status = plain(Code::InvalidArgument, "CONTENT_TYPE_WRONG", message);
+    let status = protocol::content_type_wrong(message);
     let mut response = error::with_http_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &status);
     response.headers_mut().insert("accept-post", HeaderValue::from_static(NDJSON));
     response

@@ -7,12 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body, Frame};
-use tonic::{Code, Status};
 
 use super::exchange::Exchange;
 use super::{LineReader, Parsed, RequestLine};
+use crate::protocol;
 use crate::request_body::{MessageStream, PREFIX};
-use crate::rich_status::plain;
 
 /// The maximum bytes of a line.
 const MAX_LINE_BYTES: usize = 4 << 20;
@@ -146,16 +145,10 @@ impl Body for LineStream {
                     if stream.body.is_late() {
                         stream.buffer.clear();
                         stream.passed_over = 0;
-                        stream.exchange.fail(late());
+                        stream.exchange.fail(protocol::lines_late());
                     }
                 }
             }
         }
     }
-}
-
-fn late() -> Status {
-    let message = "no further line arrived in time: the complete lines so far are imported; send \
-        the file again, which imports no user twice";
-    plain(Code::DeadlineExceeded, "DEADLINE", message)
 }
