@@ -83,14 +83,6 @@ impl ConnectCall {
     pub fn is_stream(&self) -> bool {
         self.method.shape == Shape::ServerStream
     }
-
-    /// The response to a call that failed.
-    pub fn failure(&self, status: &Status) -> Response<Body> {
-        match self.is_stream() {
-            true => envelope::failure(self.codec, status),
-            false => error::response(status),
-        }
-    }
 }
 
 impl CallProtocol for ConnectCall {
