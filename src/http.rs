@@ -1,5 +1,7 @@
 //! The HTTP listener: the API over Connect, and the pages beside it.
 
+mod lines;
+
 use std::io;
 use std::sync::Arc;
 
@@ -7,18 +9,30 @@ use bytes::Bytes;
 use polynym_proto::DESCRIPTORS;
 use polynym_transport::http::{Http, HttpOptions, Page};
 
-/// The pages outside the API.
-static PAGES: [Page; 1] = [Page {
-    path: "/healthz",
-    content_type: "text/plain; charset=utf-8",
-    content: || Bytes::from_static(b"ok\n"),
-}];
+/// The pages outside the API, which is below `prefix`.
+fn pages(prefix: String) -> Vec<Page> {
+    let openapi = move || {
+        let document = polynym_openapi::document(&prefix);
+        document.map_or_else(|_| String::new(), |document| document.to_string())
+    };
+    vec![
+        Page::new("/healthz", "text/plain; charset=utf-8", || Bytes::from_static(b"ok\n")),
+        Page::new("/openapi.json", "application/json", move || openapi().into()),
+    ]
+}
 
 /// What an HTTP listener serves: the API below `prefix`, also for web pages of `allowed_origins`.
 ///
 /// # Errors
 /// The descriptors of the API cannot be read.
 pub fn api(prefix: String, allowed_origins: Vec<String>) -> io::Result<Arc<Http>> {
-    let options = HttpOptions { prefix, allowed_origins, descriptors: DESCRIPTORS, pages: &PAGES };
+    let pages = pages(prefix.clone());
+    let options = HttpOptions {
+        prefix,
+        allowed_origins,
+        descriptors: DESCRIPTORS,
+        lines: &lines::METHODS,
+        pages,
+    };
     Http::new(options).map(Arc::new).map_err(io::Error::other)
 }

@@ -207,3 +207,13 @@ fn unwritable_help_is_a_failure() {
         assert_fails(&output, 1, &["cannot write"]);
     }
 }
+
+#[test]
+fn the_openapi_document_has_the_paths_below_a_prefix() {
+    let output = run(&["openapi", "--prefix", "/polynym"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["servers"][0]["url"], "/polynym");
+    let resolve = &document["paths"]["/polynym.v1.DirectoryService/ResolveIdentity"]["post"];
+    assert_eq!(resolve["operationId"], "ResolveIdentity");
+}

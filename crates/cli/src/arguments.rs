@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use super::offline::{completions, id, store, token};
+use super::offline::{completions, id, openapi, store, token};
 use super::tenant::{self, renormalize, usage};
 use super::{attribute, bench, identity, inbox, resolve, top, transfer, user, watch};
 use crate::config::{Flags, Serve, Top};
@@ -99,6 +99,9 @@ pub enum Command {
     /// Monitor a server: call rate, latency, errors and resources in use.
     #[command(after_help = top::EXAMPLES)]
     Top(Flags<Top>),
+    /// Print the OpenAPI document of the API over HTTP. Needs no server.
+    #[command(after_help = openapi::EXAMPLES)]
+    Openapi(openapi::Openapi),
     /// Print a shell completion script.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Completions),

@@ -30,7 +30,7 @@ pub use offline::store;
 use clap::CommandFactory;
 
 use crate::config::{Flags, Serve};
-use offline::{completions, id, token};
+use offline::{completions, id, openapi, token};
 
 /// Runs a command, which prints its results to standard output. Calls `serve` with a server's
 /// settings, and `store` with a command on a store.
@@ -62,6 +62,7 @@ pub fn run(
         Command::Renormalize(command) => client::block_on(tenant::renormalize::run(command)),
         Command::Token(command) => token::run(command),
         Command::Id(command) => id::run(command),
+        Command::Openapi(command) => openapi::run(&command),
         Command::Bench(command) => client::block_on(bench::run(command)),
         Command::Top(flags) => client::block_on(top::run(flags)),
         Command::Completions(command) => completions::run(&command, Arguments::command()),

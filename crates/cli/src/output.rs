@@ -1,7 +1,6 @@
 //! Prints text, tables and JSON to standard output, whose reader may close it at any time.
 
 pub mod confirm;
-pub mod json;
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -11,6 +10,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Row, Width, presets};
 use locality_uuid::LocalityId;
 
 use super::failure::Failure;
+use polynym_lines::json;
 use polynym_proto::google::rpc;
 
 /// The width of an id with the padding of its cell.
@@ -25,14 +25,14 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints a JSON value in one line.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value)
-        .map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))?;
+    let text = serde_json::to_string(value).map_err(write_failure)?;
     print(&(escaped(&text) + "\n"))
 }
 
 /// Prints `message`, a `polynym.v1.NAME`, as JSON in one line.
 pub fn print_message(name: &str, message: &impl prost::Message) -> Result<(), Failure> {
-    print_json(&json::from_message(&format!("polynym.v1.{name}"), message)?)
+    let json = json::from_message(&format!("polynym.v1.{name}"), message);
+    print_json(&json.map_err(write_failure)?)
 }
 
 /// Prints `message`, including fields with default values.
@@ -40,15 +40,22 @@ pub fn print_message_with_defaults(
     name: &str,
     message: &impl prost::Message,
 ) -> Result<(), Failure> {
-    print_json(&json::with_defaults(&format!("polynym.v1.{name}"), message)?)
+    let json = json::with_defaults(&format!("polynym.v1.{name}"), message);
+    print_json(&json.map_err(write_failure)?)
 }
 
 /// Prints an error as a JSON object, with the item it belongs to, if there are several.
 pub fn print_error(asked: Option<&str>, error: &rpc::Status) -> Result<(), Failure> {
     let mut object = serde_json::Map::new();
     object.extend(asked.map(|asked| ("asked".to_owned(), asked.into())));
-    object.insert("error".to_owned(), json::from_message("google.rpc.Status", error)?);
+    let json = json::from_message("google.rpc.Status", error).map_err(write_failure)?;
+    object.insert("error".to_owned(), json);
     print_json(&object)
+}
+
+/// The failure of writing JSON.
+pub fn write_failure(error: impl ToString) -> Failure {
+    Failure::Other(format!("cannot write JSON: {}", error.to_string()))
 }
 
 /// A table with this header, which fits the width of a terminal.

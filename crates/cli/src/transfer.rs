@@ -3,11 +3,9 @@
 pub mod arguments;
 pub mod backup;
 mod changes;
-mod codec;
 pub mod export;
 pub mod import;
 mod inspect;
-mod jsonl;
 mod lines;
 mod reader;
 mod rejects;
@@ -16,6 +14,4 @@ pub mod sample;
 mod table;
 mod target;
 pub mod undo;
-mod unique_json;
-mod user_json;
 mod window;

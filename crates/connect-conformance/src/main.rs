@@ -32,7 +32,8 @@ async fn main() -> Outcome<()> {
         prefix: String::new(),
         allowed_origins: Vec::new(),
         descriptors: DESCRIPTORS,
-        pages: &[],
+        lines: &[],
+        pages: Vec::new(),
     };
     let http = Http::new(options)?.into();
     // The suite calls the HTTP listener alone.

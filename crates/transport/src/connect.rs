@@ -6,10 +6,10 @@
 
 pub mod call;
 mod code;
-mod envelope;
+pub mod envelope;
 pub mod error;
-mod header;
+pub mod header;
 mod json;
 pub mod method;
 pub mod request;
-mod unary;
+pub mod unary;

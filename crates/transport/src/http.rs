@@ -15,8 +15,11 @@ pub use page::Page;
 use crate::calls::call_protocol::Refused;
 use crate::calls::handler::CallHandler;
 use crate::calls::response_body::ResponseBody;
+use crate::connect::call::ConnectCall;
 use crate::connect::method::Methods;
 use crate::connect::request;
+use crate::lines::LineMethod;
+use crate::lines::call::LineCall;
 use crate::memory_budget::{ConnectionBudget, Reservation};
 use crate::peer::Peer;
 use crate::request_body;
@@ -24,7 +27,7 @@ use crate::routes::Routes;
 use origin::Origins;
 
 /// The settings of the HTTP side.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HttpOptions {
     /// The path in front of all others, such as `/polynym`; empty for none.
     pub prefix: String,
@@ -32,8 +35,16 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// The file descriptors of the services.
     pub descriptors: &'static [u8],
+    /// The methods with lines.
+    pub lines: &'static [LineMethod],
     /// The pages outside the API.
-    pub pages: &'static [Page],
+    pub pages: Vec<Page>,
+}
+
+/// A call, by its protocol.
+enum HttpCall {
+    Connect(ConnectCall),
+    Lines(LineCall),
 }
 
 /// The HTTP side of a server.
@@ -41,7 +52,8 @@ pub struct Http {
     prefix: String,
     origins: Origins,
     methods: Methods,
-    pages: &'static [Page],
+    lines: &'static [LineMethod],
+    pages: Vec<Page>,
 }
 
 impl Http {
@@ -54,6 +66,7 @@ impl Http {
             prefix: options.prefix,
             origins: Origins::new(options.allowed_origins),
             methods: Methods::new(options.descriptors).map_err(|error| error.to_string())?,
+            lines: options.lines,
             pages: options.pages,
         })
     }
@@ -71,9 +84,10 @@ impl Http {
             && request.headers().contains_key(TRANSFER_ENCODING);
         let origin = self.origins.allowed(request.headers());
         let outcome = self.outside_api(&mut request, handler.needs_credentials());
-        let call = outcome.and_then(|()| request::call(&self.methods, &request));
+        let call = outcome.and_then(|()| self.call(&request));
         let mut response = match call {
-            Ok(call) => handler.call(budget, peer, &call, request).await,
+            Ok(HttpCall::Connect(call)) => handler.call(budget, peer, &call, request).await,
+            Ok(HttpCall::Lines(call)) => handler.call(budget, peer, &call, request).await,
             Err(response) => {
                 let reservation = Reservation::for_call(budget);
                 request_body::discard(request).await;
@@ -87,6 +101,19 @@ impl Http {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+
+    /// The call of a request.
+    fn call(&self, request: &Request<Incoming>) -> Result<HttpCall, Refused> {
+        let path = request.uri().path();
+        let lines = self.lines.iter().find(|method| method.path == path);
+        if let Some((method, descriptor)) = lines.zip(self.methods.get(path)) {
+            request::check(request)?;
+            if let Some(call) = LineCall::new(method, descriptor.clone(), request)? {
+                return Ok(HttpCall::Lines(call));
+            }
+        }
+        request::call(&self.methods, request).map(HttpCall::Connect)
     }
 
     /// Removes the prefix of a request's path. The error is the response to a request outside of
@@ -106,11 +133,12 @@ impl Http {
         let path = request.uri().path();
         let inner = path.strip_prefix(&self.prefix).filter(|inner| inner.starts_with('/'));
         let inner = inner.ok_or_else(|| Refused::from(request::unknown_path(path, None)))?;
-        if let Some(page) = self.pages.iter().find(|page| page.path == inner) {
-            return Err(page.response(request.method()).into());
+        if let Some(page) = self.pages.iter().find(|page| page.is_at(inner)) {
+            return Err(page.response(request).into());
         }
+        let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
         if !self.prefix.is_empty()
-            && let Ok(path) = PathAndQuery::try_from(inner)
+            && let Ok(path) = PathAndQuery::try_from(format!("{inner}{query}"))
         {
             *request.uri_mut() = Uri::from(path);
         }

@@ -7,6 +7,7 @@ mod connection;
 mod eviction;
 mod gzip;
 pub mod http;
+pub mod lines;
 pub mod log_throttle;
 mod memory_budget;
 mod options;

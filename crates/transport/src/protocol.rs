@@ -212,6 +212,24 @@ pub fn origin_denied() -> Status {
     plain(Code::PermissionDenied, "ORIGIN_DENIED", message)
 }
 
+/// The status for lines that are compressed.
+pub fn lines_compressed() -> Status {
+    let message = "content-encoding: send the lines without compression";
+    plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", message)
+}
+
+/// The status for a query with a wrong parameter.
+pub fn parameter_invalid(message: &str) -> Status {
+    plain(Code::InvalidArgument, "FIELD_INVALID", message)
+}
+
+/// The status for lines that stop before the end of the body.
+pub fn lines_late() -> Status {
+    let message = "no further line arrived in time: the lines so far are handled; send the file \
+        again, which imports no user twice";
+    plain(Code::DeadlineExceeded, "DEADLINE", message)
+}
+
 /// The status for an unknown service.
 pub fn unknown_service() -> Status {
     let message = "unknown service: use reflection to list services";

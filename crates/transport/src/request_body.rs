@@ -36,6 +36,8 @@ pub enum RequestBody {
     Complete(Bytes),
     /// The body as it arrives.
     Streaming(MessageStream),
+    /// The messages of lines.
+    Lines(Pin<Box<dyn Body<Data = Bytes, Error = hyper::Error> + Send>>),
 }
 
 /// The messages of a stream. It ends if the next one is late.
@@ -45,18 +47,43 @@ pub struct MessageStream {
     idle: Pin<Box<Sleep>>,
     /// Whether the service waits for more. Its own working time does not count.
     is_waiting: bool,
+    /// Whether it ended because the next message was late.
+    is_late: bool,
 }
 
 impl RequestBody {
     /// Returns a body whose messages must each arrive within `send_timeout`.
     pub fn streaming(body: Incoming, send_timeout: Duration) -> Self {
-        let idle = Box::pin(sleep(send_timeout));
-        Self::Streaming(MessageStream { body, send_timeout, idle, is_waiting: false })
+        Self::Streaming(MessageStream::new(body, send_timeout))
+    }
+
+    /// Returns a body of the messages that `lines` makes of the bytes, which must arrive within
+    /// `send_timeout` each time.
+    pub fn with_lines<B>(
+        body: Incoming,
+        send_timeout: Duration,
+        lines: impl FnOnce(MessageStream) -> B,
+    ) -> Self
+    where
+        B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+    {
+        Self::Lines(Box::pin(lines(MessageStream::new(body, send_timeout))))
     }
 }
 
 impl MessageStream {
-    fn poll_frame(
+    fn new(body: Incoming, send_timeout: Duration) -> Self {
+        let idle = Box::pin(sleep(send_timeout));
+        Self { body, send_timeout, idle, is_waiting: false, is_late: false }
+    }
+
+    /// Whether the stream ended because the next message was late.
+    pub const fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    /// Waits for the next frame; none at the end.
+    pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
@@ -68,7 +95,10 @@ impl MessageStream {
         if !std::mem::replace(&mut self.is_waiting, true) {
             self.idle.as_mut().reset(Instant::now() + self.send_timeout);
         }
-        self.idle.as_mut().poll(cx).map(|()| None)
+        self.idle.as_mut().poll(cx).map(|()| {
+            self.is_late = true;
+            None
+        })
     }
 }
 
@@ -84,6 +114,7 @@ impl Body for RequestBody {
             Self::Complete(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Complete(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Streaming(stream) => stream.poll_frame(cx),
+            Self::Lines(lines) => lines.as_mut().poll_frame(cx),
         }
     }
 
@@ -91,6 +122,7 @@ impl Body for RequestBody {
         match self {
             Self::Complete(bytes) => bytes.is_empty(),
             Self::Streaming(stream) => stream.body.is_end_stream(),
+            Self::Lines(lines) => lines.is_end_stream(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod bad_input;
 mod earlier_rules;
 mod holds;
 mod links;
+mod over_http;
 mod resuming;
 mod tables;
 

@@ -183,12 +183,9 @@ impl Resolve for Serve {
 
     /// Parses each value before returning at the first error, so that all errors are reported.
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
-        let ephemeral = values.switch(&EPHEMERAL);
-        if ephemeral == Some(true) {
-            values.set_defaults(&EPHEMERAL_DEFAULTS);
-        }
+        let ephemeral = ephemeral(values);
         let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
-        let access = ServerAccess::resolve(values, sample.unwrap_or_default());
+        let access = ServerAccess::resolve(values, sample == Some(true));
         let store = store(values, sample == Some(true), ephemeral == Some(true));
         let cache_bytes = values.get(&CACHE, parse::cache_size);
         let hint_bytes = values.get(&HINTS, parse::size);
@@ -242,6 +239,15 @@ impl Resolve for Serve {
 
 fn closed_tenants(text: &str) -> Result<bool, String> {
     parse::choice(&[("open", false), ("closed", true)])(text)
+}
+
+/// Whether the server is for tests. Then it has other defaults.
+fn ephemeral(values: &mut Values<'_>) -> Option<bool> {
+    let ephemeral = values.switch(&EPHEMERAL);
+    if ephemeral == Some(true) {
+        values.set_defaults(&EPHEMERAL_DEFAULTS);
+    }
+    ephemeral
 }
 
 fn store(values: &mut Values<'_>, sample: bool, ephemeral: bool) -> Option<StoreChoice> {

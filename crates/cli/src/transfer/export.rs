@@ -12,13 +12,12 @@ use tempfile::{NamedTempFile, TempPath};
 use tonic::Request;
 
 use super::arguments::{Export, Format};
-use super::codec;
 use super::reader::is_table_name;
-use super::user_json::UserLine;
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::files;
-use crate::output::escaped;
+use crate::output::{escaped, write_failure};
+use polynym_lines::UserLine;
 use polynym_proto::v1::{
     ExportUsersRequest, ExportedUser, ListTenantsRequest, SearchUsersRequest, User,
 };
@@ -215,16 +214,17 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
             is_exact = end.exact;
         }
         if let Some(tenant) = &part.tenant_record {
-            output.write_other(&codec::tenant_object(tenant)?)?;
+            output.write_other(&polynym_lines::tenant_object(tenant).map_err(write_failure)?)?;
         }
         if let Some(hold) = &part.ownerless_hold {
-            output.write_other(&codec::hold_object(hold)?)?;
+            output.write_other(&polynym_lines::hold_object(hold).map_err(write_failure)?)?;
         }
         // Older servers send one user per message.
         let one = ExportedUser { user: part.user, internals: part.internals };
         for ExportedUser { user, internals } in std::iter::once(one).chain(part.users) {
             let Some(user) = &user else { continue };
-            let internals = internals.as_ref().map(codec::internals_object).transpose()?;
+            let internals = internals.as_ref().map(polynym_lines::internals_object);
+            let internals = internals.transpose().map_err(write_failure)?;
             output.write_user(user, internals)?;
         }
     }

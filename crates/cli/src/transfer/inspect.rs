@@ -38,7 +38,7 @@ fn text(inspection: &Inspection) -> Result<String, Failure> {
     for (line, user) in &inspection.sample {
         let shown = match user {
             Ok(mapped) => {
-                let user = super::user_json::UserLine { user: &mapped.user, internals: None };
+                let user = polynym_lines::UserLine { user: &mapped.user, internals: None };
                 serde_json::to_string(&user).map_err(|error| Failure::Other(error.to_string()))?
             }
             Err(error) => format!("rejected: {error}"),

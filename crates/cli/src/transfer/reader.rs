@@ -10,13 +10,13 @@ use prost::Message;
 use tokio::sync::mpsc::Sender;
 
 use super::arguments::{Format, Import};
-use super::jsonl::{self, Parsed};
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::rejects::{Form, Rejected, Rejects};
 use super::target::Target;
 use super::window::{Original, OriginalRow, Window};
 use crate::failure::Failure;
 use crate::files;
+use polynym_lines::Parsed;
 use polynym_proto::v1::{ImportUsersRequest, import_users_request};
 use polynym_table::locale::NEUTRAL;
 use polynym_table::{CellError, Given, Mapping, Options, Row, Table, Tally};
@@ -67,7 +67,7 @@ impl FileReader {
                     text.and_then(|line| {
                         let text = line.trim_start_matches('\u{feff}');
                         let original = Original::Text(text.into());
-                        match jsonl::parse(text) {
+                        match polynym_lines::parse(text) {
                             Ok(parsed) => Ok((original, parsed)),
                             Err(error) => Err((Some(original), error)),
                         }

@@ -11,11 +11,11 @@ use csv::{StringRecord, Terminator, WriterBuilder};
 use polynym_table::Columns;
 use serde_json::{Map, Value};
 
-use super::jsonl::ORIGINAL;
 use super::window::{Original, line_value};
 use crate::failure::Failure;
 use crate::files::failure;
 use crate::output::escaped;
+use polynym_lines::ORIGINAL;
 
 /// The columns of a table of rejects, before those of the rejected rows.
 const COLUMNS: [&str; 6] = [

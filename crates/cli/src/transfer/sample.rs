@@ -5,10 +5,10 @@ use std::io::{BufWriter, Write};
 use clap::Args;
 use prost_types::Timestamp;
 
-use super::user_json::UserLine;
 use crate::failure::Failure;
 use crate::sample::generated::{SampleUser, SampleUsers, SampleValue};
 use crate::text::identifier;
+use polynym_lines::UserLine;
 use polynym_proto::v1::attribute_value::Kind as ValueKind;
 use polynym_proto::v1::{AttributeValue, Identity, StringList, User};
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use csv::StringRecord;
 use serde_json::Value;
 
-use super::unique_json::UniqueValue;
+use polynym_lines::UniqueValue;
 
 /// The maximum bytes of waiting lines.
 const MAX_BYTES: usize = 16 << 20;

@@ -47,33 +47,41 @@ impl ConnectCall {
     /// # Errors
     /// A header is malformed: the response says so.
     pub fn new(method: Arc<Method>, codec: Codec, headers: &HeaderMap) -> Result<Self, Refused> {
+        let is_stream = method.shape == Shape::ServerStream;
+        let encoding = if is_stream { header::STREAM_ENCODING } else { CONTENT_ENCODING.as_str() };
+        Self::with_encoding(encoding, method, codec, headers).map_err(|status| {
+            Box::new(match is_stream {
+                true => envelope::failure(codec, &status),
+                false => error::response(&status),
+            })
+        })
+    }
+
+    /// A call of `method` with one message as JSON, whatever the response.
+    ///
+    /// # Errors
+    /// A header is malformed: the response says so.
+    pub fn with_json(method: Arc<Method>, headers: &HeaderMap) -> Result<Self, Refused> {
+        let call = Self::with_encoding(CONTENT_ENCODING.as_str(), method, Codec::Json, headers);
+        call.map_err(|status| Box::new(error::response(&status)))
+    }
+
+    /// A call whose request is compressed as the header `encoding` says.
+    fn with_encoding(
+        encoding: &str,
+        method: Arc<Method>,
+        codec: Codec,
+        headers: &HeaderMap,
+    ) -> Result<Self, Status> {
+        check_version(headers)?;
+        let is_gzip = is_gzip(headers, encoding)?;
         let accepts_gzip = headers.get_all(ACCEPT_ENCODING).iter().any(accepts_gzip);
-        let call = Self { method, codec, is_gzip: false, accepts_gzip, timeout: None };
-        let encoding = match call.is_stream() {
-            true => header::STREAM_ENCODING,
-            false => CONTENT_ENCODING.as_str(),
-        };
-        let check = || {
-            check_version(headers)?;
-            Ok((is_gzip(headers, encoding)?, timeout(headers)?))
-        };
-        match check() {
-            Ok((is_gzip, timeout)) => Ok(Self { is_gzip, timeout, ..call }),
-            Err(status) => Err(Box::new(call.failure(&status))),
-        }
+        Ok(Self { method, codec, is_gzip, accepts_gzip, timeout: timeout(headers)? })
     }
 
     /// Whether the response is a stream.
     pub fn is_stream(&self) -> bool {
         self.method.shape == Shape::ServerStream
-    }
-
-    /// The response to a call that failed.
-    pub fn failure(&self, status: &Status) -> Response<Body> {
-        match self.is_stream() {
-            true => envelope::failure(self.codec, status),
-            false => error::response(status),
-        }
     }
 }
 
@@ -139,7 +147,7 @@ fn is_gzip(headers: &HeaderMap, name: &str) -> Result<bool, Status> {
 }
 
 /// Whether a list of encodings has gzip, with a weight above zero.
-fn accepts_gzip(list: &HeaderValue) -> bool {
+pub fn accepts_gzip(list: &HeaderValue) -> bool {
     let is_gzip = |item: &str| {
         let (name, weight) = item.split_once(';').unwrap_or((item, ""));
         let weight = weight.trim().strip_prefix("q=").map_or(Ok(1.0), str::parse);

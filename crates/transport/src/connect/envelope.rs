@@ -136,7 +136,7 @@ impl EnvelopeBody {
 }
 
 /// Takes the next complete message from frames of gRPC.
-fn next_message(framed: &mut BytesMut) -> Option<BytesMut> {
+pub fn next_message(framed: &mut BytesMut) -> Option<BytesMut> {
     let (&[_, ref length @ ..], rest) = framed.split_first_chunk::<PREFIX>()?;
     let length = u32::from_be_bytes(*length) as usize;
     if rest.len() < length {

@@ -33,19 +33,28 @@ pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCal
     let Some(method) = methods.get(path) else {
         return Err(unknown_path(path, methods.nearest(path)).into());
     };
-    if request.method() != HttpMethod::POST {
-        return Err(wrong_http_method("POST").into());
-    }
+    check(request)?;
     let Some(codec) = codec(method, request.headers().get(CONTENT_TYPE)) else {
         return Err(wrong_content_type(method).into());
     };
+    ConnectCall::new(method.clone(), codec, request.headers())
+}
+
+/// Checks what all calls have in common.
+///
+/// # Errors
+/// The request is no call: the response says why.
+pub fn check(request: &Request<Incoming>) -> Result<(), Refused> {
+    if request.method() != HttpMethod::POST {
+        return Err(wrong_http_method("POST").into());
+    }
     let size = request_check::header_bytes(request);
     if size > MAX_HEADER_BYTES {
         let status = protocol::headers_too_large(MAX_HEADER_BYTES, size);
         let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Err(error::with_http_status(too_large, &status).into());
     }
-    ConnectCall::new(method.clone(), codec, request.headers())
+    Ok(())
 }
 
 /// Waits for the only message of a call whose body it is.

@@ -21,7 +21,7 @@ use crate::request_body::PREFIX;
 use crate::rich_status::internal;
 
 /// Shorter messages are not compressed.
-const MIN_COMPRESSED_BYTES: usize = 1 << 10;
+pub const MIN_COMPRESSED_BYTES: usize = 1 << 10;
 
 /// The response of Connect. Its bytes are reserved before its headers are sent.
 pub async fn respond(
@@ -99,7 +99,8 @@ fn encoded(
     Ok(response)
 }
 
-fn compressed(bytes: &[u8]) -> Result<Bytes, Status> {
+/// Compresses with gzip.
+pub fn compressed(bytes: &[u8]) -> Result<Bytes, Status> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
     encoder.write_all(bytes).map_err(|_| internal())?;
     Ok(encoder.finish().map_err(|_| internal())?.into())

@@ -9,18 +9,22 @@ use prost_reflect::{
 };
 use serde_json::Value;
 
-use crate::failure::Failure;
 use polynym_proto as proto;
 
 /// The JSON of `message`, which has the full name `name`.
-pub fn from_message(name: &str, message: &impl Message) -> Result<Value, Failure> {
-    serialize(name, message, &SerializeOptions::new()).map_err(write_failure)
+///
+/// # Errors
+/// No message has this name, or `message` is another.
+pub fn from_message(name: &str, message: &impl Message) -> Result<Value, String> {
+    serialize(name, message, &SerializeOptions::new())
 }
 
 /// The JSON of `message`, including fields with default values.
-pub fn with_defaults(name: &str, message: &impl Message) -> Result<Value, Failure> {
-    let options = SerializeOptions::new().skip_default_fields(false);
-    serialize(name, message, &options).map_err(write_failure)
+///
+/// # Errors
+/// No message has this name, or `message` is another.
+pub fn with_defaults(name: &str, message: &impl Message) -> Result<Value, String> {
+    serialize(name, message, &SerializeOptions::new().skip_default_fields(false))
 }
 
 /// The message with the full name `name` that `json` describes.
@@ -88,11 +92,6 @@ fn messages<'v>(field: &FieldDescriptor, json: &'v Value) -> Vec<(MessageDescrip
         other => vec![other],
     };
     values.into_iter().map(|value| (message.clone(), value)).collect()
-}
-
-/// The failure of writing JSON.
-pub fn write_failure(error: impl ToString) -> Failure {
-    Failure::Other(format!("cannot write JSON: {}", error.to_string()))
 }
 
 /// Serializes to a [`Value`], whose keys are sorted, so that equal messages print alike.

@@ -1,18 +1,20 @@
-//! The lines of users: the JSON mapping of protocol buffers with sorted keys, as `output::json`
+//! The lines of users: the JSON mapping of protocol buffers with sorted keys, as `json`
 //! gives it, written without reflection, which exports of millions of users need.
 
 use prost_types::Timestamp;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use super::codec::INTERNALS;
+use crate::content::INTERNALS;
 use polynym_proto::v1::attribute_value::Kind as ValueKind;
 use polynym_proto::v1::identifier::Kind as IdentifierKind;
 use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, State, User};
 
 /// The line of a user, with its internals in an export.
 pub struct UserLine<'a> {
+    /// The user.
     pub user: &'a User,
+    /// What responses do not show of it.
     pub internals: Option<Value>,
 }
 
@@ -173,7 +175,7 @@ fn time<M: SerializeMap>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::json;
+    use crate::json;
     use polynym_proto::v1::StringList;
 
     fn value(kind: ValueKind) -> AttributeValue {

@@ -1,9 +1,8 @@
-//! The lines of exports and imports as JSON: a user, a tenant, or a hold without an owner.
+//! The content of lines: a user, a tenant, or a hold without an owner.
 
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
-use crate::output::json;
+use crate::json;
 use polynym_proto::v1::{OwnerlessHold, Tenant, User, UserInternals};
 
 /// The key of a tenant's line, of a hold's line, and of the internals of a user.
@@ -51,16 +50,25 @@ fn remove_only_key(object: &mut Map<String, Value>, key: &str) -> Result<Option<
 }
 
 /// The object of a hold's line.
-pub fn hold_object(hold: &OwnerlessHold) -> Result<Value, Failure> {
+///
+/// # Errors
+/// The message has no JSON form.
+pub fn hold_object(hold: &OwnerlessHold) -> Result<Value, String> {
     Ok(serde_json::json!({ HOLD: json::from_message("polynym.v1.OwnerlessHold", hold)? }))
 }
 
 /// The object of a tenant's line.
-pub fn tenant_object(tenant: &Tenant) -> Result<Value, Failure> {
+///
+/// # Errors
+/// The message has no JSON form.
+pub fn tenant_object(tenant: &Tenant) -> Result<Value, String> {
     Ok(serde_json::json!({ TENANT: json::from_message("polynym.v1.Tenant", tenant)? }))
 }
 
 /// The object of a user's internals.
-pub fn internals_object(internals: &UserInternals) -> Result<Value, Failure> {
+///
+/// # Errors
+/// The message has no JSON form.
+pub fn internals_object(internals: &UserInternals) -> Result<Value, String> {
     json::from_message("polynym.v1.UserInternals", internals)
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::codec;
-use super::unique_json::UniqueValue;
+use crate::content;
+use crate::unique_json::UniqueValue;
 use polynym_proto::v1::ImportUsersRequest;
 
 /// The kind of a line.
@@ -17,6 +17,7 @@ pub enum Parsed {
 /// The parts of a line in a file of rejects.
 const REASON: &str = "reason";
 const SKIPPED: &str = "skipped";
+/// The key of the rejected line.
 pub const ORIGINAL: &str = "original";
 
 /// Parses a line.
@@ -39,7 +40,8 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
         };
     }
 
-    let codec::Content { user, internals, tenant_record, ownerless_hold } = codec::content(object)?;
+    let content::Content { user, internals, tenant_record, ownerless_hold } =
+        content::content(object)?;
     let request =
         ImportUsersRequest { user, internals, tenant_record, ownerless_hold, ..Default::default() };
     Ok(Parsed::Request(Box::new(request)))

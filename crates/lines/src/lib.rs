@@ -1,0 +1,15 @@
+//! The lines of imports and exports: users, tenants and holds as JSON, and the JSON mapping of all
+//! messages of the API.
+
+#![forbid(unsafe_code)]
+
+mod content;
+pub mod json;
+mod line;
+mod unique_json;
+mod user_line;
+
+pub use content::{hold_object, internals_object, tenant_object};
+pub use line::{ORIGINAL, Parsed, parse};
+pub use unique_json::UniqueValue;
+pub use user_line::UserLine;

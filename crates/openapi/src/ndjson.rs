@@ -1,0 +1,91 @@
+//! Imports and exports as lines of JSON.
+
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use serde_json::{Value, json};
+
+use crate::comments::Comments;
+use crate::{reference, schemas};
+
+const NDJSON: &str = "application/x-ndjson";
+
+/// What an import over HTTP adds to the comment of the method.
+pub const IMPORT: &str = "\n\nOver HTTP the body is a file of lines as `polynym export` writes them \
+    and `polynym import` reads them, and the options are parameters. The response has a line for \
+    each reject and, with `validate_only`, for each change; the last line is the report, or the \
+    error that ended the import. Another content type fails with 415.";
+
+/// The options of an import as parameters of the query.
+pub fn import_parameters(comments: &Comments, request: &MessageDescriptor) -> Vec<Value> {
+    let Some(Kind::Message(options)) = request.get_field_by_name("options").map(|it| it.kind())
+    else {
+        return Vec::new();
+    };
+    let parameter = |field: FieldDescriptor| {
+        let mut schema = match field.kind() {
+            Kind::Enum(choices) => schemas::short_enum(&choices),
+            _ => schemas::of_field(comments, &field),
+        };
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("description");
+        }
+        let description = comments.of_field(&field);
+        json!({ "name": field.name(), "in": "query", "description": description, "schema": schema })
+    };
+    options.fields().map(parameter).collect()
+}
+
+/// The body of an import.
+pub fn import_lines() -> Value {
+    json!({ NDJSON: lines("ImportLine") })
+}
+
+/// The response of an import.
+pub fn import_report() -> Value {
+    json!({ NDJSON: lines("ImportResult") })
+}
+
+/// The response of an export to a caller that accepts lines.
+pub fn export_lines() -> Value {
+    json!({ NDJSON: lines("ImportLine") })
+}
+
+fn lines(name: &str) -> Value {
+    schemas::sequence(NDJSON, "Lines, each with an object.", reference("schemas", name))
+}
+
+/// The schemas of lines.
+pub fn schemas() -> [(String, Value); 2] {
+    let schema = |name: &str| reference("schemas", name);
+    let only = |name: &str, schema: Value| {
+        json!({
+            "type": "object",
+            "title": name,
+            "properties": { name: schema },
+            "required": [name],
+        })
+    };
+    let user = json!({
+        "title": "user",
+        "description": "A user; `internals` has what responses do not show of it.",
+        "allOf": [schema("User")],
+        "properties": { "internals": schema("UserInternals") },
+    });
+    let line = json!({
+        "description": "A line of an import or export: a user, a tenant, or a hold.",
+        "anyOf": [
+            user,
+            only("tenant_record", schema("Tenant")),
+            only("ownerless_hold", schema("OwnerlessHold")),
+        ],
+    });
+    let result = json!({
+        "description": "A line of the response to an import. The last one is a report or an error.",
+        "oneOf": [
+            only("reject", schema("ImportUsersResponse.Reject")),
+            only("change", schema("ImportUsersResponse.Change")),
+            only("report", schema("ImportUsersResponse.Progress")),
+            only("error", schema("Error")),
+        ],
+    });
+    [("ImportLine".to_owned(), line), ("ImportResult".to_owned(), result)]
+}

@@ -1,0 +1,79 @@
+//! Files of lines in place of the messages of a stream: `curl` sends and receives them.
+//!
+//! A method with lines takes them as its requests, or one message as JSON, and answers with lines.
+//! What a line means is a matter of its [`LineFormat`].
+
+pub mod call;
+mod exchange;
+mod request;
+mod response;
+
+/// The content type of lines of JSON.
+pub const NDJSON: &str = "application/x-ndjson";
+
+/// A method with lines.
+#[derive(Clone, Copy, Debug)]
+pub struct LineMethod {
+    /// The path, such as `/package.Service/Method`.
+    pub path: &'static str,
+    /// Whether its requests are lines.
+    pub takes_lines: bool,
+    /// Makes the format of a call from the query of its path.
+    pub format: fn(query: &str) -> Result<LineFormat, InvalidQuery>,
+}
+
+/// The error in a parameter of a query.
+#[derive(Debug)]
+pub struct InvalidQuery {
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// How the lines of a call become messages, and messages lines.
+pub struct LineFormat {
+    /// Reads lines; none if the request is one message.
+    pub reader: Option<Box<dyn LineReader>>,
+    /// Writes lines.
+    pub writer: Box<dyn LineWriter>,
+}
+
+/// A line of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum RequestLine<'l> {
+    /// The bytes without the line break.
+    Whole(&'l [u8]),
+    /// The number of bytes, which exceeds the maximum.
+    TooLong(usize),
+}
+
+/// What a line is.
+#[derive(Debug)]
+pub enum Parsed {
+    /// An encoded message.
+    Message(Vec<u8>),
+    /// Nothing, such as an empty line.
+    Nothing,
+    /// A line that is not sent on. The text is its line in the response.
+    Rejected(Vec<u8>),
+}
+
+/// Turns lines into messages.
+pub trait LineReader: Send {
+    /// The encoded message before those of the lines.
+    fn first(&self) -> Vec<u8>;
+
+    /// What a line is. The first one has the number 1.
+    fn parse(&mut self, number: i64, line: RequestLine<'_>) -> Parsed;
+}
+
+/// Turns messages into lines.
+pub trait LineWriter: Send {
+    /// Adds the lines of an encoded message to `text`.
+    ///
+    /// # Errors
+    /// The message is not one of the method: says why.
+    fn write(&mut self, message: &[u8], text: &mut Vec<u8>) -> Result<(), String>;
+
+    /// Adds the last lines of a call that succeeded, of whose lines some were rejected.
+    fn end(&mut self, rejected: i64, text: &mut Vec<u8>);
+}

@@ -1,0 +1,132 @@
+//! A call with lines.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body::Frame;
+use hyper::body::Incoming;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::exchange::Exchange;
+use super::request::LineStream;
+use super::{LineMethod, LineReader, LineWriter, NDJSON, response};
+use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
+use crate::connect::call::ConnectCall;
+use crate::connect::method::Method;
+use crate::connect::{error, header, request};
+use crate::memory_budget::Reservation;
+use crate::protocol;
+use crate::request_body::RequestBody;
+use crate::streams::OpenStream;
+
+/// A call with lines.
+pub struct LineCall {
+    /// The call whose message is JSON, if the request is no lines.
+    json: ConnectCall,
+    /// Taken when the request opens.
+    reader: Mutex<Option<Box<dyn LineReader>>>,
+    /// Taken for the response.
+    writer: Mutex<Option<Box<dyn LineWriter>>>,
+    exchange: Arc<Exchange>,
+}
+
+impl LineCall {
+    /// The call of a request to a method with lines; none if it is a call without them.
+    ///
+    /// # Errors
+    /// The request is no call: the response says why.
+    pub fn new(
+        method: &LineMethod,
+        descriptor: Arc<Method>,
+        request: &Request<Incoming>,
+    ) -> Result<Option<Self>, Refused> {
+        let headers = request.headers();
+        match (content_type(headers).as_deref(), method.takes_lines) {
+            (Some(NDJSON), true) | (Some("application/json"), false) => {}
+            (_, true) => return Err(wrong_content_type().into()),
+            (_, false) => return Ok(None),
+        }
+        let json = ConnectCall::with_json(descriptor, headers)?;
+        if method.takes_lines && json.is_gzip {
+            return Err(error::response(&protocol::lines_compressed()).into());
+        }
+        let format = (method.format)(request.uri().query().unwrap_or_default());
+        let format = format.map_err(|invalid| {
+            Refused::from(error::response(&protocol::parameter_invalid(&invalid.message)))
+        })?;
+        Ok(Some(Self {
+            json,
+            reader: Mutex::new(format.reader),
+            writer: Mutex::new(Some(format.writer)),
+            exchange: Arc::default(),
+        }))
+    }
+}
+
+impl CallProtocol for LineCall {
+    fn validate(&self, request: &Request<Incoming>) -> Result<Option<Duration>, Refused> {
+        self.json.validate(request)
+    }
+
+    async fn read_message(
+        &self,
+        request: Request<Incoming>,
+        limit: usize,
+        reservation: &mut Reservation,
+    ) -> Result<Request<RequestBody>, Status> {
+        request::read_message(&self.json, request, limit, reservation).await
+    }
+
+    async fn open(
+        &self,
+        mut request: Request<Incoming>,
+        limit: usize,
+        timeout: Duration,
+        stream: &OpenStream,
+    ) -> Result<Request<RequestBody>, Status> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(reader) = reader else {
+            return self.read_message(request, limit, &mut stream.reserve_message()).await;
+        };
+        header::remove_grpc(request.headers_mut());
+        let exchange = self.exchange.clone();
+        Ok(request.map(|body| {
+            RequestBody::with_lines(body, timeout, |messages| {
+                LineStream::new(messages, reader, exchange)
+            })
+        }))
+    }
+
+    async fn respond(
+        &self,
+        response: Response<Body>,
+        _: Option<&mut Reservation>,
+    ) -> Response<Body> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match writer {
+            Some(writer) => response::respond(response, writer, self.exchange.clone()).await,
+            None => response,
+        }
+    }
+
+    fn end_frame(&self) -> EndFrame {
+        |status| Some(Frame::data(response::error_line(status)))
+    }
+}
+
+/// The content type of a request without its parameters.
+fn content_type(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+fn wrong_content_type() -> Response<Body> {
+    let message = "this method takes lines: the content type must be application/x-ndjson";
+    let status = protocol::content_type_wrong(message);
+    let mut response = error::with_http_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &status);
+    response.headers_mut().insert("accept-post", HeaderValue::from_static(NDJSON));
+    response
+}

@@ -1,0 +1,150 @@
+//! The messages of a response as lines. The last line of a call that failed has the error.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
+use http_body::{Body as HttpBody, Frame};
+use serde_json::json;
+use tonic::body::Body;
+use tonic::{Code, Status};
+
+use super::exchange::Exchange;
+use super::{LineWriter, NDJSON};
+use crate::connect::envelope::next_message;
+use crate::connect::{error, header};
+use crate::rich_status::internal;
+
+type Polled = Option<Result<Frame<Bytes>, Status>>;
+
+/// The response to a call. Its status is that of the error if the call fails at once.
+pub async fn respond(
+    response: Response<Body>,
+    writer: Box<dyn LineWriter>,
+    exchange: Arc<Exchange>,
+) -> Response<Body> {
+    let (parts, mut grpc) = response.into_parts();
+    let first = match Status::from_header_map(&parts.headers) {
+        Some(status) => Some(Some(Err(status))),
+        None => first(&mut grpc, &exchange).await,
+    };
+    if let Some(polled) = &first
+        && let Some(status) = failure(polled)
+    {
+        return error::response(&status);
+    }
+    let framed = BytesMut::new();
+    let body = LineBody { grpc, first, writer, exchange, framed, has_ended: false };
+    let mut response = Response::new(Body::new(body));
+    *response.headers_mut() = header::leading(&parts.headers);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
+    response
+}
+
+/// Waits for the first frame; none if there are rejects before it.
+async fn first(grpc: &mut Body, exchange: &Exchange) -> Option<Polled> {
+    poll_fn(|cx| {
+        if let Poll::Ready(polled) = Pin::new(&mut *grpc).poll_frame(cx) {
+            return Poll::Ready(Some(polled));
+        }
+        exchange.poll_rejects(cx).map(|()| None)
+    })
+    .await
+}
+
+/// The status of a frame that ends a call which failed.
+fn failure(polled: &Polled) -> Option<Status> {
+    match polled {
+        Some(Ok(frame)) => {
+            let status = Status::from_header_map(frame.trailers_ref()?)?;
+            Some(status).filter(|status| status.code() != Code::Ok)
+        }
+        Some(Err(status)) => Some(status.clone()),
+        // Every stream of gRPC ends with trailers.
+        None => Some(internal()),
+    }
+}
+
+/// The line of an error.
+pub fn error_line(status: &Status) -> Bytes {
+    format!("{}\n", json!({ "error": error::Error::from(status) })).into()
+}
+
+/// Turns the frames of gRPC into lines.
+struct LineBody {
+    grpc: Body,
+    /// A frame that was polled already.
+    first: Option<Polled>,
+    writer: Box<dyn LineWriter>,
+    exchange: Arc<Exchange>,
+    /// Frames that are not complete yet.
+    framed: BytesMut,
+    has_ended: bool,
+}
+
+impl LineBody {
+    /// The lines of a frame.
+    fn lines(&mut self, polled: Polled) -> Bytes {
+        if let Some(status) = failure(&polled) {
+            return self.end(&status);
+        }
+        let Some(Ok(frame)) = polled else { return Bytes::new() };
+        let Ok(bytes) = frame.into_data() else {
+            if let Some(status) = self.exchange.failure() {
+                return self.end(&status);
+            }
+            self.has_ended = true;
+            let mut text = Vec::new();
+            self.writer.end(self.exchange.rejected(), &mut text);
+            return text.into();
+        };
+        self.framed.extend_from_slice(&bytes);
+        let mut text = Vec::new();
+        while let Some(message) = next_message(&mut self.framed) {
+            if let Err(error) = self.writer.write(&message, &mut text) {
+                tracing::error!(error, "a message has no lines");
+                text.extend_from_slice(&self.end(&internal()));
+                break;
+            }
+        }
+        text.into()
+    }
+
+    fn end(&mut self, status: &Status) -> Bytes {
+        self.has_ended = true;
+        self.grpc = Body::empty();
+        error_line(status)
+    }
+}
+
+impl HttpBody for LineBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let body = &mut *self;
+        loop {
+            if body.exchange.poll_rejects(cx).is_ready() {
+                return Poll::Ready(Some(Ok(Frame::data(body.exchange.take_rejects()))));
+            }
+            if body.has_ended {
+                return Poll::Ready(None);
+            }
+            let polled = match body.first.take() {
+                Some(polled) => polled,
+                None => ready!(Pin::new(&mut body.grpc).poll_frame(cx)),
+            };
+            let lines = body.lines(polled);
+            if !lines.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(lines))));
+            }
+        }
+    }
+}
