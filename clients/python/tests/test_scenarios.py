@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,27 +30,33 @@ def find_testbed() -> str:
 
 def run_scenarios(take: Callable[[Step], Step], *arguments: str) -> None:
     """Performs the steps that the testbed prints, until it ends."""
-    testbed = subprocess.Popen(
-        [find_testbed(), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with testbed:
-        assert testbed.stdin
-        assert testbed.stdout
-        assert testbed.stderr
-        try:
-            for line in testbed.stdout:
-                testbed.stdin.write(json.dumps(take(json.loads(line))) + "\n")
-                testbed.stdin.flush()
-        except BaseException:
-            testbed.kill()
-            raise
-        report = testbed.stderr.read()
+    with tempfile.TemporaryFile("w+") as log:
+        testbed = subprocess.Popen(
+            [find_testbed(), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        with testbed:
+            answer_steps(testbed, take)
+        log.seek(0)
+        report = log.read()
     print(report)
     assert testbed.returncode == 0, report
+
+
+def answer_steps(testbed: subprocess.Popen[str], take: Callable[[Step], Step]) -> None:
+    """Answers each step, until there are no more."""
+    assert testbed.stdin
+    assert testbed.stdout
+    try:
+        for line in testbed.stdout:
+            testbed.stdin.write(json.dumps(take(json.loads(line))) + "\n")
+            testbed.stdin.flush()
+    except BaseException:
+        testbed.kill()
+        raise
 
 
 def test_the_client_for_threads() -> None:

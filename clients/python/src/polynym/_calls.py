@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from polynym._methods import Metadata, Method, Request, Response
-from polynym._rules import Result, Rules, Send, Steps
+from polynym._rules import Result, Rules, Send, Sleep, Steps
 from polynym._settings import ChannelOptions, Settings, channel_options
 from polynym.errors import from_rpc_error
 
@@ -100,22 +100,23 @@ class Calls:
         try:
             step = next(steps)
             while True:
-                if isinstance(step, Send):
-                    step = self._send(steps, step)
-                else:
+                if isinstance(step, Sleep):
                     time.sleep(step.seconds)
                     step = next(steps)
+                    continue
+                try:
+                    response = self._send(step)
+                except grpc.RpcError as fault:
+                    step = steps.throw(fault)
+                else:
+                    step = steps.send(response)
         except StopIteration as end:
             result: Result = end.value
             return result
 
-    def _send(self, steps: Steps[Any], step: Send) -> Any:
+    def _send(self, step: Send) -> Any:
         multi = self._multi_callable("unary_unary", step.method)
-        try:
-            response = multi(step.request, timeout=step.timeout, metadata=step.metadata)
-        except grpc.RpcError as fault:
-            return steps.throw(fault)
-        return steps.send(response)
+        return multi(step.request, timeout=step.timeout, metadata=step.metadata)
 
     def _multi_callable(self, kind: str, method: Method[Any, Any]) -> Any:
         multi = self._multi_callables.get(method.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ BATCH_ITEMS = 1000
 BATCH_BYTES = 900 * 1024
 ITEM_OVERHEAD = 8
 """The bytes, at most, that an identifier takes in a batch beyond its own."""
+ITEM = re.compile(r"^identifiers\[\d+\]")
+"""How a batch names an item."""
 
 Consistency = Literal["latest", "linearizable", "eventual"]
 Answer = v1.ResolveIdentityResponse | PolynymError
@@ -100,7 +103,9 @@ def timestamp(value: datetime) -> Timestamp:
 def answer(result: v1.BatchResolveIdentitiesResponse.Result) -> Answer:
     """Returns the answer that a single look-up would have got."""
     if result.HasField("error"):
-        return from_status(result.error)
+        error = from_status(result.error)
+        field, message = (ITEM.sub("identifier", text) for text in (error.field, error.message))
+        return error.copy(field=field, message=message)
     found = result.found
     return v1.ResolveIdentityResponse(user=found.user, identity=found.identity)
 

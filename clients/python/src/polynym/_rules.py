@@ -115,7 +115,7 @@ class Outcome:
 
     def final(self, error: PolynymError) -> PolynymError:
         """Returns the error of the call."""
-        return error.with_type(OutcomeUnknown) if self.is_unknown else error
+        return error.copy(OutcomeUnknown) if self.is_unknown else error
 
 
 def is_outcome_unknown(error: PolynymError) -> bool:

@@ -64,13 +64,10 @@ class PolynymError(Exception):
     def __str__(self) -> str:
         return f"{self.reason or self.code}: {self.message}"
 
-    def copy(self) -> PolynymError:
-        """Returns the same error, to be raised at another place."""
-        return self.with_type(type(self))
-
-    def with_type(self, kind: type[PolynymError]) -> PolynymError:
-        """Returns an error of another type with the same attributes."""
+    def copy(self, kind: type[PolynymError] | None = None, **changes: Any) -> PolynymError:
+        """Returns the same error, of another type or with changes."""
         values: dict[str, Any] = {
+            "message": self.message,
             "code": self.code,
             "reason": self.reason,
             "field": self.field,
@@ -78,7 +75,7 @@ class PolynymError(Exception):
             "metadata": dict(self.metadata),
             "request_id": self.request_id,
         }
-        return kind(self.message, **values)
+        return (kind or type(self))(**{**values, **changes})
 
 
 class NotFound(PolynymError):
