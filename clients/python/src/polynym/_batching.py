@@ -26,7 +26,7 @@ from polynym._lookups import (
 from polynym.errors import DeadlineExceeded, PolynymError, make_error
 from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, RESOLVE_IDENTITY
 
-IN_FLIGHT = 1
+IN_FLIGHT = 2
 """How many calls with the same options are under way at most."""
 ALONE = 16
 """How many look-ups that a batch did not answer are under way at most."""

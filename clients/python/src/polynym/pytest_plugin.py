@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def polynym_server() -> Iterator[Server]:
-    """A server with an empty store, for all tests of a run."""
+    """A server with an empty store, for all tests of a run.
+
+    A tenant begins with the first change in it: tests with tenants of their own do not see each
+    other's users.
+    """
     from polynym.testing import serve
 
-    with serve() as server:
+    with serve(arguments=["--tenants", "open"]) as server:
         yield server
