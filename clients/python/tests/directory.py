@@ -30,6 +30,7 @@ class Directory(grpc.GenericRpcHandler):
         self.singles: list[Single] = []
         self.batches: list[Batch] = []
         self.cancelled = 0
+        self.failure: grpc.StatusCode | None = None
         self.gate = asyncio.Event()
         self.arrived = asyncio.Condition()
         self.result: Callable[[v1.Identifier], Any] = lambda identifier: (
@@ -62,6 +63,8 @@ class Directory(grpc.GenericRpcHandler):
     async def batch(self, request: Batch, context: Any) -> v1.BatchResolveIdentitiesResponse:
         """Answers several look-ups."""
         await self.record(self.batches, request)
+        if self.failure is not None:
+            await context.abort(self.failure, "text")
         results = [self.result(identifier) for identifier in request.identifiers]
         return v1.BatchResolveIdentitiesResponse(results=results)
 

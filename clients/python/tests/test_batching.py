@@ -9,10 +9,11 @@ from functools import wraps
 from typing import Any
 
 import directory
+import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
-from polynym import AsyncClient, DeadlineExceeded, PermissionDenied, handle, v1
+from polynym import AsyncClient, DeadlineExceeded, PermissionDenied, ResourceExhausted, handle, v1
 from polynym._batching import IN_FLIGHT
 from polynym._lookups import BATCH_BYTES
 
@@ -179,3 +180,15 @@ async def test_batching_can_be_turned_off() -> None:
         await asyncio.gather(*start(client, 20))
         assert len(server.singles) == 20
         assert server.batches == []
+
+
+@in_loop
+async def test_the_error_of_a_batch_is_that_of_each_caller() -> None:
+    async with directory.serve() as (server, client):
+        server.failure = grpc.StatusCode.RESOURCE_EXHAUSTED
+        server.gate.set()
+        answers = await asyncio.gather(*start(client, 10), return_exceptions=True)
+        errors = answers[IN_FLIGHT:]
+        assert {type(answer) for answer in errors} == {ResourceExhausted}
+        assert len({id(answer) for answer in errors}) == len(errors)
+        assert (len(server.singles), len(server.batches)) == (IN_FLIGHT, 1)

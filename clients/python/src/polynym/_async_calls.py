@@ -143,7 +143,7 @@ class AsyncCalls:
 async def responses(call: Any) -> AsyncIterator[Any]:
     """Yields the responses of a call, with errors of this package."""
     try:
-        while (response := await call.read()) is not grpc.aio.EOF:
+        async for response in call:
             yield response
     except grpc.RpcError as fault:
         raise from_rpc_error(fault) from fault

@@ -80,7 +80,7 @@ class AsyncClient:
             timeout: The seconds for a call with all of its attempts.
             retries: How many further attempts follow one that failed.
             batching: Whether look-ups that are made at the same time share calls.
-            interceptors: Interceptors of grpc.aio, such as those of OpenTelemetry.
+            interceptors: Interceptors of grpc.aio.
             options: Further options of the gRPC channel.
         """
         settings = Settings(server, token, token_file, ca, cert, key, insecure)
@@ -258,6 +258,7 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
         self._progress = progress
         self._is_closed = False
         self._call: Any = None
+        self._responses: AsyncIterator[v1.WatchResponse] | None = None
         self._early: WatchEvent | None = None
 
     @property
@@ -298,11 +299,8 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
         """Waits for a response, of this connection or the next. Returns its event, if any."""
         while not self._is_closed:
             try:
-                response = await self._next_response()
-                if response is not grpc.aio.EOF:
-                    return self._progress.accept(response)
-                error = _watch.ENDED
-            except (asyncio.TimeoutError, TimeoutError):
+                return self._progress.accept(await self._next_response())
+            except (StopAsyncIteration, asyncio.TimeoutError):
                 error = _watch.ENDED
             except grpc.RpcError as fault:
                 error = from_rpc_error(fault)
@@ -315,7 +313,7 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
         return None
 
     def _end_call(self) -> None:
-        call, self._call = self._call, None
+        call, self._call, self._responses = self._call, None, None
         if call is not None:
             call.cancel()
 
@@ -326,8 +324,11 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
             raise error
         await asyncio.sleep(delay)
 
-    async def _next_response(self) -> Any:
-        if self._call is not None:
-            return await self._call.read()
+    async def _next_response(self) -> v1.WatchResponse:
+        if self._responses is not None:
+            return await anext(self._responses)
         self._call = self._calls.open_stream(WATCH, self._progress.request(), None, ())
-        return await asyncio.wait_for(self._call.read(), _watch.FIRST_RESPONSE)
+        responses: AsyncIterator[v1.WatchResponse] = aiter(self._call)
+        first = await asyncio.wait_for(anext(responses), _watch.FIRST_RESPONSE)
+        self._responses = responses
+        return first

@@ -30,8 +30,8 @@ IN_FLIGHT = 2
 """How many calls with the same options are under way at most."""
 ALONE = 16
 """How many look-ups that a batch did not answer are under way at most."""
-
-Outcome = Answer
+REPEATED = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
+"""The codes of items that are asked for again."""
 
 
 class Waiting:
@@ -47,9 +47,12 @@ class Waiting:
 
     def expire(self) -> None:
         """Ends the wait at the caller's deadline."""
+        self.fail(DeadlineExceeded("the deadline has passed", code="DEADLINE_EXCEEDED"))
+
+    def fail(self, error: PolynymError) -> None:
+        """Raises an error in the caller, unless it left."""
         if not self.future.done():
-            text = "the deadline has passed"
-            self.future.set_exception(DeadlineExceeded(text, code="DEADLINE_EXCEEDED"))
+            self.future.set_exception(error)
 
     def settle(self, given: Answer) -> None:
         """Answers the caller, unless it left."""
@@ -72,6 +75,11 @@ class Batch:
         self.remaining -= 1
         if self.remaining == 0 and self.task is not None:
             self.task.cancel()
+
+    def fail(self, error: PolynymError) -> None:
+        """Ends the wait of all callers."""
+        for caller in self.callers:
+            caller.fail(error.copy())
 
 
 class Queue:
@@ -120,6 +128,7 @@ class Batcher:
             return await caller.future
         finally:
             timer.cancel()
+            caller.future.cancel()
             if caller.batch is not None:
                 caller.batch.leave()
             else:
@@ -136,10 +145,10 @@ class Batcher:
     async def _after_error(
         self, error: PolynymError, options: LookUp, identifier: v1.Identifier, deadline: float
     ) -> v1.ResolveIdentityResponse:
-        """Asks again for an item that its batch had no room for. Raises other errors."""
+        """Asks again for an item that the server had no room for. Raises other errors."""
         delay = error.retry_after or 0.0
-        if error.code != "RESOURCE_EXHAUSTED" or time.monotonic() + delay >= deadline:
-            raise error.copy()
+        if error.code not in REPEATED or time.monotonic() + delay >= deadline:
+            raise error
         await asyncio.sleep(delay)
         async with self._alone:
             return await self._resolve_alone(options, identifier, deadline)
@@ -174,12 +183,9 @@ class Batcher:
         try:
             answers = await self._answers(options, batch.callers)
         except PolynymError as error:
-            for caller in batch.callers:
-                caller.settle(error)
+            batch.fail(error)
         except BaseException:
-            closed = make_error("CANCELLED", "the client was closed")
-            for caller in batch.callers:
-                caller.settle(closed)
+            batch.fail(make_error("CANCELLED", "the client was closed"))
             raise
         else:
             for caller, given in zip(batch.callers, answers, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import grpc
@@ -64,7 +64,7 @@ class Calls:
             try:
                 yield from call
             finally:
-                call.cancel()
+                cancel(call)
 
     def stream_stream(
         self,
@@ -81,7 +81,7 @@ class Calls:
             try:
                 yield from call
             finally:
-                call.cancel()
+                cancel(call)
 
     def open_stream(
         self,
@@ -137,3 +137,16 @@ def typed_errors() -> Iterator[None]:
         yield
     except grpc.RpcError as fault:
         raise from_rpc_error(fault) from fault
+
+
+def cancel(call: Any) -> None:
+    """Cancels a stream.
+
+    An interceptor, such as that of OpenTelemetry, may make it a generator, which cannot be closed
+    while another thread reads it: that thread gets one more response.
+    """
+    if hasattr(call, "cancel"):
+        call.cancel()
+    else:
+        with suppress(ValueError):
+            call.close()

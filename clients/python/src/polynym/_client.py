@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from polynym import _lookups, _pages, _watch, v1
-from polynym._calls import Calls
+from polynym._calls import Calls, cancel
 from polynym._lookups import Answer, Consistency
 from polynym._pages import EventTypes
 from polynym._rules import Rules
@@ -76,7 +76,7 @@ class Client:
             tenant: The tenant of requests that name none.
             timeout: The seconds for a call with all of its attempts.
             retries: How many further attempts follow one that failed.
-            interceptors: Interceptors of gRPC, such as those of OpenTelemetry.
+            interceptors: Interceptors of gRPC.
             options: Further options of the gRPC channel.
         """
         settings = Settings(server, token, token_file, ca, cert, key, insecure)
@@ -259,7 +259,7 @@ class Watch(Iterator[WatchEvent]):
         with self._lock:
             self._closed.set()
             if self._call is not None:
-                self._call.cancel()
+                cancel(self._call)
 
     def __enter__(self) -> Watch:
         with contextlib.suppress(StopIteration):
@@ -287,7 +287,10 @@ class Watch(Iterator[WatchEvent]):
         """Waits for a response, of this connection or the next."""
         while True:
             try:
-                return self._progress.accept(self._next_response())
+                response = self._next_response()
+                if not self._closed.is_set():
+                    return self._progress.accept(response)
+                error = _watch.ENDED
             except StopIteration:
                 error = _watch.ENDED
             except grpc.RpcError as fault:
@@ -316,7 +319,7 @@ class Watch(Iterator[WatchEvent]):
             request = self._progress.request()
             call = self._calls.open_stream(WATCH, request, None, ())
             self._call = call
-        timer = threading.Timer(_watch.FIRST_RESPONSE, call.cancel)
+        timer = threading.Timer(_watch.FIRST_RESPONSE, cancel, [call])
         timer.daemon = True
         timer.start()
         try:

@@ -16,8 +16,6 @@ import grpc
 from polynym._methods import Metadata, Method, Request, Response, get_text
 from polynym.errors import OutcomeUnknown, PolynymError, from_rpc_error
 
-LOST = {"UNAVAILABLE", "CANCELLED", "INTERNAL", "UNKNOWN"}
-"""The codes with which the transport reports that it lost a call."""
 REJECTED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 """The codes with which a server rejects a call that says nothing of earlier ones."""
 FIRST_BACKOFF = 0.1
@@ -123,7 +121,8 @@ def is_outcome_unknown(error: PolynymError) -> bool:
     if error.code == "DEADLINE_EXCEEDED":
         return True
     if not error.is_from_server:
-        return error.code in LOST or error.code == "RESOURCE_EXHAUSTED"
+        # The library has no room for an answer: RESOURCE_EXHAUSTED.
+        return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
     return error.reason in ("OUTCOME_UNKNOWN", "ANSWERS_UNREAD")
 
 
@@ -134,8 +133,6 @@ def is_rejected(error: PolynymError) -> bool:
 
 def is_retryable(error: PolynymError) -> bool:
     """Returns whether another attempt may succeed."""
-    if not error.is_from_server:
-        return error.code in LOST
     if error.code == "RESOURCE_EXHAUSTED":
         return error.retry_after is not None
     return error.code == "UNAVAILABLE"

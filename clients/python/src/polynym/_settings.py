@@ -180,8 +180,8 @@ def channel_options(address: Address, more: ChannelOptions) -> list[tuple[str, A
     """Returns the options of a channel. Later ones win."""
     options: list[tuple[str, Any]] = [
         ("grpc.primary_user_agent", user_agent()),
-        # The rules retry: not the library, nor a configuration that a name server sends.
-        ("grpc.enable_retries", 0),
+        # The rules retry, not a policy that a name server sends. Without one, the library repeats
+        # only what it never sent.
         ("grpc.service_config_disable_resolution", 1),
         # A server that restarts is found again within the deadline of a call.
         ("grpc.initial_reconnect_backoff_ms", 100),

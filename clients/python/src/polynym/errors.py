@@ -9,6 +9,8 @@ import grpc
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 DOMAIN = "polynym"
+LOST = {"UNAVAILABLE", "CANCELLED", "INTERNAL", "UNKNOWN"}
+"""The codes with which the transport reports that it lost a call."""
 DETAILS = "grpc-status-details-bin"
 
 
@@ -18,8 +20,8 @@ class PolynymError(Exception):
     code: str
     """The gRPC code, such as `NOT_FOUND`."""
     reason: str
-    """The reason that programs can rely on, such as `IDENTITY_NOT_FOUND`. Empty if the error was
-    not made by a server: the connection was lost, or the deadline has passed."""
+    """The reason that programs can rely on, such as `IDENTITY_NOT_FOUND`. Empty if no server made
+    the error: the connection was lost (`UNAVAILABLE`), or the deadline has passed."""
     message: str
     """The text, for people."""
     field: str
@@ -170,7 +172,10 @@ def from_rpc_error(fault: grpc.RpcError, request_id: str = "") -> PolynymError:
     packed = find_details(fault.trailing_metadata() or ())
     status = parse_status(packed)
     details = status.details if status else ()
-    return error_with(code.name, fault.details() or "", details, request_id)
+    error = error_with(code.name, fault.details() or "", details, request_id)
+    if not error.is_from_server and error.code in LOST:
+        return error.copy(Unavailable, code="UNAVAILABLE")
+    return error
 
 
 def from_status(status: status_pb2.Status, request_id: str = "") -> PolynymError:
