@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -28,11 +29,11 @@ def find_testbed() -> str:
     return testbed
 
 
-def run_scenarios(take: Callable[[Step], Step], *arguments: str) -> None:
-    """Performs the steps that the testbed prints, until it ends."""
+def run_scenarios(take: Callable[[Step], Step], but: tuple[str, ...] = ()) -> None:
+    """Performs the steps that the testbed prints. All scenarios but some must pass."""
     with tempfile.TemporaryFile("w+") as log:
         testbed = subprocess.Popen(
-            [find_testbed(), *arguments],
+            [find_testbed()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -43,7 +44,10 @@ def run_scenarios(take: Callable[[Step], Step], *arguments: str) -> None:
         log.seek(0)
         report = log.read()
     print(report)
-    assert testbed.returncode == 0, report
+    failed = re.findall(r"^failed: (.*)$", report, re.MULTILINE)
+    assert failed == list(but), report
+    assert testbed.returncode == bool(but), report
+    assert re.search(r"^[1-9]\d* scenarios passed", report, re.MULTILINE), report
 
 
 def answer_steps(testbed: subprocess.Popen[str], take: Callable[[Step], Step]) -> None:
@@ -61,8 +65,10 @@ def answer_steps(testbed: subprocess.Popen[str], take: Callable[[Step], Step]) -
 
 def test_the_client_for_threads() -> None:
     puppet = SyncPuppet()
+    # It counts calls, and this client has no batching.
+    but = ("concurrent look-ups share calls",)
     try:
-        run_scenarios(puppet.take)
+        run_scenarios(puppet.take, but)
     finally:
         puppet.close()
 

@@ -54,6 +54,16 @@ class Waiting:
         if not self.future.done():
             self.future.set_exception(error)
 
+    def leave(self, queue: Queue) -> None:
+        """Ends the wait, answered or not."""
+        if self.future.done() and not self.future.cancelled():
+            # A caller that is cancelled at this moment does not see its error.
+            self.future.exception()
+        if self.batch is not None:
+            self.batch.leave()
+        else:
+            queue.waiting.remove(self)
+
     def settle(self, given: Answer) -> None:
         """Answers the caller, unless it left."""
         if not self.future.done():
@@ -128,11 +138,7 @@ class Batcher:
             return await caller.future
         finally:
             timer.cancel()
-            caller.future.cancel()
-            if caller.batch is not None:
-                caller.batch.leave()
-            else:
-                queue.waiting.remove(caller)
+            caller.leave(queue)
 
     async def _resolve_alone(
         self, options: LookUp, identifier: v1.Identifier, deadline: float
