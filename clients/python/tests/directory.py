@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import wraps
 from typing import Any
 
 import grpc
@@ -12,10 +13,11 @@ import grpc.aio
 
 from polynym import AsyncClient, v1
 from polynym._methods import Method
-from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, RESOLVE_IDENTITY
+from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDENTITY
 
 Single = v1.ResolveIdentityRequest
 Batch = v1.BatchResolveIdentitiesRequest
+Test = Callable[[], Coroutine[Any, Any, None]]
 
 
 def echo(identifier: v1.Identifier) -> v1.User:
@@ -23,14 +25,26 @@ def echo(identifier: v1.Identifier) -> v1.User:
     return v1.User(display_name=identifier.handle)
 
 
+def in_loop(test: Test) -> Callable[[], None]:
+    """Runs a test in an event loop."""
+
+    @wraps(test)
+    def run() -> None:
+        asyncio.run(test())
+
+    return run
+
+
 class Directory(grpc.GenericRpcHandler):
     """Records look-ups. Each waits until the test lets it go."""
 
     def __init__(self) -> None:
         self.singles: list[Single] = []
+        self.created: list[v1.CreateUserRequest] = []
         self.batches: list[Batch] = []
         self.cancelled = 0
         self.failure: grpc.StatusCode | None = None
+        self.address = ""
         self.gate = asyncio.Event()
         self.arrived = asyncio.Condition()
         self.result: Callable[[v1.Identifier], Any] = lambda identifier: (
@@ -68,11 +82,16 @@ class Directory(grpc.GenericRpcHandler):
         results = [self.result(identifier) for identifier in request.identifiers]
         return v1.BatchResolveIdentitiesResponse(results=results)
 
+    async def mutation(self, request: v1.CreateUserRequest, context: Any) -> Any:
+        """Never answers a mutation before the gate opens."""
+        await self.record(self.created, request)
+
     def service(self, details: grpc.HandlerCallDetails) -> Any:
         """Returns what answers a call."""
         handlers: dict[str, tuple[Method[Any, Any], Callable[..., Awaitable[Any]]]] = {
             RESOLVE_IDENTITY.path: (RESOLVE_IDENTITY, self.single),
             BATCH_RESOLVE_IDENTITIES.path: (BATCH_RESOLVE_IDENTITIES, self.batch),
+            CREATE_USER.path: (CREATE_USER, self.mutation),
         }
         method, handler = handlers[details.method]
         return grpc.unary_unary_rpc_method_handler(
@@ -86,9 +105,10 @@ async def serve(**options: Any) -> AsyncIterator[tuple[Directory, AsyncClient]]:
     directory = Directory()
     server = grpc.aio.server(handlers=[directory])
     port = server.add_insecure_port("127.0.0.1:0")
+    directory.address = f"127.0.0.1:{port}"
     await server.start()
     try:
-        async with AsyncClient(f"127.0.0.1:{port}", **options) as client:
+        async with AsyncClient(directory.address, **options) as client:
             yield directory, client
     finally:
         await server.stop(None)

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta, timezone
-from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import directory
 import grpc
 import pytest
+from directory import in_loop
 from google.rpc import error_details_pb2, status_pb2
 
-from polynym import AsyncClient, DeadlineExceeded, PermissionDenied, ResourceExhausted, handle, v1
+from polynym import (
+    AsyncClient,
+    DeadlineExceeded,
+    PermissionDenied,
+    ResourceExhausted,
+    handle,
+    v1,
+)
 from polynym._batching import IN_FLIGHT
 from polynym._lookups import BATCH_BYTES
 
 Result = v1.BatchResolveIdentitiesResponse.Result
-Test = Callable[[], Coroutine[Any, Any, None]]
-
-
-def in_loop(test: Test) -> Callable[[], None]:
-    """Runs a test in an event loop."""
-
-    @wraps(test)
-    def run() -> None:
-        asyncio.run(test())
-
-    return run
 
 
 def start(client: AsyncClient, count: int, prefix: str = "u", **options: Any) -> list[Any]:
@@ -192,3 +187,17 @@ async def test_the_error_of_a_batch_is_that_of_each_caller() -> None:
         assert {type(answer) for answer in errors} == {ResourceExhausted}
         assert len({id(answer) for answer in errors}) == len(errors)
         assert (len(server.singles), len(server.batches)) == (IN_FLIGHT, 1)
+
+
+@in_loop
+async def test_a_caller_with_a_wrong_type_does_not_disturb_the_others() -> None:
+    async with directory.serve() as (server, client):
+        good = start(client, 10)
+        wrong: Any = "joe@example.com"
+        for _ in range(2):
+            with pytest.raises(TypeError, match="not an identifier: str"):
+                await client.resolve(wrong)
+            with pytest.raises(ValueError, match="CONSISTENCY_SOON"):
+                await client.resolve(handle("joe"), consistency=cast(Any, "soon"))
+        server.gate.set()
+        assert len(await asyncio.gather(*good)) == 10

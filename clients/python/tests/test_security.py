@@ -118,6 +118,15 @@ def test_tls_with_a_client_certificate(secured: Secured, credentials: Path) -> N
     asyncio.run(main())
 
 
+def test_the_authorities_of_the_system_are_trusted(
+    secured: Secured, credentials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(secured.ca))
+    files: dict[str, Any] = {"cert": secured.cert, "key": secured.key}
+    with Client(secured.server, token_file=credentials / "admin", **files) as client:
+        assert list(client.search()) == []
+
+
 def test_an_unknown_authority_is_not_trusted(secured: Secured) -> None:
     with Client(secured.server) as client, pytest.raises(Unavailable) as raised:
         client.resolve(handle("joe"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from polynym import Client
-from polynym._settings import Address, Settings, TokenFile, parse_address
+from polynym._settings import Address, Settings, TokenFile, parse_address, system_roots
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,19 @@ def test_the_environment_has_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("POLYNYM_CA", str(tmp_path / "missing"))
     with pytest.raises(FileNotFoundError):
         Settings().credentials()
+
+
+def test_the_system_trusts_a_file_or_a_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing"))
+    (tmp_path / "0a1b2c3d.0").write_bytes(b"first")
+    (tmp_path / "0a1b2c3d.1").write_bytes(b"second")
+    (tmp_path / "README").write_bytes(b"none")
+    assert system_roots() == b"first\nsecond"
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "0a1b2c3d.0"))
+    assert system_roots() == b"first"
 
 
 def test_a_token_is_not_sent_in_the_open() -> None:

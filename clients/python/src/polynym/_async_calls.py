@@ -31,12 +31,11 @@ class AsyncCalls:
         self._credentials = settings.credentials() if self._address.is_tls else None
         self._interceptors = list(interceptors)
         self._channel: grpc.aio.Channel | None = None
-        self._is_closed = False
         self._multi_callables: dict[str, Any] = {}
 
     def _open_channel(self) -> grpc.aio.Channel:
         """Returns the channel. It belongs to the event loop of the first call."""
-        if self._is_closed:
+        if self.rules.is_closed:
             raise ValueError("the client is closed")
         if self._channel is None:
             target, options = self._address.target, self._options
@@ -52,7 +51,7 @@ class AsyncCalls:
 
     async def close(self) -> None:
         """Closes the connection."""
-        self._is_closed = True
+        self.rules.is_closed = True
         self._multi_callables.clear()
         if self._channel is not None:
             await self._channel.close()
@@ -126,7 +125,12 @@ class AsyncCalls:
 
     async def _send(self, step: Send) -> Any:
         multi = self._multi_callable("unary_unary", step.method)
-        return await multi(step.request, timeout=step.timeout, metadata=step.metadata)
+        try:
+            return await multi(step.request, timeout=step.timeout, metadata=step.metadata)
+        except asyncio.CancelledError:
+            if self.rules.is_closed and not is_cancelled():
+                raise closed_error() from None
+            raise
 
     def _multi_callable(self, kind: str, method: Method[Any, Any]) -> Any:
         multi = self._multi_callables.get(method.path)
@@ -149,3 +153,15 @@ async def responses(call: Any) -> AsyncIterator[Any]:
         raise from_rpc_error(fault) from fault
     finally:
         call.cancel()
+
+
+def is_cancelled() -> bool:
+    """Returns whether the current task is being cancelled, or may be: Python 3.10 does not say."""
+    return getattr(asyncio.current_task(), "cancelling", lambda: 1)() > 0
+
+
+def closed_error() -> grpc.aio.AioRpcError:
+    """Returns the error of a call whose client was closed."""
+    nothing = grpc.aio.Metadata()
+    code, text = grpc.StatusCode.CANCELLED, "the client was closed"
+    return grpc.aio.AioRpcError(code, nothing, nothing, details=text)

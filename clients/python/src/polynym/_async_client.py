@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from polynym import _lookups, _pages, _watch, v1
-from polynym._async_calls import AsyncCalls
+from polynym._async_calls import AsyncCalls, is_cancelled
 from polynym._batching import Batcher
 from polynym._lookups import Answer, Consistency
 from polynym._pages import EventTypes
@@ -305,7 +305,7 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
             except grpc.RpcError as fault:
                 error = from_rpc_error(fault)
             except asyncio.CancelledError:
-                if not self._is_closed:
+                if not self._is_closed or is_cancelled():
                     raise
                 break
             self._end_call()

@@ -114,9 +114,12 @@ class Batcher:
         self, options: LookUp, identifier: v1.Identifier, timeout: float | None
     ) -> v1.ResolveIdentityResponse:
         """Returns the owner of an identifier, or raises the error of the look-up."""
+        if not isinstance(identifier, v1.Identifier):
+            raise TypeError(f"not an identifier: {type(identifier).__name__}")
         deadline = self._calls.rules.deadline(timeout)
         queue = self._queues.get(options)
         if queue is None:
+            options.batch([])  # Raises if the options are malformed.
             queue = self._queues[options] = Queue()
 
         if queue.in_flight < IN_FLIGHT:
@@ -191,7 +194,7 @@ class Batcher:
         except PolynymError as error:
             batch.fail(error)
         except BaseException:
-            batch.fail(make_error("CANCELLED", "the client was closed"))
+            batch.fail(make_error("CANCELLED", "the look-up was cancelled"))
             raise
         else:
             for caller, given in zip(batch.callers, answers, strict=True):

@@ -38,6 +38,7 @@ class Calls:
 
     def close(self) -> None:
         """Closes the connection."""
+        self.rules.is_closed = True
         self._channel.close()
 
     def unary(

@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 Steps = Generator[Send | Sleep, Any, Result]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rules:
     """What all calls of a client share."""
 
@@ -51,6 +51,7 @@ class Rules:
     timeout: float = 2.0
     retries: int = 2
     token: Callable[[], str | None] = lambda: None
+    is_closed: bool = False
 
     def headers(self, metadata: Metadata) -> Metadata:
         """Returns the headers of an attempt."""
@@ -79,8 +80,8 @@ class Rules:
             except grpc.RpcError as fault:
                 error = outcome.record(from_rpc_error(fault, outcome.request_id))
                 delay = backoff(error, attempt)
-                is_last = attempt > self.retries or time.monotonic() + delay >= deadline
-                if is_last or not outcome.can_retry(error):
+                has_time = attempt <= self.retries and time.monotonic() + delay < deadline
+                if self.is_closed or not has_time or not outcome.can_retry(error):
                     raise outcome.final(error) from fault
                 yield Sleep(delay)
             else:

@@ -161,9 +161,13 @@ class StaticToken:
 
 def system_roots() -> bytes | None:
     """Returns the certificate authorities of the system; None for those of gRPC."""
-    file = ssl.get_default_verify_paths().cafile
-    if file:
-        return Path(file).read_bytes()
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile:
+        return Path(paths.cafile).read_bytes()
+    if paths.capath:
+        # OpenSSL names the files by hashes.
+        files = sorted(Path(paths.capath).glob("????????.[0-9]"))
+        return b"\n".join(file.read_bytes() for file in files) or None
     found = ssl.create_default_context().get_ca_certs(binary_form=True)
     return "".join(map(ssl.DER_cert_to_PEM_cert, found)).encode() or None
 

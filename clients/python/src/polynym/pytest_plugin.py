@@ -20,5 +20,5 @@ def polynym_server() -> Iterator[Server]:
     """
     from polynym.testing import serve
 
-    with serve(arguments=["--tenants", "open"]) as server:
+    with serve() as server:
         yield server
