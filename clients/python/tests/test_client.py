@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -146,6 +146,20 @@ def test_streams_have_typed_errors(client: Client, create: Create) -> None:
     with pytest.raises(NotFound) as raised:
         list(client.admin.ExportUsers(v1.ExportUsersRequest(tenant="nowhere")))
     assert raised.value.reason == "TENANT_NOT_FOUND"
+
+
+def test_users_are_imported(client: Client, tenant: str) -> None:
+    def lines() -> Iterator[v1.ImportUsersRequest]:
+        yield v1.ImportUsersRequest(options=v1.ImportUsersRequest.Options(tenant=tenant))
+        for n in range(3):
+            user = v1.User(identities=[v1.Identity(identifier=handle(f"user{n}"))])
+            yield v1.ImportUsersRequest(line=n + 1, user=user)
+
+    responses = list(client.admin.ImportUsers(lines()))
+    assert responses[-1].progress.created == 3
+    assert client.resolve(handle("user2")).identity.HasField("import_time")
+    with pytest.raises(polynym.InvalidArgument):
+        list(client.admin.ImportUsers([v1.ImportUsersRequest()]))
 
 
 def test_every_method_of_the_api_is_there(client: Client) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import grpc
 import pytest
-from google.protobuf.any_pb2 import Any as AnyMessage
-from google.rpc import error_details_pb2, status_pb2
+from scripted import Fault, perform
 
 import polynym
 from polynym import PolynymError, v1
-from polynym._rules import Rules, Send, Sleep
+from polynym._rules import Rules
 from polynym.v1.stubs import CREATE_USER, MARK_READ, RESOLVE_IDENTITY
 
 READ = (RESOLVE_IDENTITY, v1.ResolveIdentityRequest())
@@ -20,62 +18,11 @@ CREATE = (CREATE_USER, v1.CreateUserRequest())
 MARK = (MARK_READ, v1.MarkReadRequest())
 
 
-class Fault(grpc.RpcError):
-    """A failure of an attempt."""
-
-    def __init__(self, code: str, reason: str = "", delay: float | None = None) -> None:
-        self._code = grpc.StatusCode[code]
-        details: list[Any] = []
-        if reason:
-            details.append(error_details_pb2.ErrorInfo(reason=reason, domain="polynym"))
-        if delay is not None:
-            retry = error_details_pb2.RetryInfo()
-            retry.retry_delay.FromMilliseconds(int(delay * 1000))
-            details.append(retry)
-        self._status = status_pb2.Status()
-        for detail in details:
-            packed = AnyMessage()
-            packed.Pack(detail)
-            self._status.details.append(packed)
-
-    def code(self) -> grpc.StatusCode:
-        """Returns the code."""
-        return self._code
-
-    def details(self) -> str:
-        """Returns the text."""
-        return "text"
-
-    def trailing_metadata(self) -> Any:
-        """Returns the packed details."""
-        return (("grpc-status-details-bin", self._status.SerializeToString()),)
-
-
 def run(call: Any, *outcomes: Any, rules: Rules | None = None, seconds: float = 2.0) -> Any:
     """Performs a call whose attempts have outcomes. Returns its result, requests and delays."""
     method, request = call
     steps = (rules or Rules()).call(method, request, time.monotonic() + seconds)
-    requests: list[Any] = []
-    delays: list[float] = []
-    remaining = list(outcomes)
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, Sleep):
-                delays.append(step.seconds)
-                step = next(steps)
-                continue
-            assert isinstance(step, Send)
-            requests.append(step.request)
-            outcome = remaining.pop(0)
-            is_fault = isinstance(outcome, Exception)
-            step = steps.throw(outcome) if is_fault else steps.send(outcome)
-    except StopIteration as end:
-        result = end.value
-    except PolynymError as error:
-        result = error
-    assert not remaining
-    return result, requests, delays
+    return perform(steps, *outcomes)
 
 
 LOST = Fault("UNAVAILABLE")

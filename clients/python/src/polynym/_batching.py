@@ -1,7 +1,8 @@
 """Automatic batching: look-ups that callers make at the same time share calls.
 
-A look-up goes at once, alone, if no other with the same options is under way. Otherwise it waits,
-and goes together with the others that wait when one returns. No timer is involved.
+A look-up goes at once, alone, while fewer than two calls with the same options are under way.
+Otherwise it waits, and goes together with the others that wait when one returns. No timer is
+involved.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ from polynym._lookups import (
     size_in_batch,
     too_large_limit,
 )
+from polynym._rules import backoff, is_retryable
 from polynym.errors import DeadlineExceeded, PolynymError, make_error
 from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, RESOLVE_IDENTITY
 
 IN_FLIGHT = 2
 """How many calls with the same options are under way at most."""
-ALONE = 16
-"""How many look-ups that a batch did not answer are under way at most."""
 REPEATED = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
 """The codes of items that are asked for again."""
 
@@ -108,7 +108,6 @@ class Batcher:
         self._queues: dict[LookUp, Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._most = BATCH_ITEMS
-        self._alone = asyncio.Semaphore(ALONE)
 
     async def resolve(
         self, options: LookUp, identifier: v1.Identifier, timeout: float | None
@@ -155,12 +154,11 @@ class Batcher:
         self, error: PolynymError, options: LookUp, identifier: v1.Identifier, deadline: float
     ) -> v1.ResolveIdentityResponse:
         """Asks again for an item that the server had no room for. Raises other errors."""
-        delay = error.retry_after or 0.0
+        delay = backoff(error, 1) if is_retryable(error) else 0.0
         if error.code not in REPEATED or time.monotonic() + delay >= deadline:
             raise error
         await asyncio.sleep(delay)
-        async with self._alone:
-            return await self._resolve_alone(options, identifier, deadline)
+        return await self._resolve_alone(options, identifier, deadline)
 
     def _has_returned(self, options: LookUp, queue: Queue) -> None:
         """Records that a call is over, and sends those who wait."""

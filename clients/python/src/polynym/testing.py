@@ -57,8 +57,9 @@ def serve(program: str | None = None, arguments: Sequence[str] = ()) -> Iterator
     """
     command = [find_program(program), "serve", "--ephemeral", *arguments]
     with tempfile.TemporaryFile("w+") as log:
+        # The server ends when the pipe to it closes, even if this program is killed.
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         )
         try:
             yield read_addresses(process, log)
@@ -95,5 +96,6 @@ def stop(process: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
