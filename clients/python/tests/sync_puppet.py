@@ -33,7 +33,7 @@ class SyncPuppet:
         """Replaces the client."""
         self.close()
         self.client = polynym.Client(**steps.connection(step))
-        return {}
+        return {"batching": False}
 
     def close(self) -> None:
         """Closes the client."""

@@ -29,7 +29,7 @@ def find_testbed() -> str:
     return testbed
 
 
-def run_scenarios(take: Callable[[Step], Step], but: tuple[str, ...] = ()) -> None:
+def run_scenarios(take: Callable[[Step], Step], may_fail: frozenset[str] = frozenset()) -> None:
     """Performs the steps that the testbed prints. All scenarios but some must pass."""
     with tempfile.TemporaryFile("w+") as log:
         testbed = subprocess.Popen(
@@ -45,8 +45,8 @@ def run_scenarios(take: Callable[[Step], Step], but: tuple[str, ...] = ()) -> No
         report = log.read()
     print(report)
     failed = re.findall(r"^failed: (.*)$", report, re.MULTILINE)
-    assert failed == list(but), report
-    assert testbed.returncode == bool(but), report
+    assert may_fail.issuperset(failed), report
+    assert testbed.returncode == bool(failed), report
     assert re.search(r"^[1-9]\d* scenarios passed", report, re.MULTILINE), report
 
 
@@ -65,10 +65,10 @@ def answer_steps(testbed: subprocess.Popen[str], take: Callable[[Step], Step]) -
 
 def test_the_client_for_threads() -> None:
     puppet = SyncPuppet()
-    # It counts calls, and this client has no batching.
-    but = ("concurrent look-ups share calls",)
+    # The scenario counts calls, and this client has no batching.
+    may_fail = frozenset(["concurrent look-ups share calls"])
     try:
-        run_scenarios(puppet.take, but)
+        run_scenarios(puppet.take, may_fail)
     finally:
         puppet.close()
 
