@@ -42,6 +42,7 @@ class Directory(grpc.GenericRpcHandler):
         self.singles: list[Single] = []
         self.created: list[v1.CreateUserRequest] = []
         self.batches: list[Batch] = []
+        self.headers: dict[str, str | bytes] = {}
         self.cancelled = 0
         self.failure: grpc.StatusCode | None = None
         self.address = ""
@@ -93,6 +94,7 @@ class Directory(grpc.GenericRpcHandler):
             BATCH_RESOLVE_IDENTITIES.path: (BATCH_RESOLVE_IDENTITIES, self.batch),
             CREATE_USER.path: (CREATE_USER, self.mutation),
         }
+        self.headers = dict(details.invocation_metadata)
         method, handler = handlers[details.method]
         return grpc.unary_unary_rpc_method_handler(
             handler, method.request.FromString, method.response.SerializeToString
