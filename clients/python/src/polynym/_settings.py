@@ -1,0 +1,201 @@
+"""Where a server is, and how a client connects to it."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+
+DEFAULT_SERVER = "http://127.0.0.1:7171"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+TOKEN_CHECK = 1.0
+"""The seconds between two looks at a file with a token."""
+
+PathLike = str | os.PathLike[str]
+ChannelOptions = Sequence[tuple[str, Any]]
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address of a server."""
+
+    host: str
+    port: int
+    is_tls: bool
+
+    @property
+    def target(self) -> str:
+        """Returns the address for gRPC."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"dns:///{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Returns whether the server is on this machine."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
+
+
+def parse_address(server: str) -> Address:
+    """Returns the address in a URL, or in `HOST:PORT`."""
+    has_scheme = "://" in server
+    parts = urlsplit(server if has_scheme else f"//{server}")
+    host, port = parts.hostname, parts.port
+    if not host or parts.username or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(f"the server must be http://HOST:PORT or https://HOST:PORT, not {server}")
+    if not has_scheme:
+        if port is None:
+            raise ValueError(f"the server {server} has no port: write {host}:7171")
+        return Address(host, port, is_tls=not is_loopback(host))
+    if parts.scheme not in DEFAULT_PORTS:
+        raise ValueError(f"the server must begin with http:// or https://, not {parts.scheme}://")
+    return Address(host, port or DEFAULT_PORTS[parts.scheme], is_tls=parts.scheme == "https")
+
+
+class TokenFile:
+    """A file with a token. It is read again when it changes."""
+
+    def __init__(self, path: PathLike) -> None:
+        self._path = Path(path)
+        self._stamp = self._current_stamp()
+        self._token = checked_token(self._path.read_text(encoding="utf-8"))
+        self._next_check = time.monotonic() + TOKEN_CHECK
+
+    def __call__(self) -> str:
+        """Returns the token; if the file cannot be read any more, the last one."""
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._next_check = now + TOKEN_CHECK
+            with contextlib.suppress(OSError, ValueError):
+                self._refresh()
+        return self._token
+
+    def _refresh(self) -> None:
+        stamp = self._current_stamp()
+        if stamp != self._stamp:
+            self._token = checked_token(self._path.read_text(encoding="utf-8"))
+            self._stamp = stamp
+
+    def _current_stamp(self) -> tuple[int, int, int]:
+        status = self._path.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def checked_token(text: str) -> str:
+    """Returns a token without the white space around it."""
+    token = text.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise ValueError("the token must be one word of printable ASCII characters")
+    return token
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a client, as its caller gave them."""
+
+    server: str | None = None
+    token: str | None = None
+    token_file: PathLike | None = None
+    ca: PathLike | None = None
+    cert: PathLike | None = None
+    key: PathLike | None = None
+    insecure: bool = False
+
+    def token_source(self) -> TokenFile | StaticToken:
+        """Returns what gives each call its token."""
+        if self.token is not None:
+            return StaticToken(checked_token(self.token))
+        path = self.token_file or os.environ.get("POLYNYM_TOKEN_FILE")
+        return TokenFile(path) if path else StaticToken(None)
+
+    def checked_address(self, token: str | None) -> Address:
+        """Returns the address. Refuses to send a token over a network without encryption."""
+        server = self.server or os.environ.get("POLYNYM_SERVER") or DEFAULT_SERVER
+        address = parse_address(server)
+        if token and not address.is_tls and not address.is_loopback and not self.insecure:
+            raise ValueError(
+                f"a token must not be sent to {address.host} without encryption: "
+                "use https://, or set insecure=True if the network is trusted"
+            )
+        return address
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """Returns the credentials of a TLS connection."""
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key must be set together")
+        ca = self.ca or os.environ.get("POLYNYM_CA")
+        return grpc.ssl_channel_credentials(
+            root_certificates=Path(ca).read_bytes() if ca else system_roots(),
+            private_key=Path(self.key).read_bytes() if self.key else None,
+            certificate_chain=Path(self.cert).read_bytes() if self.cert else None,
+        )
+
+
+class StaticToken:
+    """A token that does not change, or none."""
+
+    def __init__(self, token: str | None) -> None:
+        self._token = token
+
+    def __call__(self) -> str | None:
+        """Returns the token."""
+        return self._token
+
+
+def system_roots() -> bytes | None:
+    """Returns the certificate authorities of the system; None for those of gRPC."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile:
+        return Path(paths.cafile).read_bytes()
+    if paths.capath:
+        # OpenSSL names the files by hashes.
+        files = sorted(Path(paths.capath).glob("????????.[0-9]"))
+        return b"\n".join(file.read_bytes() for file in files) or None
+    found = ssl.create_default_context().get_ca_certs(binary_form=True)
+    return "".join(map(ssl.DER_cert_to_PEM_cert, found)).encode() or None
+
+
+def user_agent() -> str:
+    """Returns the name of this client."""
+    try:
+        return f"polynym-python/{version('polynym')}"
+    except PackageNotFoundError:
+        return "polynym-python"
+
+
+def channel_options(address: Address, more: ChannelOptions) -> list[tuple[str, Any]]:
+    """Returns the options of a channel. Later ones win."""
+    options: list[tuple[str, Any]] = [
+        ("grpc.primary_user_agent", user_agent()),
+        # The rules retry, not a policy that a name server sends. Without one, the library repeats
+        # only what it never sent.
+        ("grpc.service_config_disable_resolution", 1),
+        # A server that restarts is found again within the deadline of a call.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2000),
+        # Only while a call is open: a watch notices that its server has vanished.
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    if address.is_loopback:
+        options.append(("grpc.enable_http_proxy", 0))
+    return [*options, *more]

@@ -1,0 +1,116 @@
+"""A server whose answers a test decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from polynym import AsyncClient, v1
+from polynym._methods import Method
+from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDENTITY
+
+Single = v1.ResolveIdentityRequest
+Batch = v1.BatchResolveIdentitiesRequest
+Test = Callable[[], Coroutine[Any, Any, None]]
+
+
+def echo(identifier: v1.Identifier) -> v1.User:
+    """Returns a user with the identifier as its name."""
+    return v1.User(display_name=identifier.handle)
+
+
+def in_loop(test: Test) -> Callable[[], None]:
+    """Runs a test in an event loop."""
+
+    @wraps(test)
+    def run() -> None:
+        asyncio.run(test())
+
+    return run
+
+
+class Directory(grpc.GenericRpcHandler):
+    """Records look-ups. Each waits until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.singles: list[Single] = []
+        self.created: list[v1.CreateUserRequest] = []
+        self.batches: list[Batch] = []
+        self.headers: dict[str, str | bytes] = {}
+        self.cancelled = 0
+        self.failure: grpc.StatusCode | None = None
+        self.address = ""
+        self.gate = asyncio.Event()
+        self.arrived = asyncio.Condition()
+        self.result: Callable[[v1.Identifier], Any] = lambda identifier: (
+            v1.BatchResolveIdentitiesResponse.Result(found={"user": echo(identifier)})
+        )
+
+    async def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Waits until the calls that have arrived meet a condition."""
+        async with self.arrived:
+            await asyncio.wait_for(self.arrived.wait_for(condition), 10)
+
+    async def record(self, calls: list[Any], request: Any) -> None:
+        """Records a call, and waits until it may be answered."""
+        async with self.arrived:
+            calls.append(request)
+            self.arrived.notify_all()
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            async with self.arrived:
+                self.arrived.notify_all()
+            raise
+
+    async def single(self, request: Single, context: Any) -> v1.ResolveIdentityResponse:
+        """Answers a look-up."""
+        await self.record(self.singles, request)
+        return v1.ResolveIdentityResponse(user=echo(request.identifier))
+
+    async def batch(self, request: Batch, context: Any) -> v1.BatchResolveIdentitiesResponse:
+        """Answers several look-ups."""
+        await self.record(self.batches, request)
+        if self.failure is not None:
+            await context.abort(self.failure, "text")
+        results = [self.result(identifier) for identifier in request.identifiers]
+        return v1.BatchResolveIdentitiesResponse(results=results)
+
+    async def mutation(self, request: v1.CreateUserRequest, context: Any) -> Any:
+        """Never answers a mutation before the gate opens."""
+        await self.record(self.created, request)
+
+    def service(self, details: grpc.HandlerCallDetails) -> Any:
+        """Returns what answers a call."""
+        handlers: dict[str, tuple[Method[Any, Any], Callable[..., Awaitable[Any]]]] = {
+            RESOLVE_IDENTITY.path: (RESOLVE_IDENTITY, self.single),
+            BATCH_RESOLVE_IDENTITIES.path: (BATCH_RESOLVE_IDENTITIES, self.batch),
+            CREATE_USER.path: (CREATE_USER, self.mutation),
+        }
+        self.headers = dict(details.invocation_metadata)
+        method, handler = handlers[details.method]
+        return grpc.unary_unary_rpc_method_handler(
+            handler, method.request.FromString, method.response.SerializeToString
+        )
+
+
+@asynccontextmanager
+async def serve(**options: Any) -> AsyncIterator[tuple[Directory, AsyncClient]]:
+    """Runs such a server, with a client of it."""
+    directory = Directory()
+    server = grpc.aio.server(handlers=[directory])
+    port = server.add_insecure_port("127.0.0.1:0")
+    directory.address = f"127.0.0.1:{port}"
+    await server.start()
+    try:
+        async with AsyncClient(directory.address, **options) as client:
+            yield directory, client
+    finally:
+        await server.stop(None)

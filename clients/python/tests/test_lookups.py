@@ -1,0 +1,103 @@
+"""Batches of any number of identifiers, with answers that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scripted import Fault, perform
+
+import polynym
+from polynym import PolynymError, handle, v1
+from polynym._lookups import BATCH_BYTES, LookUp, resolve_many
+from polynym._rules import Rules
+
+Response = v1.BatchResolveIdentitiesResponse
+Result = Response.Result
+NO_ROOM = Result(error=Fault("RESOURCE_EXHAUSTED", "ANSWER_TOO_LARGE").status)
+TOO_LARGE = Result(error=Fault("RESOURCE_EXHAUSTED", "USER_TOO_LARGE").status)
+
+
+def run(names: list[str], *outcomes: Any) -> tuple[list[Any], list[Any]]:
+    """Looks handles up. Returns names or errors, and the requests."""
+    identifiers = [handle(name) for name in names]
+    steps = resolve_many(Rules(retries=0), LookUp(tenant="eu"), identifiers, None)
+    answers, requests, _ = perform(steps, *outcomes)
+    assert isinstance(answers, list), answers
+    return [read(answer) for answer in answers], requests
+
+
+def read(answer: polynym.Answer) -> Any:
+    """Returns the name of a found user, or the reason of an error."""
+    if isinstance(answer, PolynymError):
+        return answer.reason or answer.code
+    return answer.user.display_name
+
+
+def found(*names: str) -> list[Result]:
+    """Returns results with users of these names."""
+    return [Result(found=Response.Found(user=v1.User(display_name=name))) for name in names]
+
+
+def asked(request: Any) -> list[str]:
+    """Returns the handles of a request."""
+    assert request.tenant == "eu"
+    is_batch = isinstance(request, v1.BatchResolveIdentitiesRequest)
+    identifiers = request.identifiers if is_batch else [request.identifier]
+    return [identifier.handle for identifier in identifiers]
+
+
+def test_items_without_room_go_with_the_next_batch() -> None:
+    names = [f"user{n}" for n in range(1200)]
+    answers, requests = run(
+        names,
+        Response(results=[*found(*names[:990]), *[NO_ROOM] * 10]),
+        Response(results=found(*names[990:])),
+    )
+    assert answers == names
+    assert [asked(request) for request in requests] == [names[:1000], names[990:]]
+
+
+def test_large_users_are_asked_for_alone() -> None:
+    single = v1.ResolveIdentityResponse(user=v1.User(display_name="b"))
+    answers, requests = run(
+        ["a", "b", "c"], Response(results=[*found("a"), TOO_LARGE, *found("c")]), single
+    )
+    assert answers == ["a", "b", "c"]
+    assert asked(requests[1]) == ["b"]
+    answers, _ = run(["a"], Response(results=[TOO_LARGE]), Fault("RESOURCE_EXHAUSTED"))
+    assert answers == ["RESOURCE_EXHAUSTED"]
+
+
+def test_a_batch_without_any_answer_ends() -> None:
+    single = v1.ResolveIdentityResponse(user=v1.User(display_name="a"))
+    answers, requests = run(
+        ["a", "b"], Response(results=[NO_ROOM, NO_ROOM]), single, Response(results=found("b"))
+    )
+    assert answers == ["a", "b"]
+    assert [asked(request) for request in requests] == [["a", "b"], ["a"], ["b"]]
+
+
+def test_a_batch_that_fails_is_the_error_of_the_rest() -> None:
+    names = [f"user{n}" for n in range(2500)]
+    answers, requests = run(
+        names, Response(results=found(*names[:1000])), Fault("PERMISSION_DENIED", "TENANT_DENIED")
+    )
+    assert answers == names[:1000] + ["TENANT_DENIED"] * 1500
+    assert len(requests) == 2
+
+
+def test_a_server_may_accept_fewer_items() -> None:
+    limit = Fault("INVALID_ARGUMENT", "BATCH_TOO_LARGE", limit="2", value="3")
+    answers, requests = run(
+        ["a", "b", "c"], limit, Response(results=found("a", "b")), Response(results=found("c"))
+    )
+    assert answers == ["a", "b", "c"]
+    assert [len(asked(request)) for request in requests] == [3, 2, 1]
+
+
+def test_a_batch_has_a_bound_in_bytes() -> None:
+    names = [f"{n}" * 300_000 for n in range(5)]
+    results = [Response(results=found(*names[start : start + 3])) for start in (0, 3)]
+    answers, requests = run(names, *results)
+    assert answers == names
+    assert all(request.ByteSize() <= BATCH_BYTES for request in requests)
