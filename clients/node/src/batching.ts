@@ -2,7 +2,7 @@
 import { DeadlineExceededError, PolynymError } from "./errors.js";
 import { Consistency } from "./gen/polynym/v1/directory_service.js";
 import type { Identifier } from "./gen/polynym/v1/types.js";
-import type { Lookups, Query, Resolution, ResolveOptions } from "./lookups.js";
+import { type Lookups, type Query, type Resolution, type ResolveOptions, sizeOf } from "./lookups.js";
 import { isTransient } from "./retries.js";
 
 /** How many requests of one kind are under way at most. */
@@ -58,7 +58,7 @@ class Queue {
       return;
     }
     const waiting = this.#waiting.filter((waiter) => !waiter.settled);
-    const batch = this.lookups.firstBatch(waiting, (waiter) => waiter.identifier);
+    const batch = this.lookups.firstBatch(waiting);
     this.#waiting = waiting.slice(batch.length);
     if (batch.length > 0) {
       void this.#send(batch);
@@ -118,6 +118,7 @@ class Queue {
 
 /** A caller that waits for its look-up. */
 class Waiter {
+  readonly size: number;
   readonly promise: Promise<Resolution>;
   settled = false;
   /** Called when the caller leaves before its answer. */
@@ -132,6 +133,7 @@ class Waiter {
     readonly deadline: number,
     readonly signal: AbortSignal | undefined,
   ) {
+    this.size = sizeOf(identifier);
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;

@@ -32,6 +32,8 @@ export class Transport {
       "grpc.primary_user_agent": USER_AGENT,
       "grpc.service_config_disable_resolution": 1,
       "grpc.use_local_subchannel_pool": 1,
+      // Pages have up to 4 MiB, which smaller windows would send in many round trips.
+      "grpc-node.flow_control_window": 1024 * 1024,
       ...(target.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
       ...options.channelOptions,
       interceptors: options.interceptors ?? [],

@@ -217,6 +217,21 @@ test("a signal ends a call, and the wait before an attempt", async (context) => 
   assert.equal(calls.length, 2);
 });
 
+test("calls under way end before a closed client, and further ones fail", async (context) => {
+  let answer!: () => void;
+  const answered = new Promise<object>((resolve) => (answer = () => resolve({})));
+  const { client, calls } = await start(context, [() => answered]);
+  const call = client.directory.getUser({});
+  while (calls.length === 0) {
+    await new Promise(setImmediate);
+  }
+  client.close();
+  await assert.rejects(client.directory.getUser({}));
+  answer();
+  await call;
+  assert.equal(calls.length, 1);
+});
+
 test("calls have the token, the client's name and the caller's headers", async (context) => {
   const { client, calls } = await start(context, [OK], { token: "secret" });
   await client.directory.getUser({}, { headers: { "polynym-reason": "support" } });

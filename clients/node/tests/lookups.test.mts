@@ -186,6 +186,16 @@ test("each caller of a batch gets its own error", async (context) => {
   assert.deepEqual(sizes(calls), [1, 2]);
 });
 
+test("what is no identifier fails alone", async (context) => {
+  const { client } = await start(context, [answers()]);
+  const [one, wrong, two] = [handle("one"), undefined as unknown as Identifier, handle("two")].map((identifier) =>
+    client.resolve(identifier),
+  );
+  await assert.rejects(wrong!, TypeError);
+  assert.deepEqual([(await one!).user.userId, (await two!).user.userId], ["one", "two"]);
+  await assert.rejects(client.resolveMany([undefined as unknown as Identifier]), TypeError);
+});
+
 test("a batch that fails fails for all of its callers", async (context) => {
   const first = held();
   const denied = () => new Failure("PERMISSION_DENIED", "ROLE_DENIED");
