@@ -31,7 +31,7 @@ let client: Client;
 
 before(async () => {
   server = await startServer();
-  client = connect(server.address);
+  client = connect(server.address, { timeoutMs: 30_000 });
 });
 
 after(async () => {
