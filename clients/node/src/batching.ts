@@ -4,6 +4,7 @@ import { Consistency } from "./gen/polynym/v1/directory_service.js";
 import type { Identifier } from "./gen/polynym/v1/types.js";
 import { type Lookups, type Query, type Resolution, type ResolveOptions, sizeOf } from "./lookups.js";
 import { isTransient } from "./retries.js";
+import { onAbort } from "./signals.js";
 
 /** How many requests of one kind are under way at most. */
 const MAX_IN_FLIGHT = 1;
@@ -126,12 +127,12 @@ class Waiter {
   #resolve!: (resolution: Resolution) => void;
   #reject!: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
-  readonly #abort = () => this.#leave(this.signal?.reason);
+  readonly #unlisten: () => void;
 
   constructor(
     readonly identifier: Identifier,
     readonly deadline: number,
-    readonly signal: AbortSignal | undefined,
+    signal: AbortSignal | undefined,
   ) {
     this.size = sizeOf(identifier);
     this.promise = new Promise((resolve, reject) => {
@@ -140,7 +141,7 @@ class Waiter {
     });
     const delay = Math.min(deadline - performance.now(), MAX_DELAY);
     this.#timer = setTimeout(() => this.#leave(deadlineError()), delay);
-    signal?.addEventListener("abort", this.#abort);
+    this.#unlisten = onAbort(signal, () => this.#leave(signal?.reason));
   }
 
   resolve(resolution: Resolution) {
@@ -163,7 +164,7 @@ class Waiter {
   #settle() {
     this.settled = true;
     clearTimeout(this.#timer);
-    this.signal?.removeEventListener("abort", this.#abort);
+    this.#unlisten();
   }
 }
 

@@ -77,9 +77,10 @@ export class Lookups {
 
   /** The first of the look-ups that fit into one request: at least one. */
   firstBatch<T extends Sized>(lookups: readonly T[]): T[] {
+    const first = lookups.slice(0, this.#maxItems);
     let bytes = 0;
-    const large = lookups.findIndex(({ size }, index) => (bytes += size) > MAX_BYTES && index > 0);
-    return lookups.slice(0, Math.min(large === -1 ? lookups.length : large, this.#maxItems));
+    const large = first.findIndex(({ size }, index) => (bytes += size) > MAX_BYTES && index > 0);
+    return large === -1 ? first : first.slice(0, large);
   }
 
   /** Looks a batch up. The result has an item for each identifier. */
@@ -108,11 +109,13 @@ export class Lookups {
     options: UnaryOptions,
   ): Promise<(Resolution | PolynymError)[]> {
     const outcomes = new Array<Resolution | PolynymError>(identifiers.length);
-    let pending = identifiers.map((identifier, index) => ({ identifier, index, size: sizeOf(identifier) }));
-    while (pending.length > 0) {
-      const batch = this.firstBatch(pending);
-      const results = await this.batch(query, batch.map((item) => item.identifier), options);
-      batch.forEach((item, index) => (outcomes[item.index] = results[index] as Resolution | PolynymError));
+    const lookups = identifiers.map((identifier, index) => ({ identifier, index, size: sizeOf(identifier) }));
+    let again: typeof lookups = [];
+    for (let next = 0; next < lookups.length || again.length > 0; ) {
+      const batch = this.firstBatch([...again, ...lookups.slice(next, next + this.#maxItems)]);
+      next += Math.max(batch.length - again.length, 0);
+      const results = await this.batch(query, batch.map(({ identifier }) => identifier), options);
+      batch.forEach(({ index }, item) => (outcomes[index] = results[item] as Resolution | PolynymError));
       const truncated = batch.filter(({ index }) => reasonOf(outcomes[index]) === "ANSWER_TOO_LARGE");
       // A response has at least one item.
       const alone = truncated.length === batch.length ? truncated.splice(0, 1) : [];
@@ -120,7 +123,7 @@ export class Lookups {
       for (const { identifier, index } of alone) {
         outcomes[index] = await this.single(query, identifier, options).catch(asOutcome);
       }
-      pending = [...truncated, ...pending.slice(batch.length)];
+      again = [...truncated, ...again.slice(batch.length)];
     }
     return outcomes;
   }

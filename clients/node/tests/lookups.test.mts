@@ -186,6 +186,19 @@ test("each caller of a batch gets its own error", async (context) => {
   assert.deepEqual(sizes(calls), [1, 2]);
 });
 
+test("any number of calls may share a signal", async (context) => {
+  const { client } = await start(context, [answers()]);
+  const warnings: Error[] = [];
+  const warned = (warning: Error) => warnings.push(warning);
+  process.on("warning", warned);
+  context.after(() => process.off("warning", warned));
+  const { signal } = new AbortController();
+  const batched = numbered(50).map((identifier) => client.resolve(identifier, { signal }));
+  const single = numbered(50).map((identifier) => client.directory.resolveIdentity({ identifier }, { signal }));
+  await Promise.all([...batched, ...single]);
+  assert.deepEqual(warnings, []);
+});
+
 test("what is no identifier fails alone", async (context) => {
   const { client } = await start(context, [answers()]);
   const [one, wrong, two] = [handle("one"), undefined as unknown as Identifier, handle("two")].map((identifier) =>
