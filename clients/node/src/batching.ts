@@ -1,4 +1,5 @@
 // Concurrent look-ups share requests: the first goes at once, and those that come until it returns go together.
+// There is no timer: whether to send is decided when a look-up comes, and when a request returns.
 import { DeadlineExceededError, PolynymError } from "./errors.js";
 import { Consistency } from "./gen/polynym/v1/directory_service.js";
 import type { Identifier } from "./gen/polynym/v1/types.js";
@@ -6,8 +7,10 @@ import { type Lookups, type Query, type Resolution, type ResolveOptions, sizeOf 
 import { isTransient } from "./retries.js";
 import { onAbort } from "./signals.js";
 
-/** How many requests of one kind are under way at most. */
-const MAX_IN_FLIGHT = 1;
+/** How many requests of one query are under way at most. */
+const MAX_IN_FLIGHT = 4;
+/** How long a request may take, in milliseconds, before another is sent beside it. */
+const SLOW = 200;
 /** The longest delay of a timer. */
 const MAX_DELAY = 2 ** 31 - 1;
 
@@ -41,6 +44,7 @@ export class Batching {
 class Queue {
   #waiting: Waiter[] = [];
   #inFlight = 0;
+  #lastSent = 0;
 
   constructor(
     private readonly lookups: Lookups,
@@ -55,7 +59,7 @@ class Queue {
   }
 
   #flush() {
-    if (this.#inFlight >= MAX_IN_FLIGHT) {
+    if (!this.#maySend()) {
       return;
     }
     const waiting = this.#waiting.filter((waiter) => !waiter.settled);
@@ -68,8 +72,17 @@ class Queue {
     }
   }
 
+  /** One request at a time makes the largest batches. But one whose answer is late does not hold up the others. */
+  #maySend(): boolean {
+    const late = performance.now() - this.#lastSent > SLOW;
+    return this.#inFlight === 0 || (late && this.#inFlight < MAX_IN_FLIGHT);
+  }
+
   async #send(batch: Waiter[]) {
     this.#inFlight++;
+    this.#lastSent = Infinity;
+    // Not before: what the process still has to do now does not make the request late.
+    setImmediate(() => (this.#lastSent = performance.now()));
     const [first] = batch;
     await (batch.length === 1 && first ? this.#single(first) : this.#batch(batch));
     // Callers that look up one identifier after another do so now: their next ones go together.

@@ -97,7 +97,33 @@ test("callers that look up one identifier after another stay together", async (c
       }
     }),
   );
-  assert(calls.length <= 12, `${sizes(calls)}`);
+  assert.deepEqual(sizes(calls), [1, 20, 20, 20, 20, 19]);
+});
+
+test("a request that takes long does not hold up the others", async (context) => {
+  const hangs: Script = () => new Promise(() => {});
+  const { client, calls } = await start(context, [hangs, hangs, hangs, hangs, answers()]);
+  const now = performance.now.bind(performance);
+  let skipped = 0;
+  context.mock.method(performance, "now", () => now() + skipped);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const hanging: Promise<unknown>[] = [];
+  for (let call = 1; call <= 4; call++) {
+    // Two callers each: the first of them is late, and sent.
+    skipped += 300;
+    hanging.push(client.resolve(handle("late"), { signal }), client.resolve(handle("late"), { signal }));
+    await until(() => calls.length === call);
+  }
+  skipped += 300;
+  const last = client.resolve(handle("last"));
+  hanging.push(last);
+  const results = Promise.allSettled(hanging);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(sizes(calls), [1, 2, 2, 2]);
+  controller.abort();
+  await results;
+  assert.equal((await last).user.userId, "last");
 });
 
 test("look-ups of different queries do not share requests", async (context) => {
