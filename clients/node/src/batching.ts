@@ -1,12 +1,16 @@
 // Concurrent look-ups share requests: the first goes at once, and those that come until it returns go together.
+// There is no timer: whether to send is decided when a look-up comes, and when a request returns.
 import { DeadlineExceededError, PolynymError } from "./errors.js";
 import { Consistency } from "./gen/polynym/v1/directory_service.js";
 import type { Identifier } from "./gen/polynym/v1/types.js";
-import type { Lookups, Query, Resolution, ResolveOptions } from "./lookups.js";
+import { type Lookups, type Query, type Resolution, type ResolveOptions, sizeOf } from "./lookups.js";
 import { isTransient } from "./retries.js";
+import { onAbort } from "./signals.js";
 
-/** How many requests of one kind are under way at most. */
-const MAX_IN_FLIGHT = 1;
+/** How many requests of one query are under way at most. */
+const MAX_IN_FLIGHT = 4;
+/** How long a request may take, in milliseconds, before another is sent beside it. */
+const SLOW = 200;
 /** The longest delay of a timer. */
 const MAX_DELAY = 2 ** 31 - 1;
 
@@ -40,6 +44,7 @@ export class Batching {
 class Queue {
   #waiting: Waiter[] = [];
   #inFlight = 0;
+  #lastSent = 0;
 
   constructor(
     private readonly lookups: Lookups,
@@ -54,11 +59,11 @@ class Queue {
   }
 
   #flush() {
-    if (this.#inFlight >= MAX_IN_FLIGHT) {
+    if (!this.#maySend()) {
       return;
     }
     const waiting = this.#waiting.filter((waiter) => !waiter.settled);
-    const batch = this.lookups.firstBatch(waiting, (waiter) => waiter.identifier);
+    const batch = this.lookups.firstBatch(waiting);
     this.#waiting = waiting.slice(batch.length);
     if (batch.length > 0) {
       void this.#send(batch);
@@ -67,8 +72,17 @@ class Queue {
     }
   }
 
+  /** One request at a time makes the largest batches. But one whose answer is late does not hold up the others. */
+  #maySend(): boolean {
+    const late = performance.now() - this.#lastSent > SLOW;
+    return this.#inFlight === 0 || (late && this.#inFlight < MAX_IN_FLIGHT);
+  }
+
   async #send(batch: Waiter[]) {
     this.#inFlight++;
+    this.#lastSent = Infinity;
+    // Not before: what the process still has to do now does not make the request late.
+    setImmediate(() => (this.#lastSent = performance.now()));
     const [first] = batch;
     await (batch.length === 1 && first ? this.#single(first) : this.#batch(batch));
     // Callers that look up one identifier after another do so now: their next ones go together.
@@ -118,6 +132,7 @@ class Queue {
 
 /** A caller that waits for its look-up. */
 class Waiter {
+  readonly size: number;
   readonly promise: Promise<Resolution>;
   settled = false;
   /** Called when the caller leaves before its answer. */
@@ -125,20 +140,21 @@ class Waiter {
   #resolve!: (resolution: Resolution) => void;
   #reject!: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
-  readonly #abort = () => this.#leave(this.signal?.reason);
+  readonly #unlisten: () => void;
 
   constructor(
     readonly identifier: Identifier,
     readonly deadline: number,
-    readonly signal: AbortSignal | undefined,
+    signal: AbortSignal | undefined,
   ) {
+    this.size = sizeOf(identifier);
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
     const delay = Math.min(deadline - performance.now(), MAX_DELAY);
     this.#timer = setTimeout(() => this.#leave(deadlineError()), delay);
-    signal?.addEventListener("abort", this.#abort);
+    this.#unlisten = onAbort(signal, () => this.#leave(signal?.reason));
   }
 
   resolve(resolution: Resolution) {
@@ -161,7 +177,7 @@ class Waiter {
   #settle() {
     this.settled = true;
     clearTimeout(this.#timer);
-    this.signal?.removeEventListener("abort", this.#abort);
+    this.#unlisten();
   }
 }
 

@@ -81,7 +81,7 @@ export class Client {
    * Finds the owners of any number of identifiers: for each, in their order, the owner or the error. The deadline is
    * that of each request, of which each has 1,000 identifiers at most.
    */
-  resolveMany(
+  async resolveMany(
     identifiers: readonly Identifier[],
     options: ResolveOptions = {},
   ): Promise<(Resolution | PolynymError)[]> {

@@ -52,6 +52,17 @@ function duration(ms: number) {
   return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1e6) };
 }
 
+/** A look-up with the bytes that it takes in a request. */
+export interface Sized {
+  readonly size: number;
+}
+
+/** The bytes that an identifier takes in a request. Throws if it is none. */
+export function sizeOf(identifier: Identifier): number {
+  // Up to five bytes hold the tag and the length.
+  return Identifier.encode(identifier).finish().length + 5;
+}
+
 /** Sends look-ups. */
 export class Lookups {
   #maxItems = 1_000;
@@ -64,19 +75,12 @@ export class Lookups {
     return (await this.caller.unary(Directory, Directory.methods.resolveIdentity, request, options)) as Resolution;
   }
 
-  /** The first of the identifiers that fit into one request: at least one. */
-  firstBatch<T>(items: readonly T[], identifierOf: (item: T) => Identifier): T[] {
+  /** The first of the look-ups that fit into one request: at least one. */
+  firstBatch<T extends Sized>(lookups: readonly T[]): T[] {
+    const first = lookups.slice(0, this.#maxItems);
     let bytes = 0;
-    let count = 0;
-    for (const item of items.slice(0, this.#maxItems)) {
-      // Up to five bytes hold the tag and the length.
-      bytes += Identifier.encode(identifierOf(item)).finish().length + 5;
-      if (bytes > MAX_BYTES && count > 0) {
-        break;
-      }
-      count++;
-    }
-    return items.slice(0, count);
+    const large = first.findIndex(({ size }, index) => (bytes += size) > MAX_BYTES && index > 0);
+    return large === -1 ? first : first.slice(0, large);
   }
 
   /** Looks a batch up. The result has an item for each identifier. */
@@ -105,11 +109,13 @@ export class Lookups {
     options: UnaryOptions,
   ): Promise<(Resolution | PolynymError)[]> {
     const outcomes = new Array<Resolution | PolynymError>(identifiers.length);
-    let pending = identifiers.map((identifier, index) => ({ identifier, index }));
-    while (pending.length > 0) {
-      const batch = this.firstBatch(pending, (item) => item.identifier);
-      const results = await this.batch(query, batch.map((item) => item.identifier), options);
-      batch.forEach((item, index) => (outcomes[item.index] = results[index] as Resolution | PolynymError));
+    const lookups = identifiers.map((identifier, index) => ({ identifier, index, size: sizeOf(identifier) }));
+    let again: typeof lookups = [];
+    for (let next = 0; next < lookups.length || again.length > 0; ) {
+      const batch = this.firstBatch([...again, ...lookups.slice(next, next + this.#maxItems)]);
+      next += Math.max(batch.length - again.length, 0);
+      const results = await this.batch(query, batch.map(({ identifier }) => identifier), options);
+      batch.forEach(({ index }, item) => (outcomes[index] = results[item] as Resolution | PolynymError));
       const truncated = batch.filter(({ index }) => reasonOf(outcomes[index]) === "ANSWER_TOO_LARGE");
       // A response has at least one item.
       const alone = truncated.length === batch.length ? truncated.splice(0, 1) : [];
@@ -117,7 +123,7 @@ export class Lookups {
       for (const { identifier, index } of alone) {
         outcomes[index] = await this.single(query, identifier, options).catch(asOutcome);
       }
-      pending = [...truncated, ...pending.slice(batch.length)];
+      again = [...truncated, ...again.slice(batch.length)];
     }
     return outcomes;
   }
@@ -125,7 +131,7 @@ export class Lookups {
   async #inParts(query: Query, identifiers: readonly Identifier[], options: UnaryOptions) {
     const outcomes: (Resolution | PolynymError)[] = [];
     while (outcomes.length < identifiers.length) {
-      const part = this.firstBatch(identifiers.slice(outcomes.length), (identifier) => identifier);
+      const part = identifiers.slice(outcomes.length, outcomes.length + this.#maxItems);
       outcomes.push(...(await this.batch(query, part, options)));
     }
     return outcomes;

@@ -2,17 +2,7 @@
 import { type Code, type ErrorParts, OutcomeUnknownError, type PolynymError, errorOf } from "./errors.js";
 
 /** Codes that the transport reports for calls that may have reached the server. */
-const LOST: ReadonlySet<Code> = new Set<Code>([
-  "CANCELLED",
-  "DATA_LOSS",
-  "DEADLINE_EXCEEDED",
-  "INTERNAL",
-  "RESOURCE_EXHAUSTED",
-  "UNAVAILABLE",
-  "UNKNOWN",
-]);
-/** Codes of lost connections, by the many names that the transport has for them. */
-const LOST_CONNECTION: ReadonlySet<Code> = new Set<Code>(["CANCELLED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"]);
+const LOST: ReadonlySet<Code> = new Set<Code>(["DATA_LOSS", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
 /** Codes with which the server did nothing, and says nothing about earlier attempts. */
 const NOT_DONE: ReadonlySet<Code> = new Set<Code>(["RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
 /** The server's reasons after which a change may have happened. */
@@ -79,10 +69,8 @@ export class Attempts {
 
 /** Whether the call would perhaps succeed if it were sent again. */
 export function isTransient({ code, reason, retryAfterMs }: ErrorParts): boolean {
-  if (reason === undefined) {
-    return LOST_CONNECTION.has(code);
-  }
-  return code === "UNAVAILABLE" || (code === "RESOURCE_EXHAUSTED" && retryAfterMs !== undefined);
+  const exhausted = code === "RESOURCE_EXHAUSTED" && reason !== undefined && retryAfterMs !== undefined;
+  return code === "UNAVAILABLE" || exhausted;
 }
 
 function isLost({ code, reason }: ErrorParts): boolean {

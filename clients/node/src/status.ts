@@ -9,6 +9,9 @@ export function errorOfStatus(status: Status): PolynymError {
   return errorOf(partsOfStatus(status));
 }
 
+/** The transport's names for lost connections. */
+const LOST: ReadonlySet<Code> = new Set<Code>(["CANCELLED", "INTERNAL", "UNKNOWN"]);
+
 /** What a failed attempt of a call reports. Without a reason, the transport made it, and no server. */
 export function partsOfFailure(failure: ServiceError): ErrorParts {
   const [details] = failure.metadata?.get("grpc-status-details-bin") ?? [];
@@ -17,7 +20,10 @@ export function partsOfFailure(failure: ServiceError): ErrorParts {
     code: failure.code,
     message: failure.details || failure.message,
   });
-  return parts.reason === undefined ? { ...parts, cause: failure } : parts;
+  if (parts.reason !== undefined) {
+    return parts;
+  }
+  return { ...parts, code: LOST.has(parts.code) ? "UNAVAILABLE" : parts.code, cause: failure };
 }
 
 function decodeDetails(details: Buffer): Pick<Status, "details"> {

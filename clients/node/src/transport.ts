@@ -4,6 +4,7 @@ import { Client, type ClientReadableStream, Metadata } from "@grpc/grpc-js";
 import { channelCredentials, type TokenSource, tokenSource } from "./credentials.js";
 import { type ConnectOptions, parseTarget } from "./options.js";
 import type { Method } from "./service.js";
+import { onAbort } from "./signals.js";
 
 const USER_AGENT = "polynym-node/0.1.0";
 
@@ -32,6 +33,8 @@ export class Transport {
       "grpc.primary_user_agent": USER_AGENT,
       "grpc.service_config_disable_resolution": 1,
       "grpc.use_local_subchannel_pool": 1,
+      // Pages have up to 4 MiB, which smaller windows would send in many round trips.
+      "grpc-node.flow_control_window": 1024 * 1024,
       ...(target.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
       ...options.channelOptions,
       interceptors: options.interceptors ?? [],
@@ -41,7 +44,6 @@ export class Transport {
   /** A call with one response. It fails with a `ServiceError`. */
   unary(path: string, method: Method, request: object, options: AttemptOptions): Promise<object> {
     return new Promise((resolve, reject) => {
-      const end = () => options.signal?.removeEventListener("abort", cancel);
       const call = this.#client.makeUnaryRequest<object, object>(
         path,
         encoder(method),
@@ -50,7 +52,7 @@ export class Transport {
         this.#metadata(options),
         { deadline: wallClock(options.deadline) },
         (error, response) => {
-          end();
+          leave();
           if (error === null) {
             resolve(response as object);
           } else {
@@ -58,8 +60,7 @@ export class Transport {
           }
         },
       );
-      const cancel = () => call.cancel();
-      options.signal?.addEventListener("abort", cancel);
+      const leave = onAbort(options.signal, () => call.cancel());
     });
   }
 
@@ -136,15 +137,14 @@ async function* responses(
   call: ClientReadableStream<object>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<object> {
-  const cancel = () => call.cancel();
-  signal?.addEventListener("abort", cancel);
+  const leave = onAbort(signal, () => call.cancel());
   try {
     if (signal?.aborted) {
-      cancel();
+      call.cancel();
     }
     yield* call;
   } finally {
-    signal?.removeEventListener("abort", cancel);
+    leave();
     // The stream fails once it is cancelled, and nobody reads that.
     call.on("error", () => {});
     call.cancel();

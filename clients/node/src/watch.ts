@@ -109,7 +109,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
         }
         delay += error.retryAfterMs ?? 0;
       }
-      await sleep(delay, undefined, { signal: this.#signal });
+      await sleep(delay, undefined, { signal: this.#signal }).catch(() => this.#signal.throwIfAborted());
     }
   }
 

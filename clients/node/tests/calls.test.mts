@@ -25,7 +25,7 @@ const never: Script = () => new Promise(() => {});
 
 async function start(context: TestContext, scripts: Script[], options: ConnectOptions = {}) {
   const server = await scripted(...scripts);
-  const client = connect(server.address, options);
+  const client = connect(server.address, { timeoutMs: 10_000, ...options });
   context.after(() => {
     client.close();
     server.stop();
@@ -49,6 +49,16 @@ test("a lost change is sent again with the same request id", async (context) => 
   const [first, ...others] = calls.map((call) => call.request.requestId);
   assert.match(first, UUID4);
   assert.deepEqual(others, [first, first]);
+});
+
+test("lost connections have one code, by all names of the transport", async (context) => {
+  for (const code of ["CANCELLED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"] as const) {
+    const { client, calls } = await start(context, [fails(code)], { retries: 1 });
+    const error = await failureOf(client.directory.getUser({ userId: "a" }));
+    assert(error instanceof UnavailableError, code);
+    assert.equal(error.code, "UNAVAILABLE");
+    assert.equal(calls.length, 2);
+  }
 });
 
 test("each change has a request id of its own, or the caller's", async (context) => {
@@ -215,6 +225,21 @@ test("a signal ends a call, and the wait before an attempt", async (context) => 
   assert.equal(calls.length, 2);
   await assert.rejects(client.directory.getUser({}, { signal: AbortSignal.abort(new Error("before")) }), /before/);
   assert.equal(calls.length, 2);
+});
+
+test("calls under way end before a closed client, and further ones fail", async (context) => {
+  let answer!: () => void;
+  const answered = new Promise<object>((resolve) => (answer = () => resolve({})));
+  const { client, calls } = await start(context, [() => answered]);
+  const call = client.directory.getUser({});
+  while (calls.length === 0) {
+    await new Promise(setImmediate);
+  }
+  client.close();
+  await assert.rejects(client.directory.getUser({}));
+  answer();
+  await call;
+  assert.equal(calls.length, 1);
 });
 
 test("calls have the token, the client's name and the caller's headers", async (context) => {

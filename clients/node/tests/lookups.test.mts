@@ -97,7 +97,33 @@ test("callers that look up one identifier after another stay together", async (c
       }
     }),
   );
-  assert(calls.length <= 12, `${sizes(calls)}`);
+  assert.deepEqual(sizes(calls), [1, 20, 20, 20, 20, 19]);
+});
+
+test("a request that takes long does not hold up the others", async (context) => {
+  const hangs: Script = () => new Promise(() => {});
+  const { client, calls } = await start(context, [hangs, hangs, hangs, hangs, answers()]);
+  const now = performance.now.bind(performance);
+  let skipped = 0;
+  context.mock.method(performance, "now", () => now() + skipped);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const hanging: Promise<unknown>[] = [];
+  for (let call = 1; call <= 4; call++) {
+    // Two callers each: the first of them is late, and sent.
+    skipped += 300;
+    hanging.push(client.resolve(handle("late"), { signal }), client.resolve(handle("late"), { signal }));
+    await until(() => calls.length === call);
+  }
+  skipped += 300;
+  const last = client.resolve(handle("last"));
+  hanging.push(last);
+  const results = Promise.allSettled(hanging);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(sizes(calls), [1, 2, 2, 2]);
+  controller.abort();
+  await results;
+  assert.equal((await last).user.userId, "last");
 });
 
 test("look-ups of different queries do not share requests", async (context) => {
@@ -184,6 +210,29 @@ test("each caller of a batch gets its own error", async (context) => {
   assert.equal(error.field, "identifier");
   assert.equal((await two!).user.userId, "user2");
   assert.deepEqual(sizes(calls), [1, 2]);
+});
+
+test("any number of calls may share a signal", async (context) => {
+  const { client } = await start(context, [answers()]);
+  const warnings: Error[] = [];
+  const warned = (warning: Error) => warnings.push(warning);
+  process.on("warning", warned);
+  context.after(() => process.off("warning", warned));
+  const { signal } = new AbortController();
+  const batched = numbered(50).map((identifier) => client.resolve(identifier, { signal }));
+  const single = numbered(50).map((identifier) => client.directory.resolveIdentity({ identifier }, { signal }));
+  await Promise.all([...batched, ...single]);
+  assert.deepEqual(warnings, []);
+});
+
+test("what is no identifier fails alone", async (context) => {
+  const { client } = await start(context, [answers()]);
+  const [one, wrong, two] = [handle("one"), undefined as unknown as Identifier, handle("two")].map((identifier) =>
+    client.resolve(identifier),
+  );
+  await assert.rejects(wrong!, TypeError);
+  assert.deepEqual([(await one!).user.userId, (await two!).user.userId], ["one", "two"]);
+  await assert.rejects(client.resolveMany([undefined as unknown as Identifier]), TypeError);
 });
 
 test("a batch that fails fails for all of its callers", async (context) => {

@@ -1,6 +1,19 @@
 // A server whose answers a test writes, for faults that a real server does not make at will.
-import { Metadata, Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation, status } from "@grpc/grpc-js";
-import { AdminServiceDefinition, type Code, DirectoryServiceDefinition, InboxServiceDefinition, RegistryServiceDefinition } from "polynym";
+import {
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
+  status,
+} from "@grpc/grpc-js";
+import {
+  AdminServiceDefinition,
+  type Code,
+  DirectoryServiceDefinition,
+  InboxServiceDefinition,
+  RegistryServiceDefinition,
+} from "polynym";
 import { BadRequest, ErrorInfo, RetryInfo } from "../src/gen/google/rpc/error_details.js";
 import { Status } from "../src/gen/google/rpc/status.js";
 

@@ -31,7 +31,7 @@ let client: Client;
 
 before(async () => {
   server = await startServer();
-  client = connect(server.address);
+  client = connect(server.address, { timeoutMs: 30_000 });
 });
 
 after(async () => {
@@ -62,7 +62,8 @@ test("a user is created, found by each name, searched and watched", async () => 
   assert.deepEqual(byEmail.user, user);
   assert.deepEqual(byPhone.user, User.fromPartial({ userId: user.userId }));
   assert.deepEqual(byPhone.identity, user.identities[1]);
-  assert.deepEqual(await client.getUser(user.userId, { fields: ["display_name"] }), User.fromPartial({ displayName: "Ann" }));
+  const named = await client.getUser(user.userId, { fields: ["display_name"] });
+  assert.deepEqual(named, User.fromPartial({ displayName: "Ann" }));
   await client.registry.disableUser({ userId: user.userId });
   assert.equal((await client.resolve(email("ann@example.com"), { showDisabled: true })).user.state, State.DISABLED);
   assert.equal((await collect(client.search('attributes.team = "search"', { pageSize: 1 }))).length, 1);
