@@ -76,8 +76,10 @@ fn names_and_paths_in_texts_exist() {
 
 fn names() -> Names {
     let defines = |path: &str| {
-        let endings =
-            [".rs", ".proto", ".toml", ".py", ".ts", ".mts", ".yaml", ".json", "run", ".service"];
+        let endings = [
+            ".rs", ".proto", ".toml", ".py", ".ts", ".mts", ".java", ".yaml", ".json", "run",
+            ".service",
+        ];
         endings.iter().any(|ending| path.ends_with(ending)) && !path.starts_with("tests/tidy")
     };
     let files = files("");
