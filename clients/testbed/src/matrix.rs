@@ -50,7 +50,8 @@ fn scenario(mutation: &Mutation, fault: Fault) -> Scenario {
     };
     let before = mutation.before.iter().cloned().chain([faults]);
     let after = std::iter::once(calls).chain(mutation.after.iter().cloned());
-    Scenario { name, steps: before.chain(during).chain(after).collect() }
+    let steps = before.chain(during).chain(after).collect();
+    Scenario { name, batching: false, steps }
 }
 
 fn call(mutation: &Mutation, request: Value) -> Step {

@@ -29,12 +29,15 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// Whether every mutation meets every fault, not only some.
     pub every_fault: bool,
+    /// Whether the client shares no calls: scenarios about that are skipped.
+    pub without_batching: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios.json").into();
-        Self { only: String::new(), scenarios, program: None, every_fault: false }
+        let only = String::new();
+        Self { only, scenarios, program: None, every_fault: false, without_batching: false }
     }
 }
 
@@ -45,6 +48,8 @@ pub struct Report {
     pub passed: usize,
     /// The names of those that failed, with their reasons.
     pub failures: Vec<(String, String)>,
+    /// The names of those that are not for this client.
+    pub skipped: Vec<String>,
     /// The time of each scenario.
     pub times: Vec<(Duration, String)>,
     seconds: f64,
@@ -52,6 +57,9 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for name in &self.skipped {
+            writeln!(f, "skipped: {name}")?;
+        }
         for (name, reason) in &self.failures {
             writeln!(f, "failed: {name}\n  {reason}")?;
         }
@@ -73,6 +81,10 @@ pub async fn run(puppet: &mut impl Puppet, options: Options) -> Outcome<Report> 
     let scenarios = matrix::scenarios(&file.mutations, options.every_fault);
     let scenarios = scenarios.into_iter().chain(file.scenarios);
     for scenario in scenarios.filter(|scenario| scenario.name.contains(&options.only)) {
+        if scenario.batching && options.without_batching {
+            report.skipped.push(scenario.name);
+            continue;
+        }
         let begin = Instant::now();
         match runner.scenario(&scenario.steps).await {
             Ok(()) => report.passed += 1,

@@ -33,6 +33,9 @@ impl File {
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub name: String,
+    /// Whether it is for clients whose concurrent look-ups share calls.
+    #[serde(default)]
+    pub batching: bool,
     pub steps: Vec<Step>,
 }
 

@@ -25,6 +25,8 @@ import io.grpc.ManagedChannel;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -42,6 +44,7 @@ public final class PolynymClient implements AutoCloseable {
   private final RegistryServiceBlockingStub registry;
   private final InboxServiceBlockingStub inbox;
   private final AdminServiceBlockingStub admin;
+  private final Set<Watch> watches = ConcurrentHashMap.newKeySet();
 
   PolynymClient(ManagedChannel managed, Rules rules) {
     this.managed = managed;
@@ -257,14 +260,16 @@ public final class PolynymClient implements AutoCloseable {
    * @throws PolynymException if the watch cannot begin
    */
   public Watch watch(WatchRequest request) {
-    Watch watch = new Watch(directory, request, rules);
+    Watch watch = new Watch(directory, request, rules, watches::remove);
+    watches.add(watch);
     watch.begin();
     return watch;
   }
 
-  /** Ends the client. Calls under way have 5 seconds to finish. */
+  /** Ends the client and its watches. Calls under way have 5 seconds to finish. */
   @Override
   public void close() {
+    watches.forEach(Watch::close);
     managed.shutdown();
     rules.timers().shutdown();
     try {

@@ -7,6 +7,7 @@ import dev.polynym.v1.WatchResponse;
 import io.grpc.Context;
 import io.grpc.Context.CancellableContext;
 import io.grpc.Status;
+import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
 import java.time.Duration;
 import java.util.Iterator;
@@ -18,6 +19,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,11 +32,15 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   /** The server sends a heartbeat every 15 seconds. */
   private static final Duration MAX_SILENCE = Duration.ofSeconds(60);
 
+  private static final StatusException SILENCE =
+      Status.UNAVAILABLE.withDescription("the server is silent").asException();
+
   private static final int MAX_RECENT = 1_000;
 
   private final DirectoryServiceBlockingStub stub;
   private final WatchRequest request;
   private final Rules rules;
+  private final Consumer<Watch> onClose;
   private final Context caller = Context.current();
   private final CountDownLatch closed = new CountDownLatch(1);
 
@@ -47,7 +53,12 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   private int failures;
   private final Set<String> recent = new LinkedHashSet<>();
 
-  Watch(DirectoryServiceBlockingStub stub, WatchRequest request, Rules rules) {
+  Watch(
+      DirectoryServiceBlockingStub stub,
+      WatchRequest request,
+      Rules rules,
+      Consumer<Watch> onClose) {
+    this.onClose = onClose;
     this.stub = stub;
     this.rules = rules;
     this.request = request;
@@ -56,8 +67,13 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
 
   /** Waits for the first response: changes that are acknowledged later are among the events. */
   void begin() {
-    while (!answered && !isClosed()) {
-      next = read(rules.retries().maxAttempts());
+    try {
+      while (!answered && !isClosed()) {
+        next = read(rules.retries().maxAttempts());
+      }
+    } catch (PolynymException failure) {
+      close();
+      throw failure;
     }
   }
 
@@ -100,16 +116,18 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   @Override
   public void close() {
     closed.countDown();
-    end(streamContext);
+    end(streamContext, null);
+    onClose.accept(this);
   }
 
   private boolean isClosed() {
     return closed.getCount() == 0;
   }
 
-  private static void end(@Nullable CancellableContext context) {
+  private static void end(
+      @Nullable CancellableContext context, @Nullable StatusException reason) {
     if (context != null) {
-      context.cancel(null);
+      context.cancel(reason);
     }
   }
 
@@ -124,7 +142,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
       return accept(responses.next());
     } catch (StatusRuntimeException failure) {
       stream = null;
-      end(streamContext);
+      end(streamContext, null);
       if (!isClosed()) {
         recover(failure, maxFailures);
       }
@@ -137,7 +155,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     CancellableContext context = caller.withCancellation();
     streamContext = context;
     if (isClosed()) {
-      end(context);
+      end(context, null);
     }
     WatchRequest resumed = request.toBuilder().setResumeToken(resumeToken).build();
     Context previous = context.attach();
@@ -161,7 +179,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   }
 
   private Future<?> alarm(@Nullable CancellableContext context, Duration patience) {
-    Runnable ring = () -> end(context);
+    Runnable ring = () -> end(context, SILENCE);
     try {
       return rules.timers().schedule(ring, patience.toNanos(), TimeUnit.NANOSECONDS);
     } catch (RejectedExecutionException clientClosed) {

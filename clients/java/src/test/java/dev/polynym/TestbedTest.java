@@ -45,7 +45,9 @@ class TestbedTest {
   void allScenariosPass() throws Exception {
     Path log = Files.createTempFile("testbed", ".log");
     Process testbed =
-        new ProcessBuilder(testbed().toString()).redirectError(Redirect.to(log.toFile())).start();
+        new ProcessBuilder(testbed().toString(), "--without-batching")
+            .redirectError(Redirect.to(log.toFile()))
+            .start();
     try {
       takeSteps(testbed);
       assertEquals(0, testbed.waitFor(), () -> read(log));

@@ -18,11 +18,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 
 /**
- * A server with an empty store of its own, for unit tests. Its tenants are open: tests that take one
- * each do not meet. It ends when it is closed, and with the Java process at the latest. In JUnit:
+ * A server with an empty store of its own, for unit tests. Its tenants are open: tests that take
+ * one each do not meet. It ends when it is closed, and with the Java process at the latest. In
+ * JUnit:
  *
  * <pre>{@code
  * @AutoClose static final PolynymServer server = PolynymServer.start();
@@ -35,21 +35,19 @@ public final class PolynymServer implements AutoCloseable {
   private static final Pattern GRPC = Pattern.compile("\"grpc\"\\s*:\\s*\"([^\"]+)\"");
   private static final Pattern HTTP = Pattern.compile("\"http\"\\s*:\\s*\"([^\"]+)\"");
 
+  private final String scheme;
   private final Process process;
   private final Path log;
   private final String grpc;
-  private final @Nullable String http;
+  private final String http;
 
-  private PolynymServer(Process process, Path log) {
+  private PolynymServer(Process process, Path log, String scheme) {
+    this.scheme = scheme;
     this.process = process;
     this.log = log;
     try {
       String line = firstLine(process.getInputStream());
-      String listening = address(GRPC, line);
-      if (listening == null) {
-        throw new IllegalStateException("it printed `" + line + "` instead of its address");
-      }
-      this.grpc = listening;
+      this.grpc = address(GRPC, line);
       this.http = address(HTTP, line);
     } catch (RuntimeException failed) {
       String said = said();
@@ -85,7 +83,8 @@ public final class PolynymServer implements AutoCloseable {
     try {
       Path log = Files.createTempFile("polynym", ".log");
       builder.redirectError(Redirect.to(log.toFile()));
-      return new PolynymServer(builder.start(), log);
+      String scheme = command.contains("--tls-cert") ? "https://" : "http://";
+      return new PolynymServer(builder.start(), log, scheme);
     } catch (IOException missing) {
       throw new UncheckedIOException(
           "cannot start " + program + ": install it, or name it by POLYNYM_BIN", missing);
@@ -93,25 +92,21 @@ public final class PolynymServer implements AutoCloseable {
   }
 
   /**
-   * Returns the address for clients.
+   * Returns the address for clients. With {@code --tls-cert}, it is {@code https://}.
    *
    * @return such as {@code http://127.0.0.1:41000}
    */
   public String address() {
-    return "http://" + grpc;
+    return scheme + grpc;
   }
 
   /**
    * Returns the address for HTTP and JSON.
    *
    * @return such as {@code http://127.0.0.1:41001}
-   * @throws IllegalStateException if the server has none
    */
   public String httpAddress() {
-    if (http == null) {
-      throw new IllegalStateException("start the server with --http-listen 127.0.0.1:0");
-    }
-    return "http://" + http;
+    return scheme + http;
   }
 
   /**
@@ -148,9 +143,12 @@ public final class PolynymServer implements AutoCloseable {
     }
   }
 
-  private static @Nullable String address(Pattern name, String line) {
+  private static String address(Pattern name, String line) {
     Matcher found = name.matcher(line);
-    return found.find() ? found.group(1) : null;
+    if (!found.find()) {
+      throw new IllegalStateException("it printed `" + line + "` instead of its addresses");
+    }
+    return found.group(1);
   }
 
   private static String firstLine(InputStream output) {
