@@ -1,68 +1,63 @@
-//! A server for tests: empty, on a free port, and gone at the end.
+//! A server for tests: empty, on free ports, and gone at the end.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Result};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use tempfile::TempDir;
-
 use crate::client::{Builder, Client};
 
-/// A running server. It ends when it is dropped.
+/// A running server. It ends when it is dropped, and when the program of the test ends.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    address: String,
+    addresses: serde_json::Value,
     _output: BufReader<ChildStdout>,
-    _folder: TempDir,
 }
 
 impl Server {
     /// Starts the program that `POLYNYM_BIN` names, else `polynym` of the `PATH`.
     pub fn start() -> Result<Self> {
-        let program =
-            std::env::var_os("POLYNYM_BIN").map_or_else(|| "polynym".into(), PathBuf::from);
-        Self::start_program(program)
+        let named = std::env::var_os("POLYNYM_BIN");
+        Self::start_program(named.map_or_else(|| "polynym".into(), PathBuf::from))
     }
 
     /// Starts a program, and waits until it listens.
     pub fn start_program(program: impl Into<PathBuf>) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let store = format!("embedded:{}", folder.path().join("store").display());
+        // The server ends once its standard input is closed.
         let mut child = Command::new(program.into())
-            .args(["serve", "--create", "--listen", "127.0.0.1:0", "--log", "error", "--store"])
-            .arg(store)
-            .stdin(Stdio::null())
+            .args(["serve", "--ephemeral"])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let failed = || Error::new(ErrorKind::NotConnected, "the server does not listen");
-        let mut output = BufReader::new(child.stdout.take().ok_or_else(failed)?);
+        let missing = || Error::new(ErrorKind::NotConnected, "the server does not listen");
+        let mut output = BufReader::new(child.stdout.take().ok_or_else(missing)?);
         let mut line = String::new();
         output.read_line(&mut line)?;
-        let address = line.trim_end().strip_prefix("listening on http://").map(str::to_owned);
-        let Some(address) = address else {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(failed());
-        };
-        Ok(Self { child, address, _output: output, _folder: folder })
+        let addresses = serde_json::from_str(&line).unwrap_or_default();
+        let server = Self { child, addresses, _output: output };
+        if server.address().is_empty() { Err(missing()) } else { Ok(server) }
     }
 
-    /// Where it listens, such as `127.0.0.1:41234`.
+    /// Where it takes calls of gRPC, such as `127.0.0.1:41234`.
     pub fn address(&self) -> &str {
-        &self.address
+        self.addresses["grpc"].as_str().unwrap_or_default()
+    }
+
+    /// Where it takes calls of HTTP and JSON.
+    pub fn http_address(&self) -> &str {
+        self.addresses["http"].as_str().unwrap_or_default()
     }
 
     /// A client of it. It must be created within a runtime of tokio.
     pub fn client(&self) -> Client {
-        let client = Builder::new(format!("http://{}", self.address)).connect_lazy();
+        let client = Builder::new(format!("http://{}", self.address())).connect_lazy();
         client.unwrap_or_else(|error| unreachable!("an address without settings: {error}"))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // This closes its standard input. A server that cannot be awaited has ended.
         let _ = self.child.wait();
     }
 }
