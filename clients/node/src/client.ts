@@ -55,6 +55,7 @@ export class Client {
   readonly #caller: Caller;
   readonly #lookups: Lookups;
   readonly #batching?: Batching;
+  readonly #closed = new AbortController();
 
   /** Use `connect`. */
   constructor(server: string, options: ConnectOptions) {
@@ -123,11 +124,12 @@ export class Client {
 
   /** Watches the events of a tenant, over lost connections and restarts of servers. */
   watch(options: WatchOptions = {}): Watch {
-    return new Watch(this.#caller, options);
+    return new Watch(this.#caller, options, this.#closed.signal);
   }
 
-  /** Closes the connection. Calls that are under way end first; further ones fail. */
+  /** Ends the watches, and closes the connection once the calls that are under way have ended. Further calls fail. */
   close(): void {
+    this.#closed.abort();
     this.#caller.close();
   }
 }

@@ -10,6 +10,7 @@ import {
 import type { Event, EventType } from "./gen/polynym/v1/journal.js";
 import type { CallOptions } from "./options.js";
 import { isTransient } from "./retries.js";
+import { onAbort } from "./signals.js";
 
 /** The longest delay before a watch connects again, in milliseconds. */
 const MAX_BACKOFF = 10_000;
@@ -46,16 +47,18 @@ export class Watch implements AsyncIterable<WatchedEvent> {
   readonly #options: WatchOptions;
   readonly #closed = new AbortController();
   readonly #signal: AbortSignal;
+  readonly #unlisten: () => void;
   readonly #responses: AsyncGenerator<WatchResponse, void, undefined>;
   readonly #first: Promise<IteratorResult<WatchResponse, void>>;
 
   /** Use `client.watch`. */
-  constructor(caller: Caller, options: WatchOptions) {
+  constructor(caller: Caller, options: WatchOptions, clientClosed: AbortSignal) {
     this.#caller = caller;
     this.#options = options;
     this.#resumeToken = options.resumeToken ?? "";
     const { signal } = this.#closed;
     this.#signal = options.signal ? AbortSignal.any([options.signal, signal]) : signal;
+    this.#unlisten = onAbort(clientClosed, () => this.close());
     this.#responses = this.#connections();
     this.#first = this.#responses.next();
     this.started = this.#first.then(() => undefined);
@@ -70,6 +73,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
 
   /** Ends the watch. */
   close(): void {
+    this.#unlisten();
     this.#closed.abort();
   }
 

@@ -29,7 +29,7 @@ async function start(context: TestContext, scripts: Script[], options: WatchOpti
     client.close();
     server.stop();
   });
-  return { watch, calls: server.calls };
+  return { client, watch, calls: server.calls };
 }
 
 async function take(watch: AsyncIterable<{ event: { eventId: string } }>, count: number) {
@@ -78,6 +78,17 @@ test("a watch ends with an error that connecting again does not mend", async (co
   const refused = await start(context, [responses(new Failure("UNAUTHENTICATED", "CREDENTIAL_INVALID"))]);
   await assert.rejects(refused.watch.started, UnauthenticatedError);
   await assert.rejects(take(refused.watch, 1), UnauthenticatedError);
+});
+
+test("closing the client ends its watches", async (context) => {
+  const { client, watch, calls } = await start(context, [responses(heartbeat, event(1))]);
+  const all = take(watch, 2);
+  await watch.started;
+  client.close();
+  assert((await all).length <= 1);
+  while (!calls[0]?.cancelled) {
+    await new Promise(setImmediate);
+  }
 });
 
 test("closing a watch ends its loop, and a signal fails it", async (context) => {
