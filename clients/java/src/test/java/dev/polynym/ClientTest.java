@@ -254,6 +254,16 @@ class ClientTest {
     }
   }
 
+  @Test
+  void aClosedClientEndsItsWatches() throws Exception {
+    PolynymClient closing = inTenant("closing");
+    create(closing, handle("joe"));
+    Watch watch = closing.watch(WatchRequest.getDefaultInstance());
+    CompletableFuture<List<WatchEvent>> rest = CompletableFuture.supplyAsync(() -> rest(watch));
+    closing.close();
+    assertEquals(List.of(), rest.get(10, TimeUnit.SECONDS));
+  }
+
   private static List<WatchEvent> rest(Watch watch) {
     List<WatchEvent> events = new ArrayList<>();
     watch.forEach(events::add);
