@@ -86,7 +86,10 @@ impl Services {
         };
         write!(
             out,
-            "    pub async fn {}(&self, request: impl {request}) -> Result<{answer}, crate::Error> {{
+            "    pub async fn {}(
+        &self,
+        request: impl {request},
+    ) -> Result<{answer}, crate::Error> {{
         const METHOD: crate::call::Method = crate::call::Method {{
             path: {path:?},
             only_reads: {only_reads},

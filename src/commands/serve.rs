@@ -49,8 +49,8 @@ const DISK_HANGS: &str = "the disk did not finish its writes within 10 s: mutati
 const WRITER_ENDED: &str = "the embedded store's writer failed by an error of this program, \
     which is in the log; mutations with an answer are on the disk: start the server again";
 
-/// Runs a server until SIGTERM or Ctrl-C. A server for tests also ends with the program that started
-/// it.
+/// Runs a server until SIGTERM or Ctrl-C. A server for tests also ends with the program that
+/// started it.
 ///
 /// # Errors
 /// The server cannot start, or failed.

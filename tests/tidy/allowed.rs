@@ -36,9 +36,19 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
     ("libphonenumber", &["isValidNumber"]),
     (
         "gRPC and HTTP",
-        &["application/grpc", "grpc.health.v1.Health/Check", "http/1.1", "NOT_SERVING"],
+        &[
+            "application/grpc",
+            "application/json",
+            "application/proto",
+            "application/x-ndjson",
+            "ETag",
+            "grpc.health.v1.Health/Check",
+            "http/1.1",
+            "NOT_SERVING",
+            "RST_STREAM",
+        ],
     ),
-    ("the output of a build", &["target/"]),
+    ("the output of a build", &["target/", "target/debug/client-testbed"]),
     (
         "examples of forms and values",
         &[

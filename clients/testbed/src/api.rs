@@ -26,7 +26,7 @@ impl Api {
         DescriptorPool::decode(polynym_proto::DESCRIPTORS).map(Self).map_err(context("descriptors"))
     }
 
-    /// The method of a name such as `RegistryService/CreateUser`.
+    /// The method of a name: its service and its own, with a slash between them.
     pub fn method(&self, name: &str) -> Outcome<MethodDescriptor> {
         let (service, method) = name.split_once('/').ok_or_else(|| format!("no method {name}"))?;
         let service = self.0.get_service_by_name(&format!("{PACKAGE}.{service}"));

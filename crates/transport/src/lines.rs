@@ -1,4 +1,4 @@
-//! Files of lines in place of the messages of a stream: `curl` sends and receives them.
+//! Files of lines in place of the messages of a stream: curl sends and receives them.
 //!
 //! A method with lines takes them as its requests, or one message as JSON, and answers with lines.
 //! What a line means is a matter of its [`LineFormat`].

@@ -20,7 +20,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Waits for signals, and in a server for tests also for the end of the program that started it.
+    /// Waits for signals, and in a server for tests also for the end of the program that started
+    /// it.
     pub fn new(is_ephemeral: bool) -> Result<Self, Failure> {
         let failure = |error| Failure::Other(format!("cannot wait for signals: {error}"));
         let (request, requested) = watch::channel(false);
