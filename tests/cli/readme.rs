@@ -175,7 +175,8 @@ fn every_named_flag_and_variable_exists() {
         known.extend(helps.flat_map(|help| variables(&help.to_string())));
     }
 
-    let files = ["benches", "tests", "src", "crates"].iter().flat_map(|folder| sources(folder));
+    let folders = ["benches", "tests", "src", "crates", "clients/rust", "clients/testbed"];
+    let files = folders.iter().flat_map(|folder| sources(folder));
     let tools: String = files.collect();
     // Flags of podman, of cargo, of the tests' programs and of the harness.
     let foreign = [
