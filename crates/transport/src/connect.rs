@@ -8,6 +8,7 @@ pub mod call;
 mod code;
 pub mod envelope;
 pub mod error;
+mod exchange;
 pub mod header;
 mod json;
 pub mod method;

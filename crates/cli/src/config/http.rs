@@ -55,8 +55,12 @@ impl ServerHttp {
         let listen = listen?.or(sample);
         let (prefix, allowed_origins) = (prefix?, allowed_origins?);
         let Some(listen) = listen else {
-            for setting in [&HTTP_PREFIX, &HTTP_ALLOW_ORIGIN] {
-                if values.is_given(setting) {
+            let given = [
+                (&HTTP_PREFIX, !prefix.is_empty()),
+                (&HTTP_ALLOW_ORIGIN, !allowed_origins.is_empty()),
+            ];
+            for (setting, is_given) in given {
+                if is_given {
                     let message = "there is no HTTP listener: add --http-listen HOST:PORT";
                     values.reject(setting, message.to_owned());
                 }

@@ -4,19 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
-use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body::Frame;
-use hyper::body::Incoming;
+use http::{HeaderMap, HeaderValue};
 use tonic::Status;
-use tonic::body::Body;
 
+use super::header;
 use super::method::{Method, Shape};
-use super::{envelope, error, header, request, unary};
-use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
-use crate::memory_budget::Reservation;
 use crate::protocol;
-use crate::request_body::RequestBody;
-use crate::streams::OpenStream;
 
 /// The form of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,32 +31,28 @@ pub struct ConnectCall {
     /// Whether the response's only message may be compressed with gzip.
     pub accepts_gzip: bool,
     /// The caller's timeout, if it sets one.
-    timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 impl ConnectCall {
     /// A call of `method` with these headers.
     ///
     /// # Errors
-    /// A header is malformed: the response says so.
-    pub fn new(method: Arc<Method>, codec: Codec, headers: &HeaderMap) -> Result<Self, Refused> {
-        let is_stream = method.shape == Shape::ServerStream;
-        let encoding = if is_stream { header::STREAM_ENCODING } else { CONTENT_ENCODING.as_str() };
-        Self::with_encoding(encoding, method, codec, headers).map_err(|status| {
-            Box::new(match is_stream {
-                true => envelope::failure(codec, &status),
-                false => error::response(&status),
-            })
-        })
+    /// A header is malformed.
+    pub fn new(method: Arc<Method>, codec: Codec, headers: &HeaderMap) -> Result<Self, Status> {
+        let encoding = match method.shape {
+            Shape::ServerStream => header::STREAM_ENCODING,
+            Shape::Unary | Shape::ClientStream => CONTENT_ENCODING.as_str(),
+        };
+        Self::with_encoding(encoding, method, codec, headers)
     }
 
     /// A call of `method` with one message as JSON, whatever the response.
     ///
     /// # Errors
-    /// A header is malformed: the response says so.
-    pub fn with_json(method: Arc<Method>, headers: &HeaderMap) -> Result<Self, Refused> {
-        let call = Self::with_encoding(CONTENT_ENCODING.as_str(), method, Codec::Json, headers);
-        call.map_err(|status| Box::new(error::response(&status)))
+    /// A header is malformed.
+    pub fn with_json(method: Arc<Method>, headers: &HeaderMap) -> Result<Self, Status> {
+        Self::with_encoding(CONTENT_ENCODING.as_str(), method, Codec::Json, headers)
     }
 
     /// A call whose request is compressed as the header `encoding` says.
@@ -82,51 +71,6 @@ impl ConnectCall {
     /// Whether the response is a stream.
     pub fn is_stream(&self) -> bool {
         self.method.shape == Shape::ServerStream
-    }
-}
-
-impl CallProtocol for ConnectCall {
-    fn validate(&self, _: &Request<Incoming>) -> Result<Option<Duration>, Refused> {
-        Ok(self.timeout)
-    }
-
-    async fn read_message(
-        &self,
-        request: Request<Incoming>,
-        limit: usize,
-        reservation: &mut Reservation,
-    ) -> Result<Request<RequestBody>, Status> {
-        request::read_message(self, request, limit, reservation).await
-    }
-
-    async fn open(
-        &self,
-        request: Request<Incoming>,
-        limit: usize,
-        _: Duration,
-        stream: &OpenStream,
-    ) -> Result<Request<RequestBody>, Status> {
-        request::read_envelope(self, request, limit, &mut stream.reserve_message()).await
-    }
-
-    async fn respond(
-        &self,
-        response: Response<Body>,
-        reservation: Option<&mut Reservation>,
-    ) -> Response<Body> {
-        match reservation {
-            Some(reservation) if !self.is_stream() => {
-                unary::respond(self, response, reservation).await
-            }
-            _ => envelope::respond(self, response),
-        }
-    }
-
-    fn end_frame(&self) -> EndFrame {
-        match self.is_stream() {
-            true => |status| Some(Frame::data(envelope::end(Some(status), &HeaderMap::new()))),
-            false => |_| None,
-        }
     }
 }
 

@@ -7,8 +7,9 @@ use prost_reflect::{DescriptorError, DescriptorPool, MessageDescriptor, MethodDe
 
 /// The least similarity of a path that is suggested for an unknown one.
 const MIN_SIMILARITY: f64 = 0.8;
-/// The longest unknown path that is compared with those of methods.
-const MAX_COMPARED: usize = 128;
+/// The difference in length up to which an unknown path is compared with that of a method: a
+/// comparison takes time in the square of it.
+const MAX_DIFFERENCE: usize = 4;
 
 /// How many messages a method takes and returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +57,8 @@ impl Methods {
 
     /// The path that is most similar to an unknown one, if one is.
     pub fn nearest(&self, path: &str) -> Option<&str> {
-        if path.len() > MAX_COMPARED {
-            return None;
-        }
-        let similar = self.0.keys().map(|known| (strsim::jaro_winkler(known, path), known));
+        let near = self.0.keys().filter(|known| known.len().abs_diff(path.len()) <= MAX_DIFFERENCE);
+        let similar = near.map(|known| (strsim::jaro_winkler(known, path), known));
         let nearest = similar.max_by(|one, other| one.0.total_cmp(&other.0));
         nearest.filter(|(similarity, _)| *similarity > MIN_SIMILARITY).map(|(_, known)| &**known)
     }

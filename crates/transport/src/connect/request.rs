@@ -13,7 +13,7 @@ use tonic::body::Body;
 
 use super::call::{Codec, ConnectCall};
 use super::method::{Method, Methods, Shape};
-use super::{error, header, json};
+use super::{envelope, error, header, json};
 use crate::calls::call_protocol::Refused;
 use crate::gzip;
 use crate::memory_budget::Reservation;
@@ -37,7 +37,12 @@ pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCal
     let Some(codec) = codec(method, request.headers().get(CONTENT_TYPE)) else {
         return Err(wrong_content_type(method).into());
     };
-    ConnectCall::new(method.clone(), codec, request.headers())
+    ConnectCall::new(method.clone(), codec, request.headers()).map_err(|status| {
+        Refused::from(match method.shape {
+            Shape::ServerStream => envelope::failure(codec, &status),
+            Shape::Unary | Shape::ClientStream => error::response(&status),
+        })
+    })
 }
 
 /// Checks what all calls have in common.

@@ -49,7 +49,8 @@ impl LineCall {
             (_, true) => return Err(wrong_content_type().into()),
             (_, false) => return Ok(None),
         }
-        let json = ConnectCall::with_json(descriptor, headers)?;
+        let json = ConnectCall::with_json(descriptor, headers)
+            .map_err(|status| error::response(&status))?;
         if method.takes_lines && json.is_gzip {
             return Err(error::response(&protocol::lines_compressed()).into());
         }
