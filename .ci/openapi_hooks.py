@@ -16,15 +16,16 @@ def before_load_schema(context, schema):
     schema["components"]["parameters"]["Connect-Timeout-Ms"]["schema"]["minimum"] = 10_000
     for path in schema["paths"].values():
         operation = path["post"]
-        for part in [operation["requestBody"], operation["responses"]["200"]]:
+        request, response = operation["requestBody"], operation["responses"]["200"]
+        for part in [request, response]:
             for kind, content in part["content"].items():
                 message = content["schema"].get("contentSchema")
-                if kind == LINES:
-                    content["schema"] = {"type": "array", "items": message, "maxItems": 3}
-                elif kind == ENVELOPES and part is operation["requestBody"]:
+                if kind == ENVELOPES and part is request:
                     content["schema"] = message
-                elif kind == ENVELOPES:
+                elif message:
                     content["schema"] = {"type": "array", "items": message}
+        if LINES in request["content"]:
+            request["content"][LINES]["schema"]["maxItems"] = 3
 
 
 @schemathesis.serializer(ENVELOPES)

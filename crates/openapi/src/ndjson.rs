@@ -1,6 +1,6 @@
 //! Imports and exports as lines of JSON.
 
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 use serde_json::{Value, json};
 
 use crate::comments::Comments;
@@ -13,6 +13,16 @@ pub const IMPORT: &str = "\n\nOver HTTP the body is a file of lines as `polynym 
     and `polynym import` reads them, and the options are parameters. The response has a line for \
     each reject and, with `validate_only`, for each change; the last line is the report, or the \
     error that ended the import. Another content type fails with 415.";
+
+/// What an export over HTTP adds to the comment of the method.
+pub const EXPORT: &str = "\n\nOver HTTP, a request as `application/json` is answered with lines as \
+    `polynym export` writes them; a line with an error ends an export that failed. A request as \
+    `application/connect+json` is answered with envelopes of the Connect protocol.";
+
+/// Whether a method takes lines or answers with them.
+pub fn has_lines(method: &MethodDescriptor) -> bool {
+    ["ImportUsers", "ExportUsers"].contains(&method.name())
+}
 
 /// The options of an import as parameters of the query.
 pub fn import_parameters(comments: &Comments, request: &MessageDescriptor) -> Vec<Value> {

@@ -53,14 +53,16 @@ pub fn operation(method: &MethodDescriptor, comments: &Comments) -> Value {
     if method.is_client_streaming() {
         parameters.extend(ndjson::import_parameters(comments, &method.input()));
         description += ndjson::IMPORT;
+    } else if ndjson::has_lines(method) {
+        description += ndjson::EXPORT;
     } else if method.is_server_streaming() {
         description += "\n\nThe messages are envelopes of the Connect protocol: a byte of flags, \
             the length in four bytes, and the JSON of a message. The last one, with the flag 2, \
             has the error, if there was one.";
     }
-    let is_stream = method.is_server_streaming() && !method.is_client_streaming();
+    let has_only_envelopes = method.is_server_streaming() && !ndjson::has_lines(method);
     let mut responses =
-        if is_stream { errors::references_of_streams() } else { errors::references() };
+        if has_only_envelopes { errors::references_of_streams() } else { errors::references() };
     responses.insert("200".to_owned(), answer(method));
     json!({
         "operationId": method.name(),
@@ -79,6 +81,9 @@ fn request(method: &MethodDescriptor) -> Value {
     }
     let message = schemas::of_message(&method.input());
     match method.is_server_streaming() {
+        true if ndjson::has_lines(method) => {
+            json!({ STREAM_JSON: envelopes(message.clone()), "application/json": { "schema": message } })
+        }
         true => json!({ STREAM_JSON: envelopes(message) }),
         false => json!({ "application/json": { "schema": message } }),
     }
@@ -86,9 +91,9 @@ fn request(method: &MethodDescriptor) -> Value {
 
 fn answer(method: &MethodDescriptor) -> Value {
     let message = schemas::of_message(&method.output());
-    let content = match (method.is_client_streaming(), method.name()) {
-        (true, _) => ndjson::import_report(),
-        (false, "ExportUsers") => {
+    let content = match method.is_client_streaming() {
+        true => ndjson::import_report(),
+        false if ndjson::has_lines(method) => {
             let mut content = ndjson::export_lines();
             content[STREAM_JSON] = envelopes(message);
             content

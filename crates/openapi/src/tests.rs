@@ -33,7 +33,7 @@ fn every_method_has_a_path_and_a_description() {
         let operation = &document["paths"][&path]["post"];
         assert!(operation["description"].as_str().unwrap().len() > 10, "{path}");
         let content = operation["requestBody"]["content"].as_object().unwrap();
-        assert_eq!(content.len(), 1, "{path}");
+        assert_eq!(content.len(), 1 + usize::from(method.name() == "ExportUsers"), "{path}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::server::{Server, polynym};
 use crate::stdout;
@@ -17,6 +18,7 @@ const LINES: &str = "application/x-ndjson";
 struct HttpServer {
     server: Server,
     address: String,
+    _folder: TempDir,
 }
 
 /// A response: its status line with its headers, and its body.
@@ -28,11 +30,14 @@ struct Answer {
 impl HttpServer {
     fn start(arguments: &[&str]) -> Self {
         let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]);
-        let arguments = [&["--http-listen", "127.0.0.1:0"], arguments].concat();
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("embedded:{}", folder.path().join("store").display());
+        let own = ["--http-listen", "127.0.0.1:0", "--store", &store];
+        let arguments = [&own, arguments].concat();
         let mut server = Server::start_with(&mut command, &arguments);
         let line = server.line();
         let address = line.trim_end().rsplit("//").next().unwrap().to_owned();
-        Self { server, address }
+        Self { server, address, _folder: folder }
     }
 
     /// Connects, and sends a request of which `length` bytes of the body are announced.
