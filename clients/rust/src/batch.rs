@@ -28,12 +28,9 @@ const MAX_IN_FLIGHT: usize = 1;
 
 type Answer = Result<ResolveIdentityResponse, Error>;
 
-/// What a shared call says to one of its callers.
-enum Reply {
-    Answer(Answer),
-    /// The item did not fit: it may succeed as a call of its own.
-    AskAlone,
-}
+/// What a shared call says to one of its callers. Without an answer, the item may succeed as a call
+/// of its own.
+type Reply = Option<Answer>;
 
 /// Whether a look-up can share a call: it must be answered as it is, and now.
 pub fn may_share(request: &ResolveIdentityRequest) -> bool {
@@ -99,9 +96,9 @@ impl Batches {
         let (answer, _caller) = self.enter(client, Key::new(request), identifier, deadline);
         match timeout_at(deadline, answer).await {
             Err(_) => Err(Error::deadline()),
-            Ok(Ok(Reply::Answer(answer))) => answer,
+            Ok(Ok(Some(answer))) => answer,
             // The task of a shared call ends without an answer if its runtime does.
-            Ok(Ok(Reply::AskAlone) | Err(_)) => {
+            Ok(Ok(None) | Err(_)) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 client.with_timeout(left).directory().resolve_identity(single).await
             }
@@ -244,16 +241,14 @@ impl Group {
         let call = async {
             match <[Identifier; 1]>::try_from(identifiers) {
                 Ok([identifier]) => {
-                    vec![Reply::Answer(directory.resolve_identity(key.single(identifier)).await)]
+                    vec![Some(directory.resolve_identity(key.single(identifier)).await)]
                 }
                 Err(identifiers) => {
                     let count = identifiers.len();
                     let answer = directory.batch_resolve_identities(key.request(identifiers)).await;
                     match answer {
                         Ok(answer) => answer.results.into_iter().map(of_item).collect(),
-                        Err(error) => {
-                            (0..count).map(|_| Reply::Answer(Err(error.clone()))).collect()
-                        }
+                        Err(error) => (0..count).map(|_| Some(Err(error.clone()))).collect(),
                     }
                 }
             }
@@ -273,13 +268,9 @@ impl Group {
 /// The answer of an item as that of a call of its own.
 fn of_item(item: Item) -> Reply {
     match found(item) {
-        Ok(Found { user, identity }) => {
-            Reply::Answer(Ok(ResolveIdentityResponse { user, identity }))
-        }
-        Err(error) if matches!(error.code(), Code::ResourceExhausted | Code::Unavailable) => {
-            Reply::AskAlone
-        }
-        Err(error) => Reply::Answer(Err(error)),
+        Ok(Found { user, identity }) => Some(Ok(ResolveIdentityResponse { user, identity })),
+        Err(error) if matches!(error.code(), Code::ResourceExhausted | Code::Unavailable) => None,
+        Err(error) => Some(Err(error)),
     }
 }
 

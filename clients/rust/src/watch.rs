@@ -15,6 +15,9 @@ use crate::v1::{Event, WatchRequest, WatchResponse};
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(5);
 
+/// Is called with each error after which a watch resumes.
+type OnLost = Box<dyn FnMut(&Error) + Send>;
+
 /// Events as they come. A lost connection is made again, and the watch resumed after the last
 /// answer.
 pub struct Watch {
@@ -24,7 +27,7 @@ pub struct Watch {
     delay: Duration,
     last_event: String,
     is_resumed: bool,
-    on_lost: Option<Box<dyn FnMut(&Error) + Send>>,
+    on_lost: Option<OnLost>,
 }
 
 impl Client {

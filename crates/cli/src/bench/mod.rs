@@ -74,6 +74,18 @@ enum Mode {
     Remove,
 }
 
+impl Mode {
+    /// The number of items in one call.
+    const fn items(self, batch: usize) -> usize {
+        match self {
+            Self::Health | Self::Remove => 0,
+            Self::Resolve | Self::Link => 1,
+            Self::Batch => batch,
+            Self::Create => numbered_user::KINDS,
+        }
+    }
+}
+
 pub async fn run(command: Run) -> Result<(), Failure> {
     let settings = command.settings.load()?;
     let clients = connect(&settings).await?;
@@ -119,12 +131,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
             measure(&settings, |n| Link::new(caller(n), ids.clone(), run + n as u64, step)).await
         }
     };
-    let per_call = match command.mode {
-        Mode::Health | Mode::Remove => 0,
-        Mode::Resolve | Mode::Link => 1,
-        Mode::Batch => settings.batch,
-        Mode::Create => numbered_user::KINDS,
-    };
+    let per_call = command.mode.items(settings.batch);
     Report::new(&tally, per_call, measured).print(settings.client.output)?;
     let verdict = tally.verdict();
 
