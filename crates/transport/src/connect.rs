@@ -14,3 +14,4 @@ mod json;
 pub mod method;
 pub mod request;
 pub mod unary;
+mod unique;

@@ -41,6 +41,8 @@ async fn messages_that_are_not_of_their_type_are_refused_and_named() {
             ("identifier=joe", "expected"),
             (r#"{"identifer":{"handle":"joe"}}"#, "identifer"),
             (r#"{"identifier":{"handel":"joe"}}"#, "handel"),
+            (r#"{"identifier":{"handle":"joe","handle":"joe"}}"#, "oneof"),
+            (r#"{"identifier":{"handle":"joe"},"showDisabled":true,"showDisabled":true}"#, "twice"),
             (r#"{"identifier":"joe"}"#, "joe"),
             (r#"{"identifier":{"handle":7}}"#, "7"),
             (r#"{"identifier":{"handle":["joe"]}}"#, "sequence"),
@@ -74,7 +76,8 @@ async fn requests_that_are_no_calls_are_refused() {
             (RESOLVE, "application/grpc"),
             (RESOLVE, "application/json; charset=utf-16"),
             (RESOLVE, "application/connect+json"),
-            (EXPORT, JSON),
+            ("/polynym.v1.DirectoryService/Watch", JSON),
+            (EXPORT, "text/plain"),
             ("/polynym.v1.AdminService/ImportUsers", JSON),
             ("/polynym.v1.AdminService/ImportUsers", "application/connect+json"),
         ] {

@@ -4,6 +4,7 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use tonic::Status;
 
+use super::unique::UniqueKeys;
 use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::request_body::{PREFIX, reserve};
@@ -37,6 +38,7 @@ fn decode(text: &[u8], message: &MessageDescriptor) -> Result<Vec<u8>, Status> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let decoded = DynamicMessage::deserialize(message.clone(), &mut json).map_err(wrong)?;
     json.end().map_err(wrong)?;
+    serde_json::from_slice::<UniqueKeys>(text).map_err(wrong)?;
     let mut framed = vec![0; PREFIX];
     decoded.encode(&mut framed).map_err(|_| internal())?;
     set_length(&mut framed);
