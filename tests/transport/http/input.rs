@@ -74,7 +74,8 @@ async fn requests_that_are_no_calls_are_refused() {
             (RESOLVE, "application/grpc"),
             (RESOLVE, "application/json; charset=utf-16"),
             (RESOLVE, "application/connect+json"),
-            (EXPORT, JSON),
+            (EXPORT, "application/proto"),
+            ("/polynym.v1.AdminService/FindDuplicates", JSON),
             ("/polynym.v1.AdminService/ImportUsers", JSON),
             ("/polynym.v1.AdminService/ImportUsers", "application/connect+json"),
         ] {
