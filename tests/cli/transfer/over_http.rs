@@ -85,7 +85,8 @@ fn user(handle: &str) -> String {
 fn bad_lines_are_rejected_and_the_others_imported() {
     let server = HttpServer::start(&[]);
     let long = format!("{{\"displayName\":\"{}\"}}\n", "x".repeat(4 << 20));
-    let lines = [&user("joe"), "\n", "{\n", &user("joe"), &long, r#"{"fame":1}"#].concat();
+    let another = user("joe").replacen('{', r#"{"displayName":"Another","#, 1);
+    let lines = [&user("joe"), "\n", "{\n", &another, &long, r#"{"fame":1}"#].concat();
     let answer = server.import("", &lines);
     let mut rejects: Vec<_> = answer[..answer.len() - 1]
         .iter()
