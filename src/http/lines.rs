@@ -20,6 +20,9 @@ use crate::grpc::MAX_STREAM_BYTES;
 /// The maximum values of a line: empty objects take many times their bytes when they are decoded.
 const MAX_VALUES: usize = 50_000;
 
+/// The maximum characters of the message of a reject.
+const MAX_MESSAGE_CHARS: usize = 500;
+
 /// The methods with lines.
 pub const METHODS: [LineMethod; 2] = [
     LineMethod {
@@ -100,6 +103,8 @@ impl LineReader for ImportReader {
             Ok(Some(message)) => Parsed::Message(message),
             Ok(None) => Parsed::Nothing,
             Err(message) => {
+                // It may name a field of the line, as long as that is.
+                let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
                 let reason = "LINE_INVALID".to_owned();
                 let reject = Reject { line: number, reason, message, ..Default::default() };
                 let mut text = Vec::new();
@@ -241,5 +246,15 @@ mod tests {
         assert_eq!(parse(1, b" "), Ok(None));
         assert!(parse(1, b"{\"displayName\":\"\xff\"}").unwrap_err().contains("UTF-8"));
         assert!(parse(7, b"{\"displayName\":\"Joe\"}").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_reject_is_short_whatever_its_line_has() {
+        let line = format!("{{\"{}\":1}}", "x".repeat(100_000));
+        let mut reader = ImportReader { options: Options::default() };
+        let Parsed::Rejected(text) = reader.parse(1, RequestLine::Whole(line.as_bytes())) else {
+            panic!("an unknown field")
+        };
+        assert!(text.len() < 2 * MAX_MESSAGE_CHARS, "{}", text.len());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::reference;
+use crate::component::reference;
 
 /// The codes, their HTTP statuses, and what they mean here.
 const CODES: [(&str, u16, &str); 16] = [

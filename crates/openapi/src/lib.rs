@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod comments;
+mod component;
 mod errors;
 mod ndjson;
 mod operations;
@@ -16,11 +17,9 @@ use prost_reflect::{DescriptorError, DescriptorPool};
 use serde_json::{Map, Value, json};
 
 use comments::Comments;
+use component::PACKAGE;
 use polynym_proto::DESCRIPTORS;
 use schemas::Schemas;
-
-/// The package of the API.
-const PACKAGE: &str = "polynym.v1";
 
 const DESCRIPTION: &str = "\
 A user directory where one user has many names: an email address, a handle, a phone number, an \
@@ -94,11 +93,6 @@ fn all_schemas(schemas: Schemas) -> Map<String, Value> {
     all.extend(errors::schemas());
     all.extend(ndjson::schemas());
     all
-}
-
-/// A reference to a component.
-fn reference(kind: &str, name: &str) -> Value {
-    json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
 #[cfg(test)]

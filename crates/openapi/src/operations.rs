@@ -4,7 +4,8 @@ use prost_reflect::MethodDescriptor;
 use serde_json::{Map, Value, json};
 
 use crate::comments::Comments;
-use crate::{errors, ndjson, reference, schemas};
+use crate::component::reference;
+use crate::{errors, ndjson, schemas};
 
 /// The content type of the envelopes of a stream.
 const STREAM_JSON: &str = "application/connect+json";
@@ -82,7 +83,8 @@ fn request(method: &MethodDescriptor) -> Value {
     let message = schemas::of_message(&method.input());
     match method.is_server_streaming() {
         true if ndjson::has_lines(method) => {
-            json!({ STREAM_JSON: envelopes(message.clone()), "application/json": { "schema": message } })
+            let envelopes = envelopes(message.clone());
+            json!({ STREAM_JSON: envelopes, "application/json": { "schema": message } })
         }
         true => json!({ STREAM_JSON: envelopes(message) }),
         false => json!({ "application/json": { "schema": message } }),

@@ -4,8 +4,8 @@ use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, On
 use serde_json::{Map, Value, json};
 
 use crate::comments::Comments;
+use crate::component::{PACKAGE, reference};
 use crate::reach::Reached;
-use crate::{PACKAGE, reference};
 
 /// The schemas, by their names.
 pub struct Schemas(Map<String, Value>);

@@ -78,6 +78,8 @@ async fn requests_that_are_no_calls_are_refused() {
             (RESOLVE, "application/connect+json"),
             ("/polynym.v1.DirectoryService/Watch", JSON),
             (EXPORT, "text/plain"),
+            (EXPORT, "application/proto"),
+            ("/polynym.v1.AdminService/FindDuplicates", JSON),
             ("/polynym.v1.AdminService/ImportUsers", JSON),
             ("/polynym.v1.AdminService/ImportUsers", "application/connect+json"),
         ] {

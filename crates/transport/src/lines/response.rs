@@ -97,8 +97,7 @@ impl LineBody {
             if let Some(status) = self.exchange.failure() {
                 return self.end(&status);
             }
-            self.has_ended = true;
-            let mut text = Vec::new();
+            let mut text = self.last_rejects();
             self.writer.end(self.exchange.rejected(), &mut text);
             return text.into();
         };
@@ -114,10 +113,17 @@ impl LineBody {
         text.into()
     }
 
-    fn end(&mut self, status: &Status) -> Bytes {
+    /// The rejects before the last line. The request has ended before the response.
+    fn last_rejects(&mut self) -> Vec<u8> {
         self.has_ended = true;
         self.grpc = Body::empty();
-        error_line(status)
+        self.exchange.take_rejects().into()
+    }
+
+    fn end(&mut self, status: &Status) -> Bytes {
+        let mut text = self.last_rejects();
+        text.extend_from_slice(&error_line(status));
+        text.into()
     }
 }
 
