@@ -187,7 +187,8 @@ async fn bad_searches_name_the_field() {
     team(&mut client).await;
     let paged = v1::SearchUsersRequest { page_size: 1, ..filtered("") };
     let token = search(&mut client, paged).await.unwrap().next_page_token;
-    let changed = format!("A{}", &token[1..]);
+    let other = if token.starts_with('A') { 'B' } else { 'A' };
+    let changed = format!("{other}{}", &token[1..]);
     let with_token = |page_token: &str, filter: &str, tenant: &str| v1::SearchUsersRequest {
         page_token: page_token.to_owned(),
         tenant: tenant.to_owned(),
