@@ -4,7 +4,9 @@ import { type Code, type ErrorParts, OutcomeUnknownError, type PolynymError, err
 /** Codes that the transport reports for calls that may have reached the server. */
 const LOST: ReadonlySet<Code> = new Set<Code>(["DATA_LOSS", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
 /** Codes with which the server did nothing, and says nothing about earlier attempts. */
-const NOT_DONE: ReadonlySet<Code> = new Set<Code>(["RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
+const NOT_DONE: ReadonlySet<Code> = new Set<Code>([
+  "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
+]);
 /** The server's reasons after which a change may have happened. */
 const UNKNOWN_OUTCOME: ReadonlySet<string> = new Set(["ANSWERS_UNREAD", "DEADLINE", "OUTCOME_UNKNOWN"]);
 

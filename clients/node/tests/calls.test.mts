@@ -164,6 +164,11 @@ test("a later answer settles a lost change, unless nothing was done", async (con
   assert.equal(calls.length, 5);
 });
 
+test("a refused credential does not settle a lost change", async (context) => {
+  const { client } = await start(context, [lost, fails("UNAUTHENTICATED", "CREDENTIAL_INVALID")]);
+  assert(await failureOf(client.registry.deleteUser({ userId: "a" })) instanceof OutcomeUnknownError);
+});
+
 test("what the server has not done is no unknown outcome", async (context) => {
   const { client, calls } = await start(context, [fails("UNAVAILABLE", "STORE_UNAVAILABLE", { retryMs: 1 })]);
   assert(await failureOf(client.registry.deleteUser({ userId: "a" })) instanceof UnavailableError);

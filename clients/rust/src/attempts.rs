@@ -73,9 +73,17 @@ fn is_lost(error: &Error) -> bool {
         || [OUTCOME_UNKNOWN, ANSWERS_UNREAD].contains(&error.reason())
 }
 
-/// Whether the answer says what became of earlier attempts. One that did nothing does not.
+/// Whether the answer says what became of earlier attempts. One that refuses the call without a
+/// look at the request does not.
 fn settles(error: &Error) -> bool {
-    !is_lost(error) && !matches!(error.code(), Code::Unavailable | Code::ResourceExhausted)
+    let is_refusal = matches!(
+        error.code(),
+        Code::Unavailable
+            | Code::ResourceExhausted
+            | Code::Unauthenticated
+            | Code::PermissionDenied
+    );
+    !is_lost(error) && !is_refusal
 }
 
 #[cfg(test)]
@@ -112,6 +120,7 @@ mod tests {
             (answered(Code::AlreadyExists, "IDENTITY_TAKEN"), Kind::AlreadyExists),
             (answered(Code::Unavailable, "STORE_UNAVAILABLE"), Kind::OutcomeUnknown),
             (answered(Code::ResourceExhausted, "RATE_LIMITED"), Kind::OutcomeUnknown),
+            (answered(Code::Unauthenticated, "CREDENTIAL_INVALID"), Kind::OutcomeUnknown),
             (answered(Code::Unknown, "OUTCOME_UNKNOWN"), Kind::OutcomeUnknown),
             (answered(Code::DeadlineExceeded, "DEADLINE"), Kind::OutcomeUnknown),
         ] {

@@ -20,7 +20,11 @@ record RetryPolicy(int maxAttempts) {
   private static final Set<Code> CONNECTION_LOST =
       EnumSet.of(Code.UNAVAILABLE, Code.CANCELLED, Code.INTERNAL, Code.UNKNOWN);
   private static final Set<Code> NOTHING_DONE =
-      EnumSet.of(Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED);
+      EnumSet.of(
+          Code.UNAVAILABLE,
+          Code.RESOURCE_EXHAUSTED,
+          Code.UNAUTHENTICATED,
+          Code.PERMISSION_DENIED);
   private static final Set<Code> PROXY_ANSWERS =
       EnumSet.of(Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED);
 

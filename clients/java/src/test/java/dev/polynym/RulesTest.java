@@ -103,6 +103,10 @@ class RulesTest {
     server.fails(Code.UNAVAILABLE, "STORE_UNAVAILABLE");
     server.fails(Code.UNAVAILABLE, "STORE_UNAVAILABLE");
     assertThrows(OutcomeUnknownException.class, () -> client.registry().createUser(CREATE));
+
+    server.fails(Code.UNAVAILABLE);
+    server.fails(Code.UNAUTHENTICATED, "CREDENTIAL_INVALID");
+    assertThrows(OutcomeUnknownException.class, () -> client.registry().createUser(CREATE));
   }
 
   @Test
