@@ -26,12 +26,12 @@ const CODES: [(&str, u16, &str); 16] = [
     ("unauthenticated", 401, "the call has no valid token"),
 ];
 
-/// Statuses whose answers have a header of their own.
+/// The statuses whose responses may have a `Retry-After`.
 const RETRIABLE: [u16; 2] = [429, 503];
 const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
 const HEADERS_TOO_LARGE: u16 = 431;
 
-/// The statuses of requests that are no calls.
+/// The statuses of requests that are refused before they count as calls.
 const BEFORE_CALLS: [u16; 2] = [UNSUPPORTED_MEDIA_TYPE, HEADERS_TOO_LARGE];
 
 /// The errors of each HTTP status, as components.
