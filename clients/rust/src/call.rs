@@ -21,7 +21,7 @@ use crate::attempts::Attempts;
 use crate::client::Client;
 use crate::error::Error;
 
-/// The maximum deadline: adding a longer one to the present overflows.
+/// The maximum timeout: the deadline of a much longer one overflows an `Instant`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const TIMEOUT_HEADER: &str = "grpc-timeout";
 
