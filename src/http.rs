@@ -1,4 +1,4 @@
-//! The HTTP listener: the API over Connect, and the pages beside it.
+//! The HTTP listener: the API over Connect, imports and exports as lines, and pages.
 
 mod lines;
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// address is the place of a server, and whether the connection to it is encrypted.
+// address is the host and port of a server, and whether the connection to it is encrypted.
 type address struct {
 	host string
 	port string

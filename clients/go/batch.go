@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxInFlight is how many requests of one group are under way before look-ups wait.
+	// maxInFlight is the number of requests of one group in flight from which look-ups wait.
 	maxInFlight = 2
 	// A request that takes longer than defaultStalledAfter does not hold up the others of its group. At
-	// most maxStalled of these are under way.
+	// most maxStalled of these are in flight.
 	defaultStalledAfter = 100 * time.Millisecond
 	maxStalled          = 8
-	// itemOverhead is the size of an item of a batch beyond that of its identifier, at most.
+	// itemOverhead is the maximum size of an item of a batch beyond its identifier: tag and length.
 	itemOverhead = 8
 )
 
 // batcher lets concurrent look-ups share requests. A look-up goes at once, alone, if fewer than
 // maxInFlight requests of its group are under way. Otherwise it waits, and goes with all others that
-// wait when one of these returns. There is no timer: nobody waits for company.
+// wait when one of these returns. No timer delays a look-up.
 type batcher struct {
 	directory    polynymv1.DirectoryServiceClient
 	stalledAfter time.Duration
@@ -70,8 +70,8 @@ type lookup struct {
 	batch    *batch // Nil while it waits.
 }
 
-// lookupOutcome is what a batch has for a look-up. With alone, the look-up goes on by itself, after
-// the failure if there is one.
+// lookupOutcome is the outcome of a batch for one look-up. With alone, the look-up is repeated in a
+// request of its own, and the failure, if any, counts as its first attempt.
 type lookupOutcome struct {
 	response *polynymv1.ResolveIdentityResponse
 	err      *Error
@@ -167,7 +167,7 @@ func newLookup(
 	}, nil
 }
 
-// finish returns the outcome of a batch to a caller, or resolves alone what the batch could not.
+// finish returns the outcome of a batch to a caller, or resolves the identifier alone.
 func (b *batcher) finish(
 	ctx context.Context, request *polynymv1.ResolveIdentityRequest, outcome lookupOutcome,
 ) (*polynymv1.ResolveIdentityResponse, error) {
@@ -183,7 +183,7 @@ func (b *batcher) finish(
 	}
 }
 
-// leave removes a look-up whose caller has gone. The last one cancels its batch.
+// leave removes a look-up whose caller has left. The last one cancels its batch.
 func (b *batcher) leave(group *group, lookup *lookup) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -223,8 +223,8 @@ func (b *batcher) group(key groupKey) *group {
 	return found
 }
 
-// flight watches a request that is under way, and returns the function that ends it. Once the
-// request has stalled, it no longer holds up those who wait.
+// flight watches a request in flight, and returns the function that ends it. A request that has
+// stalled no longer holds up the waiting look-ups.
 func (b *batcher) flight(group *group) (end func()) {
 	ended, stalled := false, false
 	timer := time.AfterFunc(b.stalledAfter, func() {
@@ -251,7 +251,7 @@ func (b *batcher) flight(group *group) (end func()) {
 	}
 }
 
-// sendNext sends those who wait, as far as the limits allow.
+// sendNext sends the waiting look-ups, as far as the limits allow.
 func (b *batcher) sendNext(group *group) {
 	for group.inFlight < maxInFlight && len(group.waiting) > 0 {
 		next := b.take(group)
@@ -266,7 +266,7 @@ func (b *batcher) sendNext(group *group) {
 	}
 }
 
-// take makes a batch of those who have waited longest. Nil if all of them have left.
+// take makes a batch of the look-ups that have waited longest. Nil if all callers have left.
 func (b *batcher) take(group *group) *batch {
 	limit := maxBatchItems
 	if known := int(b.limit.Load()); known > 0 {
@@ -346,8 +346,8 @@ func (b *batcher) call(batch *batch) []lookupOutcome {
 	return outcomes
 }
 
-// sharedOutcome reads an item. One that can be retried counts as the first attempt of its caller;
-// one that did not fit into the response is no attempt.
+// sharedOutcome reads an item. An error that can be retried counts as the first attempt of its
+// caller; an item that did not fit into the response is no attempt.
 func sharedOutcome(item *polynymv1.BatchResolveIdentitiesResponse_Result) lookupOutcome {
 	response, err := itemOutcome(item)
 	switch {

@@ -75,7 +75,7 @@ func Connect(server string, options ...Option) (*Client, error) {
 // rules.
 func (c *Client) Connection() grpc.ClientConnInterface { return c.connection }
 
-// Close ends the connection. Calls that are under way fail.
+// Close ends the connection. Open calls fail.
 func (c *Client) Close() error { return c.connection.Close() }
 
 func (c *Client) dialOptions(address address) ([]grpc.DialOption, error) {

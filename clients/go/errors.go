@@ -110,8 +110,8 @@ func (e *OutcomeUnknownError) Unwrap() error { return e.last }
 // GRPCStatus returns the status of the last attempt.
 func (e *OutcomeUnknownError) GRPCStatus() *status.Status { return e.last.status }
 
-// newError reads the details of a failed attempt. A lost connection is UNAVAILABLE, whatever the
-// transport calls it.
+// newError reads the details of a failed attempt. A lost connection is UNAVAILABLE, even if the
+// transport reports another code.
 func newError(ctx context.Context, err error, sent bool) *Error {
 	var known *Error
 	if errors.As(err, &known) {

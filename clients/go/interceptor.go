@@ -74,7 +74,7 @@ func (s stream) typed(err error) error {
 	return newError(s.caller, err, true)
 }
 
-// withTimeout gives a context without a deadline the time that a call has by default.
+// withTimeout gives a context without a deadline the default time of a call.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}
@@ -124,7 +124,7 @@ func shallowCopy(original protoreflect.Message) protoreflect.Message {
 	return copied
 }
 
-// method is what the rules need to know of a method.
+// method has the properties of a method that the rules depend on.
 type method struct {
 	// changes reports whether the method may change something.
 	changes bool

@@ -103,7 +103,7 @@ impl LineReader for ImportReader {
             Ok(Some(message)) => Parsed::Message(message),
             Ok(None) => Parsed::Nothing,
             Err(message) => {
-                // It may name a field of the line, as long as that is.
+                // It may quote the name of a field, which may be as long as the line.
                 let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
                 let reason = "LINE_INVALID".to_owned();
                 let reject = Reject { line: number, reason, message, ..Default::default() };

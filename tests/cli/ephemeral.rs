@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::{json, stderr};
 use crate::server::polynym;
 
-/// The most time that a server may take to stop on a busy machine.
+/// The maximum time for a server to stop on a busy machine.
 const STOP: Duration = Duration::from_secs(60);
 
 /// A server whose temporary folder lies in `folder`. It is killed on drop.

@@ -1,5 +1,5 @@
 // Package polynymtest starts servers for tests. A server has an empty store of its own, which is
-// gone when it stops.
+// removed when it stops.
 package polynymtest
 
 import (
@@ -46,9 +46,9 @@ func WithArguments(arguments ...string) Option {
 
 // A Server is a running server.
 type Server struct {
-	// Address is where it answers gRPC: HOST:PORT on a loopback address.
+	// Address is its address for gRPC: HOST:PORT on a loopback address.
 	Address string
-	// HTTPAddress is where it answers HTTP and JSON: HOST:PORT on a loopback address.
+	// HTTPAddress is its address for HTTP and JSON: HOST:PORT on a loopback address.
 	HTTPAddress string
 
 	command *exec.Cmd

@@ -7,7 +7,7 @@ import { type Lookups, type Query, type Resolution, type ResolveOptions, sizeOf 
 import { isTransient } from "./retries.js";
 import { onAbort } from "./signals.js";
 
-/** How many requests of one query are under way at most. */
+/** The maximum number of requests of one query in flight. */
 const MAX_IN_FLIGHT = 4;
 /** How long a request may take, in milliseconds, before another is sent beside it. */
 const SLOW = 200;
@@ -81,11 +81,11 @@ class Queue {
   async #send(batch: Waiter[]) {
     this.#inFlight++;
     this.#lastSent = Infinity;
-    // Not before: what the process still has to do now does not make the request late.
+    // Measured from the next turn of the event loop: pending work of the process does not make the request late.
     setImmediate(() => (this.#lastSent = performance.now()));
     const [first] = batch;
     await (batch.length === 1 && first ? this.#single(first) : this.#batch(batch));
-    // Callers that look up one identifier after another do so now: their next ones go together.
+    // Callers with a loop of look-ups start their next ones now: these go together.
     setImmediate(() => {
       this.#inFlight--;
       this.#flush();

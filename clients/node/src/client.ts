@@ -35,7 +35,7 @@ export interface HistoryOptions
 /**
  * Connects to a server. Nothing is sent before the first call.
  *
- * @param server `https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT`, which is without TLS on this host alone. By
+ * @param server `https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT`, which has TLS except for this host. By
  *   default `POLYNYM_SERVER`, else `http://127.0.0.1:7171`.
  */
 export function connect(server?: string, options: ConnectOptions = {}): Client {
@@ -127,7 +127,7 @@ export class Client {
     return new Watch(this.#caller, options, this.#closed.signal);
   }
 
-  /** Ends the watches, and closes the connection once the calls that are under way have ended. Further calls fail. */
+  /** Ends the watches, and closes the connection once the open calls have ended. Further calls fail. */
   close(): void {
     this.#closed.abort();
     this.#caller.close();

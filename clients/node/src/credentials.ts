@@ -1,9 +1,9 @@
-// What a client shows to a server, and how it knows the server.
+// The credentials of a client, and the authorities by which it knows the server.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { ChannelCredentials } from "@grpc/grpc-js";
 import { type ConnectOptions, type Target, readOption, variable } from "./options.js";
 
-/** How often the file of a token is looked at, in milliseconds. */
+/** The interval between checks of the file of a token, in milliseconds. */
 const CHECK_INTERVAL = 1_000;
 /** Where systems keep the authorities that they trust. Node.js has a list of its own instead. */
 const SYSTEM_ROOTS = [

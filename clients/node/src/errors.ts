@@ -26,7 +26,7 @@ export class PolynymError extends Error {
   declare readonly field?: string;
   /** How long to wait before another attempt, in milliseconds. */
   declare readonly retryAfterMs?: number;
-  /** What else the server says, by its names: `limit`, `until`, `user_id`. */
+  /** Further values of the server, by name, such as `limit`, `until` and `user_id`. */
   readonly metadata: Readonly<Record<string, string>>;
   /** The id of the request, if it changes something. */
   declare readonly requestId?: string;

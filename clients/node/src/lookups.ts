@@ -37,7 +37,7 @@ export interface ResolveOptions extends CallOptions {
   asOf?: Date;
 }
 
-/** What the requests of a look-up have besides identifiers. */
+/** The fields of the requests of a look-up, except for its identifiers. */
 export type Query = ReturnType<typeof queryOf>;
 
 /** The fields of the request. */

@@ -1,16 +1,16 @@
-// Which failed attempts are repeated, when, and what is known about a change then.
+// Which failed attempts are repeated, when, and whether the outcome of a change is known.
 import { type Code, type ErrorParts, OutcomeUnknownError, type PolynymError, errorOf } from "./errors.js";
 
 /** Codes that the transport reports for calls that may have reached the server. */
 const LOST: ReadonlySet<Code> = new Set<Code>(["DATA_LOSS", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
-/** Codes with which the server did nothing, and says nothing about earlier attempts. */
+/** Codes of refusals: the server did nothing, and earlier attempts remain unsettled. */
 const NOT_DONE: ReadonlySet<Code> = new Set<Code>([
   "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
 ]);
 /** The server's reasons after which a change may have happened. */
 const UNKNOWN_OUTCOME: ReadonlySet<string> = new Set(["ANSWERS_UNREAD", "DEADLINE", "OUTCOME_UNKNOWN"]);
 
-/** What a call is to its retries. */
+/** The properties of a call that its retries depend on. */
 export interface Call {
   /** The method, for texts. */
   name: string;
@@ -69,7 +69,7 @@ export class Attempts {
   }
 }
 
-/** Whether the call would perhaps succeed if it were sent again. */
+/** Whether another attempt may succeed. */
 export function isTransient({ code, reason, retryAfterMs }: ErrorParts): boolean {
   const exhausted = code === "RESOURCE_EXHAUSTED" && reason !== undefined && retryAfterMs !== undefined;
   return code === "UNAVAILABLE" || exhausted;

@@ -7,9 +7,9 @@ use tonic::Code;
 use crate::call::Method;
 use crate::error::{Error, Kind};
 
-/// The longest delay before the second attempt, doubled before each further one.
+/// The maximum delay before the second attempt. It doubles before each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
-/// The highest part of a delay of the server that is added to it.
+/// The maximum share of the server's delay that is added to it.
 const JITTER: f64 = 0.2;
 
 /// The attempts of one call.
@@ -27,7 +27,7 @@ impl<'a> Attempts<'a> {
         Self { method, max, made: 0, is_unsettled: false }
     }
 
-    /// The delay before the next attempt; none if the call has failed.
+    /// The delay before the next attempt; none if this error is that of the call.
     pub fn after(&mut self, error: &Error, left: Duration) -> Option<Duration> {
         self.made += 1;
         if !self.method.only_reads {
@@ -66,15 +66,14 @@ impl<'a> Attempts<'a> {
 const OUTCOME_UNKNOWN: &str = "OUTCOME_UNKNOWN";
 const ANSWERS_UNREAD: &str = "ANSWERS_UNREAD";
 
-/// Whether the attempt may have changed something all the same.
+/// Whether the failed attempt may have changed something.
 fn is_lost(error: &Error) -> bool {
     error.is_lost_on_the_way()
         || error.code() == Code::DeadlineExceeded
         || [OUTCOME_UNKNOWN, ANSWERS_UNREAD].contains(&error.reason())
 }
 
-/// Whether the answer says what became of earlier attempts. One that refuses the call without a
-/// look at the request does not.
+/// Whether the answer settles the outcome of earlier attempts. A refusal does not.
 fn settles(error: &Error) -> bool {
     let is_refusal = matches!(
         error.code(),

@@ -1,5 +1,5 @@
-//! Concurrent look-ups share calls. A look-up that finds nothing under way goes at once. Those that
-//! come while a call is under way wait for it, and go together.
+//! Concurrent look-ups share calls. A look-up goes at once if no call is in flight. Those that come
+//! meanwhile wait until the call returns, and go together.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,30 +18,29 @@ use crate::v1::{
     ResolveIdentityResponse,
 };
 
-/// The most identifiers and bytes of one call.
+/// The maximum identifiers and bytes of one call.
 pub const MAX_ITEMS: usize = 1_000;
 pub const MAX_BYTES: usize = 900 << 10;
-/// What an identifier takes beyond its own bytes.
+/// The bytes of an item beyond its identifier: tag and length.
 pub const ITEM_BYTES: usize = 8;
-/// The most calls of one kind that are under way.
+/// The maximum calls in flight with the same options.
 const MAX_IN_FLIGHT: usize = 1;
 
 type Answer = Result<ResolveIdentityResponse, Error>;
 
-/// What a shared call says to one of its callers. Without an answer, the item may succeed as a call
-/// of its own.
+/// The outcome of a shared call for one caller; none if a call of its own may succeed.
 type Reply = Option<Answer>;
 
-/// Whether a look-up can share a call: it must be answered as it is, and now.
+/// Whether a look-up can share a call. Linearizable look-ups and those of the past cannot.
 pub fn may_share(request: &ResolveIdentityRequest) -> bool {
     request.consistency != Consistency::Linearizable as i32 && request.as_of.is_none()
 }
 
-/// The look-ups that wait, by what they have in common.
+/// The waiting look-ups, by their options.
 #[derive(Default)]
 pub struct Batches(Arc<Mutex<HashMap<Key, Queue>>>);
 
-/// Look-ups share a call if all but the identifier is equal.
+/// The options of a look-up. Look-ups with equal options share a call.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     tenant: String,
@@ -66,14 +65,14 @@ struct Group {
     callers: Arc<Callers>,
 }
 
-/// The callers of a group who still wait.
+/// The number of a group's callers who still wait.
 #[derive(Default)]
 struct Callers {
     count: AtomicUsize,
     none: Notify,
 }
 
-/// One of them.
+/// A caller who still waits.
 struct Caller(Arc<Callers>);
 
 impl Drop for Caller {
@@ -105,7 +104,7 @@ impl Batches {
         }
     }
 
-    /// Joins the look-ups that wait, and sends them if nothing is under way.
+    /// Joins the waiting look-ups, and sends them if no call is in flight.
     fn enter(
         &self,
         client: &Client,
@@ -130,7 +129,7 @@ impl Batches {
     }
 }
 
-/// Sends a group, then those that came meanwhile, until none waits.
+/// Sends a group, then the groups that came meanwhile, until none waits.
 async fn send_all(queues: &Mutex<HashMap<Key, Queue>>, client: Client, key: Key, first: Group) {
     let mut group = first;
     loop {
@@ -194,7 +193,7 @@ impl Key {
 }
 
 impl Queue {
-    /// The group that so many bytes join.
+    /// The last group, or a new one if it has no room for `bytes`.
     fn group_for(&mut self, bytes: usize) -> &mut Group {
         let has_room =
             |group: &Group| group.identifiers.len() < MAX_ITEMS && group.bytes + bytes <= MAX_BYTES;

@@ -21,14 +21,14 @@ use crate::attempts::Attempts;
 use crate::client::Client;
 use crate::error::Error;
 
-/// The longest deadline: a later one is no time.
+/// The maximum timeout: the deadline of a much longer one overflows an `Instant`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const TIMEOUT_HEADER: &str = "grpc-timeout";
 
 /// A method of the API.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
-    /// The path of HTTP.
+    /// The HTTP path.
     pub path: &'static str,
     /// Whether it changes nothing.
     pub only_reads: bool,
@@ -50,7 +50,7 @@ pub trait ApiRequest: Message + 'static {
 }
 
 impl Client {
-    /// Makes a call: at most so many attempts as the client allows, until the deadline.
+    /// Makes a call, with up to the client's number of attempts, until the deadline.
     pub(crate) async fn unary<Q, A>(&self, method: &Method, request: Request<Q>) -> Result<A, Error>
     where
         Q: ApiRequest,

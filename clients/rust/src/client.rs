@@ -226,7 +226,7 @@ impl Builder {
         Self { on_call: Some(Arc::new(on_call)), ..self }
     }
 
-    /// Changes what tonic offers beyond these settings, such as keepalive.
+    /// Changes other settings of tonic, such as keepalive.
     #[must_use]
     pub fn endpoint(self, change: impl Fn(Endpoint) -> Endpoint + Send + Sync + 'static) -> Self {
         Self { endpoint: Some(Arc::new(change)), ..self }

@@ -10,7 +10,7 @@ use prost::Message;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// The domain of the server's errors. An error without it was made on the way.
+/// The domain of the server's errors. The transport or a proxy made an error without it.
 const DOMAIN: &str = "polynym";
 
 /// The type of an error: that of its code, or that a change may have happened.
@@ -37,7 +37,7 @@ pub enum Kind {
     FailedPrecondition,
     /// The user was modified since it was read.
     Aborted,
-    /// A time beyond what is kept.
+    /// The history, or a watch, does not reach back that far.
     OutOfRange,
     /// The server does not have the call.
     Unimplemented,
@@ -187,7 +187,7 @@ impl From<Status> for Error {
         let info = details.error_info().filter(|info| info.domain == DOMAIN);
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let retry = details.retry_info().and_then(|info| info.retry_delay);
-        // Others are made by the client itself, such as that of an answer that is too large.
+        // The client itself makes errors of other codes, such as for an answer that is too large.
         let is_lost_on_the_way = info.is_none()
             && matches!(
                 status.code(),

@@ -1,4 +1,4 @@
-//! Identifiers in a word.
+//! Constructors of identifiers.
 
 use crate::v1::identifier::Kind;
 use crate::v1::{Identifier, Phone, Social};

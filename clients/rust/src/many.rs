@@ -14,7 +14,7 @@ use crate::v1::{BatchResolveIdentitiesRequest, Identifier, ResolveIdentityReques
 const ANSWER_TOO_LARGE: &str = "ANSWER_TOO_LARGE";
 const USER_TOO_LARGE: &str = "USER_TOO_LARGE";
 
-/// Resolves all, in calls of at most 1,000. What did not fit into an answer is asked for again.
+/// Resolves all, in calls of at most 1,000. Repeats the items that did not fit into an answer.
 pub async fn resolve(look_up: Resolve<Vec<Identifier>>) -> Vec<Result<Found, Error>> {
     let identifiers = &look_up.target;
     let mut outcomes: Vec<Option<Result<Found, Error>>> = vec![None; identifiers.len()];

@@ -1,4 +1,4 @@
-//! A server for tests: empty, on free ports, and gone at the end.
+//! A server for tests: empty, on free ports, and removed at the end.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Result};
 use std::path::PathBuf;
@@ -38,12 +38,12 @@ impl Server {
         if server.address().is_empty() { Err(missing()) } else { Ok(server) }
     }
 
-    /// Where it takes calls of gRPC, such as `127.0.0.1:41234`.
+    /// The address for gRPC, such as `127.0.0.1:41234`.
     pub fn address(&self) -> &str {
         self.addresses["grpc"].as_str().unwrap_or_default()
     }
 
-    /// Where it takes calls of HTTP and JSON.
+    /// The address for HTTP and JSON.
     pub fn http_address(&self) -> &str {
         self.addresses["http"].as_str().unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tonic::metadata::{Ascii, MetadataValue};
 
-/// The interval at which the file is looked at.
+/// The interval between checks of the file.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The value of the header `authorization`.
@@ -15,11 +15,11 @@ pub type Authorization = MetadataValue<Ascii>;
 /// Where the token comes from.
 #[derive(Clone)]
 pub enum Token {
-    /// There is none.
+    /// No token.
     Absent,
-    /// It never changes.
+    /// A fixed token.
     Fixed(Authorization),
-    /// It is in a file.
+    /// The token in a file.
     File(Arc<TokenFile>),
 }
 
@@ -61,7 +61,7 @@ struct State {
 }
 
 impl TokenFile {
-    /// The token. The last one stays while the file cannot be read.
+    /// The token; the last one while the file cannot be read.
     fn current(&self) -> Authorization {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.checked.elapsed() >= CHECK_INTERVAL {

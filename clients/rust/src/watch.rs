@@ -15,11 +15,11 @@ use crate::v1::{Event, WatchRequest, WatchResponse};
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(5);
 
-/// Is called with each error after which a watch resumes.
+/// The callback for each error after which a watch resumes.
 type OnLost = Box<dyn FnMut(&Error) + Send>;
 
-/// Events as they come. A lost connection is made again, and the watch resumed after the last
-/// answer.
+/// Events as they are committed. After a lost connection, the watch reconnects and resumes after
+/// the last answer.
 pub struct Watch {
     client: Client,
     request: WatchRequest,
@@ -53,7 +53,7 @@ impl Watch {
         self
     }
 
-    /// The next event. After it, [`resume_token`](Self::resume_token) resumes behind it.
+    /// The next event. Then [`resume_token`](Self::resume_token) is the position after it.
     pub async fn next(&mut self) -> Result<Event, Error> {
         loop {
             if let Some(Content::Event(event)) = self.message().await?.kind {
@@ -92,7 +92,7 @@ impl Watch {
         }
     }
 
-    /// Takes note of an answer. The server may repeat the last event after a watch was resumed.
+    /// Records an answer. The server may repeat the last event after a watch was resumed.
     fn accepts(&mut self, answer: &WatchResponse) -> bool {
         self.delay = FIRST_DELAY;
         self.request.resume_token.clone_from(&answer.resume_token);

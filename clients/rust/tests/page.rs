@@ -1,4 +1,4 @@
-//! What README.md says.
+//! The examples and promises of README.md.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 

@@ -1,4 +1,4 @@
-//! Compares what a client says with what it should say.
+//! Compares a client's answers with the expected ones.
 
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use serde_json::Value;

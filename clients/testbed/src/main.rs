@@ -25,6 +25,6 @@ async fn main() {
             true
         }
     };
-    // A thread that waits for standard input would keep a runtime that shuts down.
+    // A thread that reads standard input would keep the runtime from shutting down.
     std::process::exit(i32::from(failed));
 }

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use crate::frame::{Frame, PREFACE_BYTES, kind};
 use crate::{Outcome, context};
 
-/// How often and at which interval the proxy tries to reach a server that starts.
+/// The number of attempts to reach a server that starts, and their interval.
 const CONNECT_ATTEMPTS: usize = 250;
 const CONNECT_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -36,7 +36,7 @@ pub enum Fault {
     Reset,
     /// The connection ends before the call: the client learns that the server did not see it.
     GoAway,
-    /// The call arrives so many milliseconds later.
+    /// The call is delayed by this many milliseconds.
     Delay(u64),
 }
 
@@ -64,7 +64,7 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let state = Arc::clone(&shared);
-                // A connection that ends is what the faults are for.
+                // Faults end connections on purpose.
                 tokio::spawn(async move { serve(client, &state).await.ok() });
             }
         });
@@ -86,7 +86,7 @@ impl Proxy {
         std::mem::take(&mut *lock(&self.state.faults)).into()
     }
 
-    /// The number of calls since the last question.
+    /// The number of calls since this was last called.
     pub fn take_calls(&self) -> u64 {
         self.state.calls.swap(0, Ordering::Relaxed)
     }

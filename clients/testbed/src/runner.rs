@@ -41,14 +41,14 @@ impl Default for Options {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Default)]
 pub struct Report {
     /// The number of scenarios that ran.
     pub passed: usize,
     /// The names of those that failed, with their reasons.
     pub failures: Vec<(String, String)>,
-    /// The names of those that are not for this client.
+    /// The names of those that were skipped: they are not for this client.
     pub skipped: Vec<String>,
     /// The time of each scenario.
     pub times: Vec<(Duration, String)>,
@@ -135,7 +135,7 @@ impl<'a, P: Puppet> Runner<'a, P> {
         })
     }
 
-    /// Lets the server load what it needs at its first phone number: that takes a while.
+    /// Lets the server load its phone metadata, which takes a while.
     async fn warm_up(&self) -> Outcome<()> {
         let method = self.api.method("DirectoryService/NormalizeIdentity")?;
         let request = json!({ "identifier": { "phone": { "number": "+14155552671" } } });

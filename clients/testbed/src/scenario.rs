@@ -13,7 +13,7 @@ use crate::{Outcome, context};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// What a reader of the file should know.
+    /// Notes for readers of the file.
     #[serde(rename = "about")]
     _about: Value,
     pub mutations: Mutations,
@@ -52,13 +52,13 @@ pub struct Mutations {
 #[serde(deny_unknown_fields)]
 pub struct Mutation {
     pub method: String,
-    /// What the server has before.
+    /// The steps before the call.
     #[serde(default)]
     pub before: Vec<Step>,
     pub request: Value,
     #[serde(default)]
     pub save: Saved,
-    /// What shows that it happened once.
+    /// The steps that check that it happened once.
     pub after: Vec<Step>,
 }
 
@@ -106,7 +106,7 @@ pub enum Step {
     },
     /// The testbed creates a user for each of these.
     Load { users: Value },
-    /// What the next calls meet, one each.
+    /// The faults of the next calls, one each.
     Faults { faults: Vec<Fault> },
     /// The server is killed, and started again on its store.
     Restart {},
@@ -120,7 +120,7 @@ pub enum Step {
     Users { count: usize },
 }
 
-/// What a client says of an error.
+/// An error as a client reports it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedError {

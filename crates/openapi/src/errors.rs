@@ -8,30 +8,30 @@ use crate::component::reference;
 
 /// The codes, their HTTP statuses, and what they mean here.
 const CODES: [(&str, u16, &str); 16] = [
-    ("canceled", 499, "the caller left"),
+    ("canceled", 499, "the caller cancelled the call"),
     ("unknown", 500, "a mutation may have happened: retry it with the same `requestId`"),
     ("invalid_argument", 400, "a field is malformed: `BadRequest` names it"),
     ("deadline_exceeded", 504, "the time is over; a mutation may still happen"),
     ("not_found", 404, "nobody owns the identifier, or there is no such user or tenant"),
-    ("already_exists", 409, "another user has it"),
+    ("already_exists", 409, "another user owns the identifier, or the id is taken"),
     ("permission_denied", 403, "the caller lacks the role or the tenant"),
     ("resource_exhausted", 429, "too much at once, or too large"),
     ("failed_precondition", 400, "the state of the user or tenant does not permit it"),
     ("aborted", 409, "the etag is not the current one: read again"),
     ("out_of_range", 400, "the history does not reach back to that time"),
-    ("unimplemented", 501, "there is no such method here"),
+    ("unimplemented", 501, "the compression, or the number of messages, is not supported"),
     ("internal", 500, "a fault of the server"),
-    ("unavailable", 503, "the store is away; nothing was written"),
+    ("unavailable", 503, "the server cannot answer now; nothing was written"),
     ("data_loss", 500, "a fault of the server"),
     ("unauthenticated", 401, "the call has no valid token"),
 ];
 
-/// Statuses whose answers have a header of their own.
+/// The statuses whose responses may have a `Retry-After`.
 const RETRIABLE: [u16; 2] = [429, 503];
 const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
 const HEADERS_TOO_LARGE: u16 = 431;
 
-/// The statuses of requests that are no calls.
+/// The statuses of requests that are refused before they count as calls.
 const BEFORE_CALLS: [u16; 2] = [UNSUPPORTED_MEDIA_TYPE, HEADERS_TOO_LARGE];
 
 /// The errors of each HTTP status, as components.

@@ -1,5 +1,5 @@
-//! The OpenAPI document of the API over HTTP. It is made from the descriptors of `proto/` and their
-//! comments, so that it has every method and cannot differ from what is served.
+//! The OpenAPI document of the API over HTTP, made from the descriptors of `proto/` and their
+//! comments. So it has every method that is served.
 
 #![forbid(unsafe_code)]
 

@@ -20,7 +20,7 @@ pub const EXPORT: &str = "\n\nOver HTTP, a request as `application/json` is answ
     `polynym export` writes them; a line with an error ends an export that failed. A request as \
     `application/connect+json` is answered with envelopes of the Connect protocol.";
 
-/// Whether a method takes lines or answers with them.
+/// Whether a method takes or returns lines.
 pub fn has_lines(method: &MethodDescriptor) -> bool {
     ["ImportUsers", "ExportUsers"].contains(&method.name())
 }
@@ -55,7 +55,7 @@ pub fn import_report() -> Value {
     json!({ NDJSON: lines("ImportResult") })
 }
 
-/// The response of an export to a caller that accepts lines.
+/// The response of an export as lines.
 pub fn export_lines() -> Value {
     json!({ NDJSON: lines("ImportLine") })
 }

@@ -67,7 +67,7 @@ fn message_schema(comments: &Comments, message: &MessageDescriptor, is_open: boo
     schema
 }
 
-/// The choice that a field belongs to. An optional field is none.
+/// The `oneof` that a field belongs to; none for an optional field.
 fn choice(field: &FieldDescriptor) -> Option<OneofDescriptor> {
     field.containing_oneof().filter(|oneof| !oneof.is_synthetic())
 }

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 /// A connection to a server.
 pub struct HttpClient {
-    /// Such as `127.0.0.1:7180`.
+    /// The address, such as `127.0.0.1:7180`.
     host: String,
     sender: Sender,
 }

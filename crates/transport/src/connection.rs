@@ -64,7 +64,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the connections of a listener are served with.
+/// The state that all connections of a listener share.
 pub struct Server<R> {
     pub handler: Arc<CallHandler<R>>,
     /// The HTTP side; none for gRPC alone.
@@ -348,7 +348,7 @@ fn http1_builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // The time of headers is measured without that of idle connections.
+        // `HeaderTimer` limits headers: this timer would also limit idle connections.
         .header_read_timeout(None)
         .max_header_size(MAX_HEADER_BYTES as usize)
         .max_buf_size(MAX_HTTP1_BUFFER_BYTES);

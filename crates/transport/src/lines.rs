@@ -1,7 +1,7 @@
-//! Files of lines in place of the messages of a stream: curl sends and receives them.
+//! Streams as files of lines, which curl can send and receive.
 //!
 //! A method with lines takes them as its requests, or one message as JSON, and answers with lines.
-//! What a line means is a matter of its [`LineFormat`].
+//! Its [`LineFormat`] defines what a line means.
 
 pub mod call;
 mod exchange;
@@ -51,9 +51,9 @@ pub enum RequestLine<'l> {
 pub enum Parsed {
     /// An encoded message.
     Message(Vec<u8>),
-    /// Nothing, such as an empty line.
+    /// A line without content, such as an empty one.
     Nothing,
-    /// A line that is not sent on. The text is its line in the response.
+    /// A rejected line, with the text that reports it in the response.
     Rejected(Vec<u8>),
 }
 

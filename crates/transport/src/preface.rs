@@ -35,7 +35,7 @@ impl PrefaceCheck {
     }
 }
 
-/// Reads the first bytes of a connection: the preface, or those that show that there is none.
+/// Reads the first bytes of a connection: the preface, or up to the first read that differs.
 pub async fn read_start(stream: &mut (impl AsyncRead + Unpin)) -> Bytes {
     let mut start = [0; PREFACE.len()];
     let mut length = 0;

@@ -181,7 +181,7 @@ pub fn encoding_unsupported(name: &str) -> Status {
     plain(Code::Unimplemented, "COMPRESSION_UNSUPPORTED", &message)
 }
 
-/// The status for another number of messages than one (Connect protocol, "Streaming-Request").
+/// The status for a request without exactly one message (Connect protocol, "Streaming-Request").
 pub fn message_count_wrong() -> Status {
     plain(Code::Unimplemented, "MESSAGE_INVALID", "this method takes exactly one message")
 }

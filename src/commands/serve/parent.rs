@@ -1,5 +1,5 @@
-//! The program that started a server for tests, and that may be killed before it can stop it: the
-//! pipe that it gave as standard input is then closed.
+//! Stops a server for tests when the program that started it ends, even if it is killed: the kernel
+//! then closes the pipe on the server's standard input.
 
 use std::fs::File;
 use std::future::pending;
@@ -18,8 +18,8 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 pub struct Parent(Option<oneshot::Receiver<()>>);
 
 impl Parent {
-    /// Reads the standard input if it is a pipe. Some programs use sockets as pipes. A terminal, a
-    /// file and `/dev/null` say nothing about the program.
+    /// Reads the standard input if it is a pipe, or a socket, which some programs use as one. The
+    /// end of a terminal, a file or `/dev/null` does not mean that the program has ended.
     pub fn new() -> io::Result<Self> {
         if !is_pipe()? {
             return Ok(Self(None));

@@ -29,9 +29,9 @@ from polynym.errors import DeadlineExceeded, PolynymError, make_error
 from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, RESOLVE_IDENTITY
 
 IN_FLIGHT = 2
-"""How many calls with the same options are under way at most."""
+"""The maximum number of calls in flight with the same options."""
 REPEATED = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
-"""The codes of items that are asked for again."""
+"""The codes of items that are requested again."""
 
 
 class Waiting:
@@ -153,7 +153,7 @@ class Batcher:
     async def _after_error(
         self, error: PolynymError, options: LookUp, identifier: v1.Identifier, deadline: float
     ) -> v1.ResolveIdentityResponse:
-        """Asks again for an item that the server had no room for. Raises other errors."""
+        """Requests an item again that did not fit into a response. Raises other errors."""
         delay = backoff(error, 1) if is_retryable(error) else 0.0
         if error.code not in REPEATED or time.monotonic() + delay >= deadline:
             raise error
@@ -161,7 +161,7 @@ class Batcher:
         return await self._resolve_alone(options, identifier, deadline)
 
     def _has_returned(self, options: LookUp, queue: Queue) -> None:
-        """Records that a call is over, and sends those who wait."""
+        """Records that a call has returned, and sends the waiting look-ups."""
         queue.in_flight -= 1
         while queue.waiting and queue.in_flight < IN_FLIGHT:
             batch = Batch(self._take(queue))

@@ -21,7 +21,7 @@ from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, RESOLVE_IDENTITY
 BATCH_ITEMS = 1000
 BATCH_BYTES = 900 * 1024
 ITEM_OVERHEAD = 8
-"""The bytes, at most, that an identifier takes in a batch beyond its own."""
+"""The maximum bytes of an item of a batch beyond its identifier: tag and length."""
 ITEM = re.compile(r"^identifiers\[\d+\]")
 """How a batch names an item."""
 
@@ -142,7 +142,7 @@ def resolve_many(
         except PolynymError as error:
             limit = too_large_limit(error, len(batch))
             if limit is None:
-                # The remaining ones would fail alike: they are not sent.
+                # The remaining ones would fail with the same error: they are not sent.
                 answers.update(dict.fromkeys([*batch, *pending], error))
                 break
             most = limit

@@ -17,7 +17,7 @@ from polynym._methods import Metadata, Method, Request, Response, get_text
 from polynym.errors import OutcomeUnknown, PolynymError, from_rpc_error
 
 REJECTED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "PERMISSION_DENIED"}
-"""The codes with which a server rejects a call that says nothing of earlier ones."""
+"""The codes with which a server refuses a call: earlier attempts remain unsettled."""
 FIRST_BACKOFF = 0.1
 RETRY_JITTER = 0.2
 
@@ -90,7 +90,7 @@ class Rules:
 
 
 class Outcome:
-    """What is known of the attempts of a call."""
+    """Whether the outcome of a call's attempts is known."""
 
     def __init__(self, method: Method[Any, Any], request_id: str) -> None:
         self.method = method

@@ -1,4 +1,4 @@
-"""Where a server is, and how a client connects to it."""
+"""The address of a server, and the settings of a connection to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import grpc
 DEFAULT_SERVER = "http://127.0.0.1:7171"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 TOKEN_CHECK = 1.0
-"""The seconds between two looks at a file with a token."""
+"""The seconds between two checks of a file with a token."""
 
 PathLike = str | os.PathLike[str]
 ChannelOptions = Sequence[tuple[str, Any]]
@@ -119,7 +119,7 @@ class Settings:
     insecure: bool = False
 
     def token_source(self) -> TokenFile | StaticToken:
-        """Returns what gives each call its token."""
+        """Returns the source of the token of each call."""
         if self.token is not None:
             return StaticToken(checked_token(self.token))
         path = self.token_file or os.environ.get("POLYNYM_TOKEN_FILE")

@@ -1,4 +1,4 @@
-//! The unary calls by name: what a program gets from its own code, the testbed gets from here.
+//! The unary calls by name, since the testbed names methods and programs call functions.
 
 use polynym_client::Client;
 use serde_json::{Value, json};

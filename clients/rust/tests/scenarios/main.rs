@@ -8,7 +8,7 @@ mod puppet;
 
 use client_testbed::{Options, run};
 
-/// `POLYNYM_SCENARIO` names some of them: those with it in their names.
+/// `POLYNYM_SCENARIO` selects those with this text in their names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_scenario_passes() {
     let only = std::env::var("POLYNYM_SCENARIO").unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::scenario::{ExpectedError, Saved};
 use crate::value::at;
 use crate::{Outcome, api, check};
 
-/// What a call should answer; anything without both.
+/// The expected answer of a call: any, if both are absent.
 #[derive(Clone, Copy)]
 pub struct Expected<'a> {
     pub answer: Option<&'a Value>,

@@ -68,7 +68,7 @@ impl<P: Puppet> Runner<'_, P> {
     ) -> Outcome<()> {
         let method = self.api.method(method)?;
         let request = self.with_tenant(self.request(method.input(), request)?);
-        // As its own, not as that which a limited caller is compared with.
+        // With the token of `caller` itself: `direct` replaces that of `limited`.
         let token = self.server.token(caller)?;
         let direct = Direct::new(&self.server.address, token)?;
         let message = direct.succeed(&method, &request).await?;

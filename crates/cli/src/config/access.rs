@@ -115,7 +115,7 @@ impl ServerAccess {
 
     /// Parses the settings. An address that other machines can reach requires encryption and
     /// credentials, unless the settings allow otherwise. A server with made-up users has an HTTP
-    /// listener, unless it has an address of its own.
+    /// listener, unless `--listen` is given.
     pub fn resolve(values: &mut Values<'_>, is_sample: bool) -> Option<Self> {
         let listen = values.get(&LISTEN, parse::addresses);
         let http = ServerHttp::resolve(values, is_sample && !values.is_given(&LISTEN));

@@ -45,8 +45,8 @@ impl ServerHttp {
     /// The settings.
     pub const SETTINGS: [&Setting; 3] = [&HTTP_LISTEN, &HTTP_PREFIX, &HTTP_ALLOW_ORIGIN];
 
-    /// Parses the settings; none if there is no such listener. `by_default` opens one without its
-    /// address.
+    /// Parses the settings; none without a listener. With `by_default`, there is a listener even if
+    /// its address is not set.
     pub fn resolve(values: &mut Values<'_>, by_default: bool) -> Option<Option<Self>> {
         let listen = values.get(&HTTP_LISTEN, parse::optional_addresses);
         let prefix = values.get(&HTTP_PREFIX, prefix);

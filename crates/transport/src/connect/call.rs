@@ -47,7 +47,7 @@ impl ConnectCall {
         Self::with_encoding(encoding, method, codec, headers)
     }
 
-    /// A call of `method` with one message as JSON, whatever the response.
+    /// A call of `method` with one message as JSON, even if the response is a stream.
     ///
     /// # Errors
     /// A header is malformed.

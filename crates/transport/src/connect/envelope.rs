@@ -40,7 +40,7 @@ pub fn failure(codec: Codec, status: &Status) -> Response<Body> {
     response
 }
 
-/// The response of Connect, whose HTTP status is 200 whatever the outcome.
+/// The response of Connect. Its HTTP status is 200, even if the call failed.
 pub fn respond(call: &ConnectCall, response: Response<Body>) -> Response<Body> {
     let (parts, grpc) = response.into_parts();
     let mut headers = header::leading(&parts.headers);
@@ -60,7 +60,7 @@ pub fn respond(call: &ConnectCall, response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// The last envelope, in JSON whatever the codec.
+/// The last envelope. It is JSON for both codecs.
 pub fn end(status: Option<&Status>, trailers: &HeaderMap) -> Bytes {
     let failed = status.filter(|status| status.code() != Code::Ok);
     let mut content = End { error: failed.map(Error::from), metadata: BTreeMap::new() };

@@ -18,7 +18,7 @@ use tonic_types::StatusExt;
 
 use super::code;
 
-/// The content type of errors, whatever that of the request.
+/// The content type of all errors, also if the request was not JSON.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An error as JSON.
@@ -31,7 +31,7 @@ pub struct Error<'s> {
     details: Vec<Detail>,
 }
 
-/// A detail: its type, its bytes, and its JSON for people, if its type is known here.
+/// A detail: its type, its bytes, and, if its type is known here, its JSON for people.
 #[derive(Serialize)]
 struct Detail {
     r#type: String,
@@ -76,7 +76,7 @@ pub fn body(bytes: impl Into<Bytes>) -> Body {
     Body::new(Full::new(bytes.into()))
 }
 
-/// Adds what an HTTP client acts on without reading the error.
+/// Adds the headers that HTTP clients act on: `www-authenticate` and `retry-after`.
 fn add_advice(status: &Status, headers: &mut HeaderMap) {
     if status.code() == Code::Unauthenticated {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

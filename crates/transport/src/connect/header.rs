@@ -1,4 +1,4 @@
-//! The headers of Connect, and those of gRPC that it has no use for.
+//! The headers of Connect, and the headers of gRPC that it does not use.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TE, TRAILER};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ pub const STREAM_ENCODING: &str = "connect-content-encoding";
 /// The prefix of trailers among the headers of a response with one message.
 const TRAILER_PREFIX: &str = "trailer-";
 
-/// Removes what a client of Connect must not set for gRPC.
+/// Removes gRPC's headers, which a client of Connect must not set.
 pub fn remove_grpc(headers: &mut HeaderMap) {
     let grpc: Vec<_> = headers.keys().filter(|name| is_grpc(name)).cloned().collect();
     for name in grpc {

@@ -10,7 +10,7 @@ use crate::protocol;
 use crate::request_body::{PREFIX, reserve};
 use crate::rich_status::internal;
 
-/// The memory of a value while a message is decoded, at most.
+/// The maximum memory of a value while a message is decoded.
 const VALUE_BYTES: usize = 160;
 
 /// The framed message of a JSON text. The memory of its values is reserved while it is decoded:
@@ -51,13 +51,13 @@ pub fn set_length(framed: &mut [u8]) {
     framed[1..PREFIX].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The JSON text of a message, after what is in `text`.
+/// Appends the JSON text of a message to `text`.
 pub fn write(message: &MessageDescriptor, bytes: &[u8], text: &mut Vec<u8>) -> Result<(), Status> {
     let decoded = DynamicMessage::decode(message.clone(), bytes).map_err(|_| internal())?;
     serde_json::to_writer(text, &decoded).map_err(|_| internal())
 }
 
-/// A bound of the number of values in a JSON text.
+/// An upper bound of the number of values in a JSON text.
 fn values(text: &[u8]) -> usize {
     text.iter().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count() + 1
 }

@@ -7,18 +7,18 @@ use prost_reflect::{DescriptorError, DescriptorPool, MessageDescriptor, MethodDe
 
 /// The least similarity of a path that is suggested for an unknown one.
 const MIN_SIMILARITY: f64 = 0.8;
-/// The difference in length up to which an unknown path is compared with that of a method: a
-/// comparison takes time in the square of it.
+/// The maximum difference in length between an unknown path and one that is suggested: comparing
+/// takes quadratic time.
 const MAX_DIFFERENCE: usize = 4;
 
 /// How many messages a method takes and returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One, and one.
+    /// One request and one response.
     Unary,
-    /// One, and a stream.
+    /// One request and a stream of responses.
     ServerStream,
-    /// A stream, which only gRPC sends.
+    /// A stream of requests, which clients send over gRPC or as lines.
     ClientStream,
 }
 

@@ -62,7 +62,7 @@ pub fn check(request: &Request<Incoming>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Waits for the only message of a call whose body it is.
+/// Waits for the message of a call with one message, which is the whole body.
 pub async fn read_message(
     call: &ConnectCall,
     request: Request<Incoming>,
@@ -79,8 +79,7 @@ pub async fn read_message(
     Ok(Request::from_parts(parts, RequestBody::Complete(message)))
 }
 
-/// Waits for the only message of a call that opens a stream: it is in an envelope, which is the
-/// frame of gRPC.
+/// Waits for the message of a call with a stream of responses. Its envelope is a frame of gRPC.
 pub async fn read_envelope(
     call: &ConnectCall,
     request: Request<Incoming>,
@@ -165,7 +164,7 @@ async fn framed(
         reserve(reservation, chunk.len())?;
         framed.extend_from_slice(&chunk);
     }
-    // An empty body is an empty message, whatever its encoding.
+    // An empty body is an empty message, even if it is marked as compressed.
     framed[0] = u8::from(is_compressed && framed.len() > PREFIX);
     json::set_length(&mut framed);
     Ok(framed.into())

@@ -95,7 +95,7 @@ impl Content {
         let gzip = is_large.then(|| unary::compressed(&plain).ok()).flatten();
         let mut hasher = DefaultHasher::new();
         plain.hash(&mut hasher);
-        // A weak one: the compressed page has the same.
+        // A weak etag, because the compressed page has the same one.
         let text = format!("W/\"{:016x}\"", hasher.finish());
         let etag = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("W/\"\""));
         Self { plain, gzip, etag }

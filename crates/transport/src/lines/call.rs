@@ -24,7 +24,7 @@ use crate::streams::OpenStream;
 
 /// A call with lines.
 pub struct LineCall {
-    /// The call whose message is JSON, if the request is no lines.
+    /// The call as one with a JSON message: its headers, and its message unless it has lines.
     json: ConnectCall,
     /// Taken when the request opens.
     reader: Mutex<Option<Box<dyn LineReader>>>,

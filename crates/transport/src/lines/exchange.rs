@@ -1,5 +1,5 @@
-//! What the request and the response of a call with lines share: rejected lines, and why the
-//! request ended early.
+//! The state that the request and the response of a call with lines share: rejected lines, and the
+//! error that ended the request early.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! The lines of a request as frames of gRPC. The memory for a line is bounded: longer ones are
-//! passed over and rejected.
+//! The lines of a request as frames of gRPC. The memory for a line is bounded: longer lines are
+//! skipped and rejected.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ pub struct LineStream {
     body: MessageStream,
     reader: Box<dyn LineReader>,
     exchange: Arc<Exchange>,
-    /// What arrived and is not parsed yet.
+    /// The bytes that are not parsed yet.
     buffer: BytesMut,
     /// The bytes of the buffer that have no line break.
     searched: usize,
-    /// The bytes that were passed over of a line that is too long.
+    /// The skipped bytes of a line that is too long.
     passed_over: usize,
     /// The number of the last line.
     number: i64,

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The events of a tenant as they are committed. One thread reads them, by the iterator or by {@link
  * #forEach}; it waits for the next event. A watch resumes by itself after a lost connection, and
- * when the server ends it. It ends with a {@link PolynymException} that a retry does not help, such
+ * when the server ends it. It ends with a {@link PolynymException} that a retry cannot mend, such
  * as {@code RESUME_EXPIRED}, and without one after {@link #close}, which any thread may call.
  */
 public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, AutoCloseable {

@@ -87,7 +87,7 @@ public class PolynymException extends StatusRuntimeException {
   }
 
   /**
-   * Returns the same error for a mutation whose outcome nobody knows.
+   * Returns the same error for a mutation whose outcome is unknown.
    *
    * @return the exception to throw instead
    */

@@ -20,9 +20,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * A server with an empty store of its own, for unit tests. Its tenants are open: tests that take
- * one each do not meet. It ends when it is closed, and with the Java process at the latest. In
- * JUnit:
+ * A server with an empty store of its own, for unit tests. Its tenants are open: tests with tenants
+ * of their own do not see each other's users. It ends when it is closed, and with the Java process
+ * at the latest. In JUnit:
  *
  * <pre>{@code
  * @AutoClose static final PolynymServer server = PolynymServer.start();
