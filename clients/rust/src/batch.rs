@@ -1,13 +1,15 @@
 //! Concurrent look-ups share calls. A look-up goes at once if no call is in flight. Those that come
-//! meanwhile wait until the call returns, and go together.
+//! meanwhile wait until the call returns or stalls, and go together.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use prost::Message;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tonic::Code;
 
 use crate::client::Client;
@@ -23,8 +25,12 @@ pub const MAX_ITEMS: usize = 1_000;
 pub const MAX_BYTES: usize = 900 << 10;
 /// The bytes of an item beyond its identifier: tag and length.
 pub const ITEM_BYTES: usize = 8;
-/// The maximum calls in flight with the same options.
+/// The maximum calls in flight with the same options, but for stalled ones.
 const MAX_IN_FLIGHT: usize = 1;
+/// The time after which a call is stalled: others with the same options do not wait for it.
+const STALL_TIMEOUT: Duration = Duration::from_millis(100);
+/// The maximum stalled calls with the same options.
+const MAX_STALLED: usize = 8;
 
 type Answer = Result<ResolveIdentityResponse, Error>;
 
@@ -38,7 +44,9 @@ pub fn may_share(request: &ResolveIdentityRequest) -> bool {
 
 /// The waiting look-ups, by their options.
 #[derive(Default)]
-pub struct Batches(Arc<Mutex<HashMap<Key, Queue>>>);
+pub struct Batches(Arc<Queues>);
+
+type Queues = Mutex<HashMap<Key, Queue>>;
 
 /// The options of a look-up. Look-ups with equal options share a call.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -53,6 +61,7 @@ struct Key {
 #[derive(Default)]
 struct Queue {
     in_flight: usize,
+    stalled: usize,
     groups: VecDeque<Group>,
 }
 
@@ -122,34 +131,49 @@ impl Batches {
         {
             queue.in_flight += 1;
             drop(queues);
-            let (queues, client) = (Arc::clone(&self.0), client.clone());
-            tokio::spawn(async move { send_all(&queues, client, key, group).await });
+            start(Arc::clone(&self.0), client.clone(), key, group);
         }
         (answer, caller)
     }
 }
 
-/// Sends a group, then the groups that came meanwhile, until none waits.
-async fn send_all(queues: &Mutex<HashMap<Key, Queue>>, client: Client, key: Key, first: Group) {
-    let mut group = first;
-    loop {
-        group.send(&client, &key).await;
-        let mut queues = lock(queues);
-        let Some(queue) = queues.get_mut(&key) else { return };
-        match queue.groups.pop_front() {
-            Some(next) => group = next,
-            None => {
-                queue.in_flight -= 1;
-                if queue.in_flight == 0 {
-                    queues.remove(&key);
-                }
-                return;
+/// Sends a group in a task of its own, and the next one once it has returned or stalls.
+fn start(queues: Arc<Queues>, client: Client, key: Key, group: Group) {
+    tokio::spawn(async move {
+        let mut sent = pin!(group.send(&client, &key));
+        if timeout(STALL_TIMEOUT, &mut sent).await.is_err() {
+            let is_released = lock(&queues).get_mut(&key).is_some_and(Queue::release_stalled);
+            if is_released {
+                start_next(&queues, &client, &key);
+                sent.await;
+                return end(&queues, &key, |queue| queue.stalled -= 1);
             }
+            sent.await;
         }
+        start_next(&queues, &client, &key);
+    });
+}
+
+/// Starts the next group in place of one that has returned or stalls.
+fn start_next(queues: &Arc<Queues>, client: &Client, key: &Key) {
+    let next = lock(queues).get_mut(key).and_then(|queue| queue.groups.pop_front());
+    match next {
+        Some(group) => start(Arc::clone(queues), client.clone(), key.clone(), group),
+        None => end(queues, key, |queue| queue.in_flight -= 1),
     }
 }
 
-fn lock(queues: &Mutex<HashMap<Key, Queue>>) -> MutexGuard<'_, HashMap<Key, Queue>> {
+/// Counts a call as ended, and removes a queue without calls.
+fn end(queues: &Queues, key: &Key, count: impl FnOnce(&mut Queue)) {
+    let mut queues = lock(queues);
+    let Some(queue) = queues.get_mut(key) else { return };
+    count(queue);
+    if queue.in_flight + queue.stalled == 0 {
+        queues.remove(key);
+    }
+}
+
+fn lock(queues: &Queues) -> MutexGuard<'_, HashMap<Key, Queue>> {
     queues.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -193,6 +217,13 @@ impl Key {
 }
 
 impl Queue {
+    /// Counts a call in flight as stalled, unless too many are. The caller starts the next one.
+    const fn release_stalled(&mut self) -> bool {
+        let is_released = self.stalled < MAX_STALLED;
+        self.stalled += is_released as usize;
+        is_released
+    }
+
     /// The last group, or a new one if it has no room for `bytes`.
     fn group_for(&mut self, bytes: usize) -> &mut Group {
         let has_room =
@@ -284,10 +315,8 @@ pub fn found(item: Item) -> Result<Found, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::net::TcpListener;
-    use tokio::time::{sleep, timeout};
+    use tokio::time::sleep;
 
     use super::*;
     use crate::{Builder, email};
@@ -333,23 +362,46 @@ mod tests {
         assert_eq!(queue.groups.len(), 3);
     }
 
-    #[tokio::test]
-    async fn a_call_whose_callers_have_all_left_ends() {
-        // Accepts connections, and never answers.
+    /// A client of a server that accepts connections and never answers.
+    async fn unanswered() -> (TcpListener, Client) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let builder = Builder::new(format!("http://{address}")).timeout(Duration::from_secs(3_600));
-        let client = builder.connect_lazy().unwrap();
+        (listener, builder.connect_lazy().unwrap())
+    }
+
+    /// Makes ten look-ups until the client's queues are as wanted.
+    async fn look_up_until(client: &Client, is_reached: impl Fn(&HashMap<Key, Queue>) -> bool) {
         let call = async |n: usize| client.resolve(email(format!("user{n}@example.com"))).await;
         let calls = futures_util::future::join_all((0..10).map(call));
-        assert!(timeout(Duration::from_millis(50), calls).await.is_err());
+        tokio::select! {
+            _ = calls => panic!("the server does not answer"),
+            () = reached(client, is_reached) => {}
+        }
+    }
 
+    async fn reached(client: &Client, is_reached: impl Fn(&HashMap<Key, Queue>) -> bool) {
         let queues = &client.batches().unwrap().0;
-        let is_idle = async {
-            while !lock(queues).is_empty() {
+        let wait = async {
+            while !is_reached(&lock(queues)) {
                 sleep(Duration::from_millis(1)).await;
             }
         };
-        timeout(Duration::from_secs(30), is_idle).await.unwrap();
+        timeout(Duration::from_secs(30), wait).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_callers_have_all_left_ends() {
+        let (_listener, client) = unanswered().await;
+        look_up_until(&client, |queues| !queues.is_empty()).await;
+        reached(&client, HashMap::is_empty).await;
+    }
+
+    #[tokio::test]
+    async fn look_ups_do_not_wait_for_a_stalled_call() {
+        let (_listener, client) = unanswered().await;
+        let are_sent = |queue: &Queue| queue.stalled > 0 && queue.groups.is_empty();
+        look_up_until(&client, |queues| queues.values().any(are_sent)).await;
+        reached(&client, HashMap::is_empty).await;
     }
 }
