@@ -7,6 +7,8 @@ const LOST: ReadonlySet<Code> = new Set<Code>(["DATA_LOSS", "DEADLINE_EXCEEDED",
 const NOT_DONE: ReadonlySet<Code> = new Set<Code>([
   "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
 ]);
+/** What grpc-js says of calls for which it had no connection, so that no server saw them. */
+const NEVER_SENT = /^(No connection established|Name resolution failed)/;
 /** The server's reasons after which a change may have happened. */
 const UNKNOWN_OUTCOME: ReadonlySet<string> = new Set(["ANSWERS_UNREAD", "DEADLINE", "OUTCOME_UNKNOWN"]);
 
@@ -75,6 +77,9 @@ export function isTransient({ code, reason, retryAfterMs }: ErrorParts): boolean
   return code === "UNAVAILABLE" || exhausted;
 }
 
-function isLost({ code, reason }: ErrorParts): boolean {
-  return reason === undefined ? LOST.has(code) : UNKNOWN_OUTCOME.has(reason);
+function isLost({ code, reason, message }: ErrorParts): boolean {
+  if (reason !== undefined) {
+    return UNKNOWN_OUTCOME.has(reason);
+  }
+  return LOST.has(code) && !NEVER_SENT.test(message);
 }

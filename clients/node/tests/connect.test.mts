@@ -1,7 +1,9 @@
 // Addresses, tokens and TLS.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, mock, test } from "node:test";
@@ -44,6 +46,16 @@ test("addresses have TLS by their scheme, or beyond this host", () => {
   for (const server of ["", "ftp://users:1", "http://users:1/path", "http://joe:secret@users:1", "users:1?a", "a b"]) {
     assert.throws(() => connect(server), /the server must be https:\/\/HOST:PORT/, server);
   }
+});
+
+test("a change that no server saw has not happened", async () => {
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo;
+  listener.close();
+  const client = connect(`127.0.0.1:${port}`, { timeoutMs: 20_000 });
+  await assert.rejects(client.registry.createUser({}), UnavailableError);
+  client.close();
 });
 
 test("a token is sent without TLS to this host alone, or if that is wanted", async () => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -43,6 +44,15 @@ def test_a_look_up_has_options(client: Client, create: Create) -> None:
         client.resolve(handle("joe"), max_staleness=timedelta(seconds=1))
     disabled = client.resolve(handle("joe"), show_disabled=True).user
     assert disabled.state == v1.STATE_DISABLED
+
+
+def test_a_change_that_no_server_saw_has_not_happened() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        # Nothing listens: the connection is refused.
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        with Client(address, timeout=20) as client, pytest.raises(polynym.Unavailable):
+            client.registry.CreateUser(v1.CreateUserRequest())
 
 
 def test_a_time_without_a_zone_is_refused(client: Client) -> None:

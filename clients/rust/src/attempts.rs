@@ -68,7 +68,7 @@ const ANSWERS_UNREAD: &str = "ANSWERS_UNREAD";
 
 /// Whether the failed attempt may have changed something.
 fn is_lost(error: &Error) -> bool {
-    error.is_lost_on_the_way()
+    error.is_lost_on_the_way() && !error.is_never_sent()
         || error.code() == Code::DeadlineExceeded
         || [OUTCOME_UNKNOWN, ANSWERS_UNREAD].contains(&error.reason())
 }

@@ -276,6 +276,18 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
+    use crate::v1::CreateUserRequest;
+
+    #[tokio::test]
+    async fn a_change_that_no_server_saw_has_not_happened() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let client = Builder::new(format!("http://{address}")).connect_lazy().unwrap();
+        let refused = client.registry().create_user(CreateUserRequest::default()).await;
+        assert_eq!(refused.unwrap_err().kind(), Kind::Unavailable);
+    }
 
     #[tokio::test]
     async fn a_token_in_plain_text_stays_on_this_machine() {

@@ -1,13 +1,15 @@
 //! Errors as types.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::fmt;
+use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
 
 use polynym_proto::google::rpc;
 use prost::Message;
-use tonic::{Code, Status};
+use tonic::{Code, ConnectError, Status};
 use tonic_types::StatusExt;
 
 /// The domain of the server's errors. The transport or a proxy made an error without it.
@@ -147,6 +149,12 @@ impl Error {
     /// Whether the server did not answer: the connection was lost, or never made.
     pub fn is_lost_on_the_way(&self) -> bool {
         self.0.is_lost_on_the_way
+    }
+
+    /// Whether no connection was made, so that the server cannot have seen the call.
+    pub(crate) fn is_never_sent(&self) -> bool {
+        let causes = successors(self.0.status.source(), |&cause| cause.source());
+        causes.into_iter().any(|cause| cause.is::<ConnectError>())
     }
 
     /// The error of a deadline that has passed in the client.

@@ -147,7 +147,7 @@ fn well_known(full_name: &str) -> Option<Value> {
             json!({ "type": "string", "pattern": pattern, "examples": ["1.5s"] })
         }
         "google.protobuf.FieldMask" => {
-            json!({ "type": "string", "examples": ["userId,displayName"] })
+            json!({ "type": "string", "examples": ["displayName"] })
         }
         "google.protobuf.Any" => json!({
             "type": "object",

@@ -123,8 +123,13 @@ def is_outcome_unknown(error: PolynymError) -> bool:
         return True
     if not error.is_from_server:
         # The library has no room for an answer: RESOURCE_EXHAUSTED.
-        return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
+        return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED") and not is_never_sent(error)
     return error.reason in ("OUTCOME_UNKNOWN", "ANSWERS_UNREAD")
+
+
+def is_never_sent(error: PolynymError) -> bool:
+    """Returns whether there was no connection, as grpc says it, so that no server saw the call."""
+    return "failed to connect to all addresses" in error.message
 
 
 def is_rejected(error: PolynymError) -> bool:
