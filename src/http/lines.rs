@@ -1,5 +1,7 @@
 //! Imports and exports as lines, as `polynym import` reads them and `polynym export` writes them.
 
+use std::collections::HashSet;
+
 use polynym_lines::{Parsed as ParsedLine, UserLine, json};
 use polynym_proto::v1;
 use polynym_transport::lines::{
@@ -37,14 +39,20 @@ pub const METHODS: [LineMethod; 2] = [
     LineMethod {
         path: "/polynym.v1.AdminService/ExportUsers",
         takes_lines: false,
-        format: |_| Ok(LineFormat { reader: None, writer: Box::new(ExportWriter) }),
+        format: |query| match query {
+            "" => Ok(LineFormat { reader: None, writer: Box::new(ExportWriter) }),
+            _ => Err(invalid("the query has parameters: write them in the body, as JSON")),
+        },
     },
 ];
 
 /// The options of an import from the query of its path.
 fn options(query: &str) -> Result<Options, InvalidQuery> {
-    let mut options = Options::default();
+    let (mut options, mut seen) = (Options::default(), HashSet::new());
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        if name != "fields" && !seen.insert(name.clone()) {
+            return Err(invalid("the query has a parameter twice: only fields may be repeated"));
+        }
         let wrong = |form: &str| InvalidQuery { message: format!("{name}: write {form}") };
         let switch = || match &*value {
             "true" => Ok(true),
@@ -70,11 +78,15 @@ fn options(query: &str) -> Result<Options, InvalidQuery> {
             _ => {
                 let message = "the query has a parameter that is none of tenant, on_conflict, \
                     on_existing, validate_only, sequential_ids, fields and key";
-                return Err(InvalidQuery { message: message.to_owned() });
+                return Err(invalid(message));
             }
         }
     }
     Ok(options)
+}
+
+fn invalid(message: &str) -> InvalidQuery {
+    InvalidQuery { message: message.to_owned() }
 }
 
 fn upper(value: &str) -> String {

@@ -57,7 +57,7 @@ impl Callers {
     }
 
     /// Runs `polynym token` on the file. Returns the standard output.
-    fn run(&self, arguments: &[&str]) -> String {
+    pub fn run(&self, arguments: &[&str]) -> String {
         let path = self.path();
         let output = polynym(&[&["token"], arguments].concat())
             .args([Path::new("--credentials"), &path])

@@ -1,6 +1,11 @@
 //! The limits of callers, and the delay before a retry.
 
 use std::fs;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::{JOE, JSON, RESOLVE, connections};
 use crate::access::Callers;
@@ -46,8 +51,39 @@ async fn a_missing_token_is_refused_slowly() {
     for mut client in connections(&url).await {
         let begun = std::time::Instant::now();
         let response = client.post(RESOLVE, JSON, &[("authorization", "Bearer x")], JOE).await;
-        assert!(begun.elapsed() >= std::time::Duration::from_millis(100));
+        assert!(begun.elapsed() >= Duration::from_millis(100));
         assert_eq!((response.status, &*response.reason()), (401, "CREDENTIAL_INVALID"));
         assert_eq!(response.header("www-authenticate"), "Bearer");
     }
+}
+
+/// An import that has had no answer yet ends with its caller's token.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_of_lines_ends_with_its_credential() {
+    let callers = Callers::new();
+    callers.create("other", "admin", "*");
+    let token = callers.create("one", "admin", "*");
+    let mut server = callers.serve(&["--http-listen", "127.0.0.1:0"]);
+    let address = server.http_url().trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let request = format!(
+        "POST /polynym.v1.AdminService/ImportUsers HTTP/1.1\r\nhost: {address}\r\n\
+         content-type: application/x-ndjson\r\nauthorization: Bearer {token}\r\n\
+         transfer-encoding: chunked\r\n\r\n1\r\n\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    callers.run(&["revoke", "one"]);
+    let mut response = [0; 12];
+    let read = async {
+        loop {
+            // An empty line, which imports nothing and has no answer.
+            let _ = stream.write_all(b"1\r\n\n\r\n").await;
+            let answer = timeout(Duration::from_millis(500), stream.read_exact(&mut response));
+            if let Ok(answer) = answer.await {
+                return answer.unwrap();
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), read).await.unwrap();
+    assert_eq!(&response, b"HTTP/1.1 401");
 }

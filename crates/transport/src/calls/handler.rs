@@ -1,6 +1,7 @@
 //! Handles every call: checks its request, takes a permit, enforces the deadline and recovers from
 //! panics.
 
+use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tracing::Instrument;
 use super::call_protocol::CallProtocol;
 use super::count::CallCount;
 use super::permits::CallPermits;
-use super::response_body::{ResponseBody, StreamCharge};
+use super::response_body::{ResponseBody, Revoked, StreamCharge};
 use super::turns::{Steps, Turns, in_steps};
 use crate::eviction::EvictionQueue;
 use crate::memory_budget::{ConnectionBudget, GlobalBudget, Reservation};
@@ -203,7 +204,7 @@ impl<R: Routes> CallHandler<R> {
         let target = R::Target::from_path(request.uri().path());
         let (revoked, evicted) =
             (self.clone().revocation(peer.clone(), &request), stream.evicted());
-        let end = Box::pin(async move {
+        let mut end: Revoked = Box::pin(async move {
             tokio::select! {
                 refusal = revoked => refusal,
                 () = evicted => protocol::stream_evicted(),
@@ -222,7 +223,14 @@ impl<R: Routes> CallHandler<R> {
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
 
-        let response = rpc.respond(response, None).await;
+        // A response may wait for the request: its caller may lose access before it.
+        let response = tokio::select! {
+            response = rpc.respond(response, None) => response,
+            refusal = &mut end => {
+                end = Box::pin(pending());
+                rpc.respond(refusal.into_http(), None).await
+            }
+        };
         ResponseBody::stream(response, StreamCharge::new(stream, end), steps, rpc.end_frame())
     }
 

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Frame;
 use hyper::body::Incoming;
-use tonic::Status;
 use tonic::body::Body;
+use tonic::{Code, Status};
 
 use super::exchange::Exchange;
 use super::request::LineStream;
@@ -20,6 +20,7 @@ use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::request_body::RequestBody;
+use crate::rich_status::{internal, plain};
 use crate::streams::OpenStream;
 
 /// A call with lines.
@@ -48,6 +49,9 @@ impl LineCall {
             (Some(NDJSON), true) | (Some("application/json"), false) => {}
             (_, true) => return Err(wrong_content_type().into()),
             (_, false) => return Ok(None),
+        }
+        if request.version() < Version::HTTP_11 {
+            return Err(wrong_version().into());
         }
         let json = ConnectCall::with_json(descriptor, headers)
             .map_err(|status| error::response(&status))?;
@@ -109,7 +113,10 @@ impl CallProtocol for LineCall {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         match writer {
             Some(writer) => response::respond(response, writer, self.exchange.clone()).await,
-            None => response,
+            // The call has ended before its first line.
+            None => error::response(
+                &Status::from_header_map(response.headers()).unwrap_or_else(internal),
+            ),
         }
     }
 
@@ -122,6 +129,13 @@ impl CallProtocol for LineCall {
 fn content_type(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+/// In HTTP/1.0 the end of a connection is that of the lines, even if the server was killed.
+fn wrong_version() -> Response<Body> {
+    let message = "lines need HTTP/1.1 or later, in which an interrupted response shows";
+    let status = plain(Code::InvalidArgument, "PROTOCOL_VERSION_INVALID", message);
+    error::with_http_status(StatusCode::HTTP_VERSION_NOT_SUPPORTED, &status)
 }
 
 fn wrong_content_type() -> Response<Body> {
