@@ -45,8 +45,8 @@ impl HttpServer {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let head = format!(
-            "POST {path} HTTP/1.0\r\nHost: {}\r\nContent-Type: {content_type}\r\n\
-             Content-Length: {length}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: {content_type}\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n",
             self.address
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -55,12 +55,7 @@ impl HttpServer {
     }
 
     fn post(&self, path: &str, content_type: &str, body: &[u8]) -> Answer {
-        let mut answer = Vec::new();
-        let mut stream = self.send(path, content_type, body, body.len());
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8(answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        Answer { head: head.to_ascii_lowercase(), body: body.to_owned() }
+        Answer::read(self.send(path, content_type, body, body.len()))
     }
 
     /// Imports lines. Returns those of the response.
@@ -72,9 +67,43 @@ impl HttpServer {
 }
 
 impl Answer {
+    /// Reads an answer until the connection ends.
+    fn read(mut stream: TcpStream) -> Self {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let (head, body) = split(&answer, b"\r\n\r\n");
+        let head = String::from_utf8(head.to_vec()).unwrap().to_ascii_lowercase();
+        let body = if head.contains("\r\ntransfer-encoding: chunked") {
+            unchunked(body)
+        } else {
+            body.to_vec()
+        };
+        Self { head, body: String::from_utf8(body).unwrap() }
+    }
+
     fn lines(&self) -> Vec<Value> {
         self.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// The bytes of a body in chunks.
+fn unchunked(mut chunks: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let (size, rest) = split(chunks, b"\r\n");
+        let size = usize::from_str_radix(std::str::from_utf8(size).unwrap(), 16).unwrap();
+        if size == 0 {
+            return body;
+        }
+        body.extend_from_slice(&rest[..size]);
+        chunks = &rest[size + 2..];
+    }
+}
+
+/// The bytes before and after the first of these.
+fn split<'b>(bytes: &'b [u8], at: &[u8]) -> (&'b [u8], &'b [u8]) {
+    let position = bytes.windows(at.len()).position(|window| window == at).unwrap();
+    (&bytes[..position], &bytes[position + at.len()..])
 }
 
 fn user(handle: &str) -> String {
@@ -159,17 +188,31 @@ fn wrong_requests_fail_before_the_first_line() {
     assert_eq!(error["code"], "invalid_argument");
     let answer = server.post(EXPORT, "application/json", br#"{"tenant":"nobody"}"#);
     assert!(answer.head.contains(" 404 "), "{}", answer.head);
+    for (path, content_type) in [
+        (format!("{IMPORT}?validate_only=true&validate_only=false"), LINES),
+        (format!("{EXPORT}?tenant=default"), "application/json"),
+    ] {
+        let answer = server.post(&path, content_type, b"{}");
+        assert!(answer.head.contains(" 400 ") && answer.body.contains("FIELD_INVALID"), "{path}");
+    }
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let old = format!(
+        "POST {EXPORT} HTTP/1.0\r\nHost: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: 2\r\n\r\n{{}}",
+        server.address
+    );
+    stream.write_all(old.as_bytes()).unwrap();
+    let answer = Answer::read(stream);
+    assert!(answer.head.contains(" 505 "), "{}", answer.head);
 }
 
 /// The rest of the body does not arrive.
 #[test]
 fn an_import_whose_lines_stop_ends_with_an_error() {
     let server = HttpServer::start(&["--call-timeout", "1s"]);
-    let mut stream = server.send(IMPORT, LINES, user("joe").as_bytes(), 1_000);
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let last: Value = serde_json::from_str(answer.lines().last().unwrap()).unwrap();
-    assert_eq!(last["error"]["code"], "deadline_exceeded", "{answer}");
+    let answer = Answer::read(server.send(IMPORT, LINES, user("joe").as_bytes(), 1_000));
+    let last = answer.lines().pop().unwrap();
+    assert_eq!(last["error"]["code"], "deadline_exceeded", "{last}");
     assert!(server.server.run(&["resolve", "handle:joe"]).status.success());
 }
 
