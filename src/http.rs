@@ -21,7 +21,8 @@ fn pages(prefix: String) -> Vec<Page> {
     ]
 }
 
-/// What an HTTP listener serves: the API below `prefix`, also for web pages of `allowed_origins`.
+/// The services of an HTTP listener: the API below `prefix`, also for web pages of
+/// `allowed_origins`.
 ///
 /// # Errors
 /// The descriptors of the API cannot be read.

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use polynym_lines::{Parsed as ParsedLine, UserLine, json};
 use polynym_proto::v1;
 use polynym_transport::lines::{
-    InvalidQuery, LineFormat, LineMethod, LineReader, LineWriter, Parsed, RequestLine,
+    InvalidQuery, LineFormat, LineMethod, LineReader, LineWriter, MAX_LINE_BYTES, Parsed,
+    RequestLine,
 };
 use prost::Message;
 use serde_json::Value;
@@ -108,7 +109,7 @@ impl LineReader for ImportReader {
         let parsed = match line {
             RequestLine::Whole(bytes) => parse(number, bytes),
             RequestLine::TooLong(bytes) => {
-                Err(format!("a line has at most 4194304 bytes, this one has {bytes}"))
+                Err(format!("a line has at most {MAX_LINE_BYTES} bytes, this one has {bytes}"))
             }
         };
         match parsed {

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What a client sends first.
+/// The bytes of the preface, with which a client begins a connection.
 pub const PREFACE_BYTES: usize = 24;
 
 const HEADER_BYTES: usize = 9;

@@ -20,7 +20,7 @@ use crate::{Outcome, context};
 const CONNECT_ATTEMPTS: usize = 250;
 const CONNECT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What happens to one call.
+/// The fault of one call.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {

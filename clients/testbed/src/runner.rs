@@ -19,7 +19,7 @@ use crate::value::Variables;
 /// The deadline of the client's calls: long enough for a busy machine.
 const CLIENT_TIMEOUT_MS: u64 = 10_000;
 
-/// What to run.
+/// The settings of a run.
 pub struct Options {
     /// Only scenarios with this in their names.
     pub only: String,

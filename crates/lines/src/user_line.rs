@@ -14,7 +14,7 @@ use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, Sta
 pub struct UserLine<'a> {
     /// The user.
     pub user: &'a User,
-    /// What responses do not show of it.
+    /// The parts of the user that responses omit.
     pub internals: Option<Value>,
 }
 

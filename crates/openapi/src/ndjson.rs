@@ -9,13 +9,13 @@ use crate::schemas;
 
 const NDJSON: &str = "application/x-ndjson";
 
-/// What an import over HTTP adds to the comment of the method.
+/// The description of an import over HTTP, after the comment of the method.
 pub const IMPORT: &str = "\n\nOver HTTP the body is a file of lines as `polynym export` writes \
     them and `polynym import` reads them, and the options are parameters. The response has a line \
     for each reject and, with `validate_only`, for each change; the last line is the report, or \
     the error that ended the import. Another content type fails with 415.";
 
-/// What an export over HTTP adds to the comment of the method.
+/// The description of an export over HTTP, after the comment of the method.
 pub const EXPORT: &str = "\n\nOver HTTP, a request as `application/json` is answered with lines as \
     `polynym export` writes them; a line with an error ends an export that failed. A request as \
     `application/connect+json` is answered with envelopes of the Connect protocol.";

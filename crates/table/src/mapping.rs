@@ -87,7 +87,7 @@ pub struct MappedUser {
 pub struct CellError {
     /// The column of the cell.
     pub column: usize,
-    /// What is wrong, and what to do.
+    /// The fault and its remedy.
     pub message: String,
 }
 

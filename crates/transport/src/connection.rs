@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
@@ -18,6 +20,7 @@ use tokio::time::sleep;
 
 use super::calls::call_protocol::Grpc;
 use super::calls::handler::CallHandler;
+use super::calls::response_body::ResponseBody;
 use super::http::Http;
 use super::memory_budget::ConnectionBudget;
 use super::options::Options;
@@ -161,7 +164,7 @@ async fn serve_after_preface<R: Routes>(
             let start = within_handshake(read_start(&mut stream), &mut draining).await;
             let connection = Connection { peer, certificate_revoked, server, draining };
             match start {
-                Some(start) if *start == *PREFACE => connection.serve_http2(stream, http).await,
+                Some(start) if *start == *PREFACE => connection.serve_http(stream, http).await,
                 Some(start) if !start.is_empty() => {
                     connection.serve_http1(stream, start, http).await
                 }
@@ -207,32 +210,40 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
     }
 
     async fn serve_grpc(self, stream: impl Stream) -> bool {
-        let budget = self.budget();
-        let service = service_fn(|request| {
-            let handler = self.server.handler.clone();
-            let (budget, peer) = (budget.clone(), self.peer.clone());
-            async move { Ok::<_, Infallible>(handler.call(&budget, &peer, &Grpc, request).await) }
-        });
-        let executor = CallExecutor::new(self.server.options.task_per_call);
-        let connection = http2_builder(executor.clone())
-            .serve_connection(UnvectoredIo::after_preface(stream), service);
-        let task = ConnectionTask::new(connection, executor);
-        run(task, &budget, &self.peer, self.certificate_revoked, self.server.options, self.draining)
-            .await
+        let (handler, peer, budget) =
+            (self.server.handler.clone(), self.peer.clone(), self.budget());
+        let answer = |request| {
+            let (handler, budget, peer) = (handler.clone(), budget.clone(), peer.clone());
+            async move { Ok(handler.call(&budget, &peer, &Grpc, request).await) }
+        };
+        self.serve_http2(stream, &budget, answer).await
     }
 
-    async fn serve_http2(self, stream: impl Stream, http: Arc<Http>) -> bool {
-        let budget = self.budget();
-        let service = service_fn(|request| {
-            let (handler, http) = (self.server.handler.clone(), http.clone());
-            let (budget, peer) = (budget.clone(), self.peer.clone());
-            async move { Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await) }
-        });
+    async fn serve_http(self, stream: impl Stream, http: Arc<Http>) -> bool {
+        let (handler, peer, budget) =
+            (self.server.handler.clone(), self.peer.clone(), self.budget());
+        let answer = |request| {
+            let (handler, http) = (handler.clone(), http.clone());
+            let (budget, peer) = (budget.clone(), peer.clone());
+            async move { Ok(http.answer(&handler, &budget, &peer, request).await) }
+        };
+        self.serve_http2(stream, &budget, answer).await
+    }
+
+    async fn serve_http2<A>(
+        self,
+        stream: impl Stream,
+        budget: &ConnectionBudget,
+        answer: impl Fn(Request<Incoming>) -> A + Send,
+    ) -> bool
+    where
+        A: Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + 'static,
+    {
         let executor = CallExecutor::new(self.server.options.task_per_call);
         let connection = http2_builder(executor.clone())
-            .serve_connection(UnvectoredIo::after_preface(stream), service);
+            .serve_connection(UnvectoredIo::after_preface(stream), service_fn(answer));
         let task = ConnectionTask::new(connection, executor);
-        run(task, &budget, &self.peer, self.certificate_revoked, self.server.options, self.draining)
+        run(task, budget, &self.peer, self.certificate_revoked, self.server.options, self.draining)
             .await
     }
 

@@ -8,6 +8,8 @@ mod exchange;
 mod request;
 mod response;
 
+pub use request::MAX_LINE_BYTES;
+
 /// The content type of lines of JSON.
 pub const NDJSON: &str = "application/x-ndjson";
 
@@ -25,7 +27,7 @@ pub struct LineMethod {
 /// The error in a parameter of a query.
 #[derive(Debug)]
 pub struct InvalidQuery {
-    /// What is wrong, and what to do.
+    /// The fault and its remedy.
     pub message: String,
 }
 
@@ -46,7 +48,7 @@ pub enum RequestLine<'l> {
     TooLong(usize),
 }
 
-/// What a line is.
+/// The content of a line.
 #[derive(Debug)]
 pub enum Parsed {
     /// An encoded message.
@@ -62,7 +64,7 @@ pub trait LineReader: Send {
     /// The encoded message before those of the lines.
     fn first(&self) -> Vec<u8>;
 
-    /// What a line is. The first one has the number 1.
+    /// Reads a line. The first one has the number 1.
     fn parse(&mut self, number: i64, line: RequestLine<'_>) -> Parsed;
 }
 

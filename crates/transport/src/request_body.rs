@@ -23,6 +23,12 @@ use crate::protocol;
 /// "Length-Prefixed-Message").
 pub const PREFIX: usize = 5;
 
+/// Writes the length of a message into the prefix in front of it.
+pub fn set_length(framed: &mut [u8]) {
+    let length = (framed.len() - PREFIX) as u32;
+    framed[1..PREFIX].copy_from_slice(&length.to_be_bytes());
+}
+
 /// The header that names how messages are compressed.
 pub const ENCODING: &str = "grpc-encoding";
 

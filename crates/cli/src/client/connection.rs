@@ -23,7 +23,7 @@ pub async fn connect(settings: &Settings) -> Result<Client, Failure> {
     let mut builder = Builder::new(&settings.server)
         .timeout(timeout)
         .endpoint(move |endpoint| endpoint.connect_timeout(timeout))
-        // Whoever runs a command chooses the address, and the server warns of plain text.
+        // The user chose the address, and the server warns of plain text when it starts.
         .insecure(true);
     if let Some(path) = &settings.token_file {
         builder = builder.token_file(path);

@@ -18,7 +18,7 @@ use super::call::{Codec, ConnectCall};
 use super::error::Error;
 use super::method::Method;
 use super::{error, header, json};
-use crate::request_body::PREFIX;
+use crate::request_body::{PREFIX, set_length};
 use crate::rich_status::internal;
 
 /// The flag of the last envelope.
@@ -71,7 +71,7 @@ pub fn end(status: Option<&Status>, trailers: &HeaderMap) -> Bytes {
     let mut envelope = vec![END, 0, 0, 0, 0];
     // Texts and lists of texts are always valid JSON.
     let _ = serde_json::to_writer(&mut envelope, &content);
-    json::set_length(&mut envelope);
+    set_length(&mut envelope);
     envelope.into()
 }
 
@@ -100,7 +100,7 @@ impl EnvelopeBody {
             let start = envelopes.len();
             envelopes.extend_from_slice(&[0; PREFIX]);
             json::write(&self.method.output, &message, &mut envelopes)?;
-            json::set_length(&mut envelopes[start..]);
+            set_length(&mut envelopes[start..]);
         }
         Ok(envelopes.into())
     }

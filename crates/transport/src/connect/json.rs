@@ -7,7 +7,7 @@ use tonic::Status;
 use super::unique::UniqueKeys;
 use crate::memory_budget::Reservation;
 use crate::protocol;
-use crate::request_body::{PREFIX, reserve};
+use crate::request_body::{PREFIX, reserve, set_length};
 use crate::rich_status::internal;
 
 /// The maximum characters of an error.
@@ -62,12 +62,6 @@ fn without_values(text: &str) -> String {
         None => text.to_owned(),
     };
     text.chars().take(MAX_ERROR_CHARS).collect()
-}
-
-/// Writes the length of a message into the prefix in front of it.
-pub fn set_length(framed: &mut [u8]) {
-    let length = (framed.len() - PREFIX) as u32;
-    framed[1..PREFIX].copy_from_slice(&length.to_be_bytes());
 }
 
 /// Appends the JSON text of a message to `text`.

@@ -18,7 +18,7 @@ use crate::calls::call_protocol::Refused;
 use crate::gzip;
 use crate::memory_budget::Reservation;
 use crate::protocol;
-use crate::request_body::{PREFIX, RequestBody, next_chunk, reserve};
+use crate::request_body::{PREFIX, RequestBody, next_chunk, reserve, set_length};
 use crate::request_check::{self, MAX_HEADER_BYTES};
 
 /// A text may be this many times as long as the largest message: names and escapes take space.
@@ -166,20 +166,25 @@ async fn framed(
     }
     // An empty body is an empty message, even if it is marked as compressed.
     framed[0] = u8::from(is_compressed && framed.len() > PREFIX);
-    json::set_length(&mut framed);
+    set_length(&mut framed);
     Ok(framed.into())
+}
+
+/// The media type of a content type, without its parameters.
+pub fn media_type(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// The form of messages that a content type names, if `method` takes it.
 fn codec(method: &Method, content_type: Option<&HeaderValue>) -> Option<Codec> {
     let text = content_type?.to_str().ok()?;
-    let mut parts = text.split(';').map(str::trim);
-    let essence = parts.next()?.to_ascii_lowercase();
-    let is_utf8 = parts.filter_map(|parameter| parameter.split_once('=')).all(|(name, value)| {
-        let charset = value.trim_matches('"').to_ascii_lowercase();
-        !name.eq_ignore_ascii_case("charset") || matches!(&*charset, "utf-8" | "us-ascii")
-    });
-    match (method.shape, &*essence) {
+    let parameters = text.split(';').skip(1).map(str::trim);
+    let is_utf8 =
+        parameters.filter_map(|parameter| parameter.split_once('=')).all(|(name, value)| {
+            let charset = value.trim_matches('"').to_ascii_lowercase();
+            !name.eq_ignore_ascii_case("charset") || matches!(&*charset, "utf-8" | "us-ascii")
+        });
+    match (method.shape, &*media_type(text)) {
         _ if !is_utf8 => None,
         (Shape::Unary, "application/json") => Some(Codec::Json),
         (Shape::Unary, "application/proto") => Some(Codec::Binary),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Frame;
 use hyper::body::Incoming;
 use tonic::body::Body;
@@ -45,7 +45,8 @@ impl LineCall {
         request: &Request<Incoming>,
     ) -> Result<Option<Self>, Refused> {
         let headers = request.headers();
-        match (content_type(headers).as_deref(), method.takes_lines) {
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        match (content_type.map(request::media_type).as_deref(), method.takes_lines) {
             (Some(NDJSON), true) | (Some("application/json"), false) => {}
             (_, true) => return Err(wrong_content_type().into()),
             (_, false) => return Ok(None),
@@ -123,12 +124,6 @@ impl CallProtocol for LineCall {
     fn end_frame(&self) -> EndFrame {
         |status| Some(Frame::data(response::error_line(status)))
     }
-}
-
-/// The content type of a request without its parameters.
-fn content_type(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    Some(text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
 /// In HTTP/1.0 the end of a connection is that of the lines, even if the server was killed.

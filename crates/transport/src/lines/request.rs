@@ -11,10 +11,10 @@ use http_body::{Body, Frame};
 use super::exchange::Exchange;
 use super::{LineReader, Parsed, RequestLine};
 use crate::protocol;
-use crate::request_body::{MessageStream, PREFIX};
+use crate::request_body::{MessageStream, PREFIX, set_length};
 
 /// The maximum bytes of a line.
-const MAX_LINE_BYTES: usize = 4 << 20;
+pub const MAX_LINE_BYTES: usize = 4 << 20;
 /// The bytes of the lines that are parsed before other tasks run.
 const STEP_BYTES: usize = 16 << 10;
 
@@ -105,8 +105,7 @@ fn add_frame(message: &[u8], frames: &mut Vec<u8>) {
     let start = frames.len();
     frames.extend_from_slice(&[0; PREFIX]);
     frames.extend_from_slice(message);
-    let length = message.len() as u32;
-    frames[start + 1..start + PREFIX].copy_from_slice(&length.to_be_bytes());
+    set_length(&mut frames[start..]);
 }
 
 impl Body for LineStream {
