@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use polynym_proto::DESCRIPTORS;
-use polynym_transport::http::{Http, HttpOptions, Page};
+use polynym_transport::http::{Http, HttpOptions, Page, Site};
 
 /// The pages outside the API, which is below `prefix`.
 fn pages(prefix: String) -> Vec<Page> {
@@ -22,11 +22,15 @@ fn pages(prefix: String) -> Vec<Page> {
 }
 
 /// The services of an HTTP listener: the API below `prefix`, also for web pages of
-/// `allowed_origins`.
+/// `allowed_origins`, and a site beside it.
 ///
 /// # Errors
 /// The descriptors of the API cannot be read.
-pub fn api(prefix: String, allowed_origins: Vec<String>) -> io::Result<Arc<Http>> {
+pub fn api(
+    prefix: String,
+    allowed_origins: Vec<String>,
+    site: Option<Box<dyn Site>>,
+) -> io::Result<Arc<Http>> {
     let pages = pages(prefix.clone());
     let options = HttpOptions {
         prefix,
@@ -34,6 +38,7 @@ pub fn api(prefix: String, allowed_origins: Vec<String>) -> io::Result<Arc<Http>
         descriptors: DESCRIPTORS,
         lines: &lines::METHODS,
         pages,
+        site,
     };
     Http::new(options).map(Arc::new).map_err(io::Error::other)
 }

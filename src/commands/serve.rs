@@ -61,7 +61,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         .map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = runtime(settings.threads)?;
     let access = Arc::new(access(&settings.access)?);
-    let listeners = runtime.block_on(listen(&settings.access))?;
+    let listeners = runtime.block_on(listen(&settings.access, &access))?;
     let readiness = Arc::default();
     runtime.block_on(serve_operators(&settings.access, &access, &readiness))?;
 

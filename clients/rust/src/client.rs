@@ -1,13 +1,18 @@
 //! The client and its settings.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::{Ascii, MetadataKey, MetadataMap, MetadataValue};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
 
 use crate::batch::Batches;
 use crate::connection::{
@@ -242,6 +247,21 @@ impl Builder {
     pub fn connect_lazy(self) -> Result<Client, ConnectError> {
         let (endpoint, headers) = self.prepare()?;
         Ok(self.client(endpoint.connect_lazy(), headers))
+    }
+
+    /// Connects at the first call by `connect`, such as to a server in the same program. The address
+    /// of the server names it only.
+    pub fn connect_with<F, S>(
+        self,
+        connect: impl Fn() -> F + Send + 'static,
+    ) -> Result<Client, ConnectError>
+    where
+        F: Future<Output = io::Result<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (endpoint, headers) = self.prepare()?;
+        let connector = service_fn(move |_| connect().map_ok(TokioIo::new));
+        Ok(self.client(endpoint.connect_with_connector_lazy(connector), headers))
     }
 
     fn prepare(&self) -> Result<(Endpoint, Headers), ConnectError> {

@@ -34,11 +34,12 @@ async fn main() -> Outcome<()> {
         descriptors: DESCRIPTORS,
         lines: &[],
         pages: Vec::new(),
+        site: None,
     };
     let http = Http::new(options)?.into();
     // The suite calls the HTTP listener alone.
     let grpc = TcpListener::bind("127.0.0.1:0").await?.into();
-    let listeners = Listeners { grpc, http: Some((Listener { tcp, tls }, http)) };
+    let listeners = Listeners { grpc, http: Some((Listener { tcp, tls }, http)), in_memory: None };
 
     let pem_cert = request.server_creds.unwrap_or_default().cert;
     let response =

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
 use hyper_util::server::graceful::GracefulConnection;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -119,6 +120,20 @@ pub async fn accept<R: Routes>(
             false
         }
     }
+}
+
+/// Serves a connection of the program itself, on behalf of the client at `address`, as [`accept`]
+/// does.
+pub async fn accept_in_memory<R: Routes>(
+    stream: DuplexStream,
+    address: Option<SocketAddr>,
+    server: Server<R>,
+    draining: watch::Receiver<bool>,
+) -> bool {
+    let handler = server.handler.clone();
+    let _counted = CountedConnection::new(&handler.connections);
+    let peer = Peer::new(address, None, handler.unauthenticated.add());
+    serve_after_preface(stream, peer, pending(), server, draining).await
 }
 
 /// Counts a connection until it is dropped.

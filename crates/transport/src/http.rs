@@ -2,6 +2,7 @@
 
 mod origin;
 mod page;
+mod site;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use http::{HeaderValue, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 
 pub use page::Page;
+pub use site::Site;
 
 use crate::calls::call_protocol::Refused;
 use crate::calls::handler::CallHandler;
@@ -27,7 +29,6 @@ use crate::routes::Routes;
 use origin::Origins;
 
 /// The settings of the HTTP side.
-#[derive(Debug)]
 pub struct HttpOptions {
     /// The path in front of all others, such as `/polynym`; empty for none.
     pub prefix: String,
@@ -39,6 +40,8 @@ pub struct HttpOptions {
     pub lines: &'static [LineMethod],
     /// The pages outside the API.
     pub pages: Vec<Page>,
+    /// A site beside the API.
+    pub site: Option<Box<dyn Site>>,
 }
 
 /// A call, by its protocol.
@@ -54,6 +57,7 @@ pub struct Http {
     methods: Methods,
     lines: &'static [LineMethod],
     pages: Vec<Page>,
+    site: Option<Box<dyn Site>>,
 }
 
 impl Http {
@@ -68,6 +72,7 @@ impl Http {
             methods: Methods::new(options.descriptors).map_err(|error| error.to_string())?,
             lines: options.lines,
             pages: options.pages,
+            site: options.site,
         })
     }
 
@@ -84,6 +89,12 @@ impl Http {
             && request.headers().contains_key(TRANSFER_ENCODING);
         let origin = self.origins.allowed(request.headers());
         let outcome = self.outside_api(&mut request, handler.needs_credentials());
+        if outcome.is_ok()
+            && let Some(site) = self.site.as_ref().filter(|site| site.is_at(request.uri().path()))
+        {
+            let response = site.respond(request, peer.address()).await;
+            return site::charged(response, budget);
+        }
         let call = outcome.and_then(|()| self.call(&request));
         let mut response = match call {
             Ok(HttpCall::Connect(call)) => handler.call(budget, peer, &call, request).await,

@@ -12,6 +12,7 @@ use super::calls::handler::CallHandler;
 use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 use super::connection::{self, Server};
 use super::http::Http;
+use super::in_memory::{InMemory, InMemoryListener};
 use super::options::Options;
 use super::routes::Routes;
 
@@ -62,12 +63,14 @@ pub struct Listeners {
     pub grpc: Listener,
     /// The HTTP listener, if there is one, and what it serves.
     pub http: Option<(Listener, Arc<Http>)>,
+    /// The listener of the program's own clients, if there are any.
+    pub in_memory: Option<InMemoryListener>,
 }
 
 impl<L: Into<Listener>> From<L> for Listeners {
     /// A listener of gRPC alone.
     fn from(grpc: L) -> Self {
-        Self { grpc: grpc.into(), http: None }
+        Self { grpc: grpc.into(), http: None, in_memory: None }
     }
 }
 
@@ -102,7 +105,7 @@ async fn reload(http: Option<&(Listener, Arc<Http>)>) -> Infallible {
 /// Serves `routes` on `listeners` until `shutdown` completes. Then new calls are refused, and calls
 /// in flight may finish within [`Options::drain`].
 pub async fn serve<R: Routes>(
-    listeners: Listeners,
+    mut listeners: Listeners,
     routes: R,
     options: Options,
     shutdown: impl Future<Output = ()>,
@@ -110,8 +113,9 @@ pub async fn serve<R: Routes>(
     let handler = Arc::new(CallHandler::new(routes, options));
     let (drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
+    let in_memory = listeners.in_memory.take();
     tokio::select! {
-        () = accept(&listeners, &mut connections, &handler, options, &draining) => {}
+        () = accept(&listeners, in_memory, &mut connections, &handler, options, &draining) => {}
         never = listeners.reload() => match never {},
         never = update_gauges(&listeners.grpc, &handler) => match never {},
         () = shutdown => {}
@@ -131,22 +135,43 @@ pub async fn serve<R: Routes>(
 
 async fn accept<R: Routes>(
     listeners: &Listeners,
+    mut in_memory: Option<InMemoryListener>,
     connections: &mut JoinSet<bool>,
     handler: &Arc<CallHandler<R>>,
     options: Options,
     draining: &watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(options.max_connections));
-    while let Ok(permit) = permits.clone().acquire_owned().await {
-        let (stream, tls, http) = listeners.next().await;
-        let server = Server { handler: handler.clone(), http, options };
-        let draining = draining.clone();
-        connections.spawn(async move {
-            let cut_off = connection::accept(stream, tls, server, draining).await;
-            drop(permit);
-            cut_off
-        });
+    loop {
+        let accepted = async {
+            let permit = permits.clone().acquire_owned().await;
+            (permit, listeners.next().await)
+        };
+        tokio::select! {
+            (permit, (stream, tls, http)) = accepted => {
+                let server = Server { handler: handler.clone(), http, options };
+                let draining = draining.clone();
+                connections.spawn(async move {
+                    let cut_off = connection::accept(stream, tls, server, draining).await;
+                    drop(permit);
+                    cut_off
+                });
+            }
+            (stream, address) = next(&mut in_memory) => {
+                let server = Server { handler: handler.clone(), http: None, options };
+                let draining = draining.clone();
+                connections.spawn(connection::accept_in_memory(stream, address, server, draining));
+            }
+        }
         while connections.try_join_next().is_some() {}
+    }
+}
+
+/// The next connection of the program's own clients.
+async fn next(listener: &mut Option<InMemoryListener>) -> InMemory {
+    match listener {
+        Some(listener) => listener.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -39,6 +39,8 @@ pub struct OpenStream {
 enum Holder {
     Caller(StreamPermit),
     Stranger(EvictionEntry),
+    /// The site limits its streams by itself.
+    Site,
 }
 
 impl OpenStream {
@@ -79,18 +81,27 @@ impl OpenStream {
         Ok(Self { budget: budget.clone(), _of_connection: of_connection, holder })
     }
 
+    /// Opens a stream of a site.
+    ///
+    /// # Errors
+    /// The connection has too many streams.
+    pub fn of_site(budget: &Arc<ConnectionBudget>) -> Result<Self, Status> {
+        let of_connection = connection_permit(budget)?;
+        Ok(Self { budget: budget.clone(), _of_connection: of_connection, holder: Holder::Site })
+    }
+
     /// The permit; none for a client without a credential.
     pub const fn permit(&self) -> Option<&StreamPermit> {
         match &self.holder {
             Holder::Caller(permit) => Some(permit),
-            Holder::Stranger(_) => None,
+            Holder::Stranger(_) | Holder::Site => None,
         }
     }
 
     /// Waits until another stream takes the place of this one.
     pub fn evicted(&self) -> impl Future<Output = ()> + Send + use<> {
         let evicted = match &self.holder {
-            Holder::Caller(_) => None,
+            Holder::Caller(_) | Holder::Site => None,
             Holder::Stranger(entry) => Some(entry.eviction()),
         };
         async move {

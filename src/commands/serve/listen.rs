@@ -10,7 +10,9 @@ use polynym::telemetry::Metrics;
 use polynym_access::{Access, RateLimits};
 use polynym_cli::Failure;
 use polynym_cli::config::{Serve, ServerAccess, ServerHttp, ServerTls};
-use polynym_transport::{Listener, Listeners, Protocol, Tls, TlsFiles};
+use polynym_console::{self as console, Console};
+use polynym_transport::http::Site;
+use polynym_transport::{Listener, Listeners, Protocol, Tls, TlsFiles, in_memory};
 use tokio::net::TcpListener;
 
 use super::metrics::{COUNTERS, OTHERS};
@@ -27,17 +29,29 @@ pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
 }
 
 /// The listeners of the API.
-pub async fn listen(settings: &ServerAccess) -> Result<Listeners, Failure> {
+pub async fn listen(
+    settings: &ServerAccess,
+    access: &Arc<Access>,
+) -> Result<Listeners, Failure> {
     let tls = |protocol| settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose();
     let tcp = bind(&settings.listen, "--listen").await?;
     let grpc = Listener { tcp, tls: tls(Protocol::Http2)? };
-    let Some(ServerHttp { listen, prefix, allowed_origins }) = &settings.http else {
+    let Some(ServerHttp { listen, prefix, allowed_origins, console }) = &settings.http else {
         return Ok(grpc.into());
     };
     let tcp = bind(listen, "--http-listen").await?;
-    let served = http::api(prefix.clone(), allowed_origins.clone());
+    let (connector, in_memory) = in_memory();
+    let site = console.clone().map(|hosts| {
+        let (prefix, access) = (prefix.clone(), access.clone());
+        let is_tls = settings.tls.is_some();
+        let options = console::Options { prefix, access, connector, hosts, is_tls };
+        Box::new(Console::new(options)) as Box<dyn Site>
+    });
+    let in_memory = site.is_some().then_some(in_memory);
+    let served = http::api(prefix.clone(), allowed_origins.clone(), site);
     let served = served.map_err(|error| Failure::Other(error.to_string()))?;
-    Ok(Listeners { grpc, http: Some((Listener { tcp, tls: tls(Protocol::Any)? }, served)) })
+    let http = Some((Listener { tcp, tls: tls(Protocol::Any)? }, served));
+    Ok(Listeners { grpc, http, in_memory })
 }
 
 /// The addresses of listeners: that of gRPC, and that of HTTP.
@@ -134,6 +148,9 @@ pub fn announce((address, http): (SocketAddr, Option<SocketAddr>), settings: &Se
     let _ = writeln!(out, "listening on {scheme}://{address}");
     if let Some(http) = http {
         let _ = writeln!(out, "HTTP and JSON on {scheme}://{http}{prefix}");
+        if access.http.as_ref().is_some_and(|http| http.console.is_some()) {
+            let _ = writeln!(out, "console on {scheme}://{http}{prefix}/console");
+        }
     }
     if *sample && access.tls.is_none() && access.credentials.is_none() {
         let _ = writeln!(out, "{}", suggestions(address));

@@ -17,6 +17,8 @@ pub struct ServerHttp {
     pub prefix: String,
     /// The origins whose pages may call the API.
     pub allowed_origins: Vec<String>,
+    /// The hosts of the console beside this machine; none if there is no console.
+    pub console: Option<Vec<String>>,
 }
 
 pub const HTTP_LISTEN: Setting = Setting::new(
@@ -38,12 +40,24 @@ const HTTP_ALLOW_ORIGIN: Setting = Setting::new(
     "Origins of web pages that may call the HTTP listener, as in https://app.example.com",
 );
 
+const CONSOLE: Setting = Setting::switch(
+    "console",
+    "Serve the console, web pages for admins, on the HTTP listener; implied by --sample",
+);
+const CONSOLE_HOST: Setting = Setting::new(
+    "console-host",
+    "HOST,…",
+    "",
+    "Hosts under which browsers open the console, as in users.example.com; this machine always may",
+);
+
 /// The port of the HTTP listener of a server with made-up users.
 const SAMPLE_PORT: u16 = 7180;
 
 impl ServerHttp {
     /// The settings.
-    pub const SETTINGS: [&Setting; 3] = [&HTTP_LISTEN, &HTTP_PREFIX, &HTTP_ALLOW_ORIGIN];
+    pub const SETTINGS: [&Setting; 5] =
+        [&HTTP_LISTEN, &HTTP_PREFIX, &HTTP_ALLOW_ORIGIN, &CONSOLE, &CONSOLE_HOST];
 
     /// Parses the settings; none without a listener. With `by_default`, there is a listener even if
     /// its address is not set.
@@ -51,13 +65,18 @@ impl ServerHttp {
         let listen = values.get(&HTTP_LISTEN, parse::optional_addresses);
         let prefix = values.get(&HTTP_PREFIX, prefix);
         let allowed_origins = values.get(&HTTP_ALLOW_ORIGIN, origins);
+        let console = values.switch(&CONSOLE);
+        let hosts = values.get(&CONSOLE_HOST, hosts);
         let sample = by_default.then(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, SAMPLE_PORT))]);
         let listen = listen?.or(sample);
         let (prefix, allowed_origins) = (prefix?, allowed_origins?);
+        let (console, hosts) = (console?, hosts?);
         let Some(listen) = listen else {
             let given = [
                 (&HTTP_PREFIX, !prefix.is_empty()),
                 (&HTTP_ALLOW_ORIGIN, !allowed_origins.is_empty()),
+                (&CONSOLE, console),
+                (&CONSOLE_HOST, !hosts.is_empty()),
             ];
             for (setting, is_given) in given {
                 if is_given {
@@ -67,7 +86,8 @@ impl ServerHttp {
             }
             return Some(None);
         };
-        Some(Some(Self { listen, prefix, allowed_origins }))
+        let console = (console || by_default).then_some(hosts);
+        Some(Some(Self { listen, prefix, allowed_origins, console }))
     }
 }
 
@@ -79,6 +99,17 @@ fn prefix(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err(format!("{text:?} is not a path: write it as in /polynym")),
     }
+}
+
+/// Names of hosts with commas between them.
+fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let hosts = text.split(',').map(str::trim).filter(|host| !host.is_empty());
+    hosts
+        .map(|host| match host.parse::<Authority>() {
+            Ok(authority) if !authority.as_str().contains('@') => Ok(host.to_ascii_lowercase()),
+            _ => Err(format!("{host:?} is not a host: write it as in users.example.com")),
+        })
+        .collect()
 }
 
 /// Origins with commas between them.

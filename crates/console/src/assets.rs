@@ -1,0 +1,104 @@
+//! Scripts and styles. They are part of the program, under names that change with their content.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::extract::Path;
+use axum::response::IntoResponse;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+
+use crate::failure::Failure;
+
+/// A file of the console.
+struct Asset {
+    name: &'static str,
+    content_type: &'static str,
+    content: &'static str,
+}
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The files. Those of htmx (0BSD) are of its release 4.0.1; `tests` checks their hashes.
+const ASSETS: [Asset; 5] = [
+    Asset {
+        name: "console.css",
+        content_type: "text/css; charset=utf-8",
+        content: include_str!("../assets/console.css"),
+    },
+    Asset {
+        name: "console.js",
+        content_type: SCRIPT,
+        content: include_str!("../assets/console.js"),
+    },
+    Asset {
+        name: "htmx.min.js",
+        content_type: SCRIPT,
+        content: include_str!("../assets/htmx.min.js"),
+    },
+    Asset {
+        name: "hx-csp.min.js",
+        content_type: SCRIPT,
+        content: include_str!("../assets/hx-csp.min.js"),
+    },
+    Asset {
+        name: "hx-sse.min.js",
+        content_type: SCRIPT,
+        content: include_str!("../assets/hx-sse.min.js"),
+    },
+];
+
+/// The hash of all files, in their addresses.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let mut hasher = DefaultHasher::new();
+    for asset in &ASSETS {
+        asset.content.hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
+});
+
+/// The version in the addresses of the files.
+pub fn version() -> &'static str {
+    &VERSION
+}
+
+/// Answers with a file. Browsers keep it, because its address changes with it.
+pub async fn asset(
+    Path((version, name)): Path<(String, String)>,
+) -> Result<Response<Body>, Failure> {
+    let asset = ASSETS.iter().find(|asset| asset.name == name).ok_or(Failure::NotFound)?;
+    let mut response = asset.content.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.content_type));
+    if version == *VERSION {
+        let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
+        headers.insert(CACHE_CONTROL, forever);
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scripts_of_others_are_unchanged() {
+        for (name, hash) in [
+            ("htmx.min.js", HTMX),
+            ("hx-csp.min.js", HX_CSP),
+            ("hx-sse.min.js", HX_SSE),
+        ] {
+            let asset = ASSETS.iter().find(|asset| asset.name == name).unwrap();
+            let digest = sha2::Sha256::digest(asset.content);
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, hash, "{name}");
+        }
+    }
+
+    use sha2::Digest;
+
+    const HTMX: &str = "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130";
+    const HX_CSP: &str = "a7e1e6711ae6c3e50ad300fba7936cbe8d07599cdae313414a179ddd6b26e143";
+    const HX_SSE: &str = "18ef2761356ec1fe0bb6d92612315b37517a7c1e9856b661c5ae81fef239d103";
+}

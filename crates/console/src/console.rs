@@ -1,0 +1,40 @@
+//! What all pages share.
+
+use std::sync::Arc;
+
+use polynym_access::Access;
+use polynym_transport::Connector;
+
+use crate::session::Sessions;
+
+/// The settings of a console.
+pub struct Options {
+    /// The path in front of those of the console, such as `/polynym`; empty for none.
+    pub prefix: String,
+    /// The callers and their rights.
+    pub access: Arc<Access>,
+    /// Connects to the API.
+    pub connector: Connector,
+    /// The names of hosts under which browsers may open the console, beside those of this machine.
+    pub hosts: Vec<String>,
+    /// Whether browsers use TLS.
+    pub is_tls: bool,
+}
+
+/// What all pages share.
+pub struct Shared {
+    /// The path of the console, such as `/console`.
+    pub base: String,
+    pub access: Arc<Access>,
+    pub hosts: Vec<String>,
+    pub is_tls: bool,
+    pub sessions: Sessions,
+}
+
+impl Shared {
+    pub fn new(options: Options) -> Self {
+        let Options { prefix, access, connector, hosts, is_tls } = options;
+        let base = format!("{prefix}/console");
+        Self { base, access, hosts, is_tls, sessions: Sessions::new(connector) }
+    }
+}

@@ -1,0 +1,84 @@
+//! Requests that fail: each has a page with its reason and what to do.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Redirect};
+use http::{Response, StatusCode};
+use polynym_access::Role;
+use polynym_client::{Error, Kind};
+
+use crate::frame::Frame;
+use crate::pages::error;
+
+/// Why a request fails.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// A call of the API failed.
+    Call(Error),
+    /// The page needs a higher role.
+    RoleTooLow(Role),
+    /// Nobody is signed in.
+    SignedOut,
+    /// There is no such page.
+    NotFound,
+    /// A form has an error, in a sentence.
+    Form(String),
+    /// A search that the server does not remember.
+    SearchGone,
+}
+
+/// A failure that is still to be shown.
+#[derive(Clone, Debug)]
+pub struct Shown(pub Arc<Failure>);
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(Shown(Arc::new(self)));
+        response
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            Kind::Unauthenticated => Self::SignedOut,
+            _ => Self::Call(error),
+        }
+    }
+}
+
+impl Failure {
+    /// The status of the page.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::RoleTooLow(_) => StatusCode::FORBIDDEN,
+            Self::SignedOut => StatusCode::UNAUTHORIZED,
+            Self::NotFound | Self::SearchGone => StatusCode::NOT_FOUND,
+            Self::Form(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Call(error) => match error.kind() {
+                Kind::InvalidArgument | Kind::OutOfRange => StatusCode::UNPROCESSABLE_ENTITY,
+                Kind::NotFound => StatusCode::NOT_FOUND,
+                Kind::AlreadyExists | Kind::Aborted | Kind::FailedPrecondition => {
+                    StatusCode::CONFLICT
+                }
+                Kind::PermissionDenied => StatusCode::FORBIDDEN,
+                Kind::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+                Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+                Kind::DeadlineExceeded | Kind::OutcomeUnknown => StatusCode::GATEWAY_TIMEOUT,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            },
+        }
+    }
+
+    /// The page of the failure.
+    pub fn page(&self, frame: Frame) -> Response<Body> {
+        if let Self::SignedOut = self {
+            let next = frame.path().to_owned();
+            return Redirect::to(&crate::pages::sign_in::address(frame.base(), &next))
+                .into_response();
+        }
+        error::page(self, frame)
+    }
+}

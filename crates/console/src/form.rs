@@ -1,0 +1,49 @@
+//! The fields of a form.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use url::form_urlencoded;
+
+use crate::failure::Failure;
+
+/// The fields of a form, in their order. A field may occur several times.
+#[derive(Clone, Debug, Default)]
+pub struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// The value of a field without the white space around it; empty if there is none.
+    pub fn get(&self, name: &str) -> &str {
+        self.raw(name).trim()
+    }
+
+    /// The value of a field as typed; empty if there is none.
+    pub fn raw(&self, name: &str) -> &str {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// All values of a field.
+    pub fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a field is set, such as a box that is ticked.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
+    /// All fields.
+    pub fn fields(&self) -> &[(String, String)] {
+        &self.0
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Form {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|_| Failure::Form("The form is too large.".to_owned()))?;
+        Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
+    }
+}

@@ -1,0 +1,150 @@
+//! The frame around every page: navigation, the search box, and the foot.
+
+use std::sync::Arc;
+
+use polynym_access::{Caller, Role};
+
+use crate::visit::{self, Context};
+
+/// The frame around a page.
+pub struct Frame {
+    context: Context,
+    caller: Option<Arc<Caller>>,
+    /// The tenant of the page; empty if it has none.
+    pub tenant: String,
+}
+
+/// A link of the navigation.
+pub struct Link {
+    /// The text.
+    pub text: &'static str,
+    /// The address.
+    pub href: String,
+    /// Whether it leads to this page.
+    pub is_current: bool,
+    /// The key after `g` that opens it.
+    pub key: &'static str,
+}
+
+/// The pages of a tenant: the text, the path, the key, and the least role.
+const TENANT_PAGES: [(&str, &str, &str, Role); 7] = [
+    ("Search", "", "u", Role::Resolver),
+    ("Duplicates", "duplicates", "d", Role::Admin),
+    ("Import", "import", "i", Role::Admin),
+    ("Bulk changes", "bulk", "b", Role::Viewer),
+    ("Events", "events", "e", Role::Viewer),
+    ("Usage", "usage", "s", Role::Admin),
+    ("Policies", "policies", "p", Role::Viewer),
+];
+/// The pages of the server.
+const SERVER_PAGES: [(&str, &str, &str, Role); 3] = [
+    ("Tenants", "tenants", "t", Role::Viewer),
+    ("Callers", "callers", "c", Role::Admin),
+    ("Health", "health", "h", Role::Viewer),
+];
+
+impl Frame {
+    /// The frame of a page.
+    pub fn new(context: Context, caller: Option<&Arc<Caller>>, tenant: &str) -> Self {
+        Self { context, caller: caller.cloned(), tenant: tenant.to_owned() }
+    }
+
+    /// The path of the console.
+    pub fn base(&self) -> &str {
+        &self.context.base
+    }
+
+    /// The path of the tenant's pages. A tenant's name has no character to be escaped.
+    pub fn home(&self) -> String {
+        let tenant = if self.tenant.is_empty() { "default" } else { &self.tenant };
+        format!("{}/t/{tenant}", self.context.base)
+    }
+
+    /// The path of this page.
+    pub fn path(&self) -> &str {
+        &self.context.path
+    }
+
+    /// The value that marks scripts and styles.
+    pub fn nonce(&self) -> &str {
+        &self.context.nonce
+    }
+
+    /// `light` or `dark`; empty for that of the system.
+    pub fn theme(&self) -> &str {
+        &self.context.theme
+    }
+
+    /// The id of the request in traces and logs.
+    pub fn trace(&self) -> &str {
+        &self.context.trace
+    }
+
+    /// The country of numbers in national form.
+    pub fn region(&self) -> &str {
+        &self.context.region
+    }
+
+    /// Whether somebody is signed in.
+    pub const fn is_signed_in(&self) -> bool {
+        self.caller.is_some()
+    }
+
+    /// The name of the caller.
+    pub fn caller(&self) -> &str {
+        self.caller.as_ref().map_or("", |caller| &caller.name)
+    }
+
+    /// The role of the caller.
+    pub fn role(&self) -> String {
+        self.caller.as_ref().map(|caller| caller.role.to_string()).unwrap_or_default()
+    }
+
+    fn may(&self, role: Role) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.role >= role)
+    }
+
+    /// Whether the caller may read lists and histories.
+    pub fn may_view(&self) -> bool {
+        self.may(Role::Viewer)
+    }
+
+    /// Whether the caller may change users.
+    pub fn may_change(&self) -> bool {
+        self.may(Role::Registrar)
+    }
+
+    /// Whether the caller may administer the tenant.
+    pub fn may_administer(&self) -> bool {
+        self.may(Role::Admin)
+    }
+
+    /// The links to the pages that the caller may open.
+    pub fn links(&self) -> Vec<Link> {
+        let home = self.home();
+        let tenant = TENANT_PAGES.iter().map(|page| (page, format!("{home}/{}", page.1)));
+        let server = SERVER_PAGES.iter().map(|page| (page, format!("{}/{}", self.base(), page.1)));
+        let all = tenant.chain(server).filter(|((.., role), _)| self.may(*role));
+        all.map(|(&(text, path, key, _), href)| Link {
+            text,
+            is_current: if path.is_empty() {
+                self.path() == format!("{home}/") || self.path().starts_with(&format!("{home}/search"))
+            } else {
+                self.path().starts_with(&href)
+            },
+            href,
+            key,
+        })
+        .collect()
+    }
+
+    /// The calls of the API that the page has made so far.
+    pub fn calls(&self) -> u32 {
+        visit::calls()
+    }
+
+    /// The milliseconds that the page has taken so far.
+    pub fn milliseconds(&self) -> u128 {
+        self.context.began.elapsed().as_millis()
+    }
+}

@@ -1,0 +1,21 @@
+//! The console: web pages for the people who administer a directory.
+//!
+//! It is a client of the API by a connection within the program, so that access, limits and usage
+//! are those of every other caller. Each page is a plain link or form first; scripts add to it.
+
+#![forbid(unsafe_code)]
+
+mod assets;
+mod console;
+mod failure;
+mod form;
+mod frame;
+mod pages;
+mod security;
+mod session;
+mod site;
+mod views;
+mod visit;
+
+pub use console::Options;
+pub use site::Console;

@@ -1,0 +1,78 @@
+//! The page of a failure: its reason, what to do, and a trace id to copy.
+
+use askama::Template;
+use axum::body::Body;
+use http::Response;
+use polynym_client::Kind;
+
+use super::render::render;
+use crate::failure::Failure;
+use crate::frame::Frame;
+
+#[derive(Template)]
+#[template(path = "pages/error.html")]
+struct ErrorPage {
+    frame: Frame,
+    title: &'static str,
+    message: String,
+    reason: String,
+    /// The user who has the identifier, if the caller may know.
+    owner: String,
+    advice: &'static str,
+}
+
+/// The page of a failure.
+pub fn page(failure: &Failure, frame: Frame) -> Response<Body> {
+    let call = match failure {
+        Failure::Call(error) => Some(error),
+        _ => None,
+    };
+    let (title, advice) = texts(failure);
+    let page = ErrorPage {
+        title,
+        message: message(failure),
+        reason: call.map(|error| error.reason().to_owned()).unwrap_or_default(),
+        owner: call.and_then(|error| error.owner()).unwrap_or_default().to_owned(),
+        advice,
+        frame,
+    };
+    let mut response = render(&page);
+    *response.status_mut() = failure.status();
+    response
+}
+
+fn message(failure: &Failure) -> String {
+    match failure {
+        Failure::Call(error) => error.message().to_owned(),
+        Failure::RoleTooLow(role) => {
+            format!("This page needs the role {role}: your credential has a lower one.")
+        }
+        Failure::SignedOut => "You are not signed in.".to_owned(),
+        Failure::NotFound => "There is no such page.".to_owned(),
+        Failure::Form(message) => message.clone(),
+        Failure::SearchGone => "The server does not remember this search.".to_owned(),
+    }
+}
+
+/// The title, and what to do.
+fn texts(failure: &Failure) -> (&'static str, &'static str) {
+    match failure {
+        Failure::Call(error) => match error.kind() {
+            Kind::NotFound => ("Not found", "Check the spelling and the tenant."),
+            Kind::Aborted => ("Somebody else changed this", "Go back, look at it again, and repeat."),
+            Kind::AlreadyExists => ("Taken", "Look at its owner: it may be another person."),
+            Kind::PermissionDenied => ("Not allowed", "Sign in with a credential of a higher role."),
+            Kind::ResourceExhausted | Kind::Unavailable => ("Busy", "Try again in a moment."),
+            Kind::DeadlineExceeded | Kind::OutcomeUnknown => (
+                "No answer in time",
+                "It may have happened: look before you repeat it. Sending the same form again is safe.",
+            ),
+            _ => ("That did not work", "Go back and correct it."),
+        },
+        Failure::RoleTooLow(_) => ("Not allowed", "Sign in with a credential of a higher role."),
+        Failure::SignedOut => ("Signed out", "Sign in again."),
+        Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
+        Failure::Form(_) => ("That did not work", "Go back and correct it."),
+        Failure::SearchGone => ("Search again", "Searches are kept until you sign out."),
+    }
+}

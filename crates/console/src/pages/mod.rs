@@ -1,0 +1,38 @@
+//! The pages. A handler gathers by calls of the API and renders, nothing else.
+
+pub mod error;
+pub mod preferences;
+pub mod render;
+pub mod search;
+pub mod sign_in;
+pub mod user;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::assets;
+use crate::console::Shared;
+use crate::failure::Failure;
+
+/// All pages, below the path of the console.
+pub fn router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/", get(search::first))
+        .route("/assets/{version}/{name}", get(assets::asset))
+        .route("/preferences", post(preferences::set))
+        .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/t/{tenant}/", get(search::home))
+        .nest("/t/{tenant}", tenant())
+        .fallback(|| async { Failure::NotFound })
+}
+
+/// The pages of a tenant.
+fn tenant() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/search", post(search::submit))
+        .route("/search/{id}", get(search::results))
+        .route("/users/{user}", get(user::page))
+}

@@ -1,0 +1,33 @@
+//! What a browser remembers: the theme, and the country of numbers in national form.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use http::header::SET_COOKIE;
+
+use super::render::{Page, redirect};
+use crate::console::Shared;
+use crate::form::Form;
+use crate::session::preference_cookie;
+use crate::visit::{Context, is_region};
+
+/// Sets preferences, and returns to the page.
+pub async fn set(State(shared): State<Arc<Shared>>, _: Context, form: Form) -> Page {
+    let next = form.get("next");
+    let is_own = next.strip_prefix(&shared.base).is_some_and(|rest| rest.starts_with('/'));
+    let mut response = redirect(if is_own { next } else { &shared.base });
+    let region = form.get("region").to_uppercase();
+    let chosen = [
+        ("polynym_theme", form.get("theme"), form.has("theme")),
+        ("polynym_region", &region, is_region(&region)),
+    ];
+    for (name, value, is_set) in chosen {
+        let value = value.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+        if let Some(cookie) =
+            preference_cookie(name, &value, &shared.base).filter(|_| is_set && value.len() <= 8)
+        {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+    }
+    Ok(response)
+}

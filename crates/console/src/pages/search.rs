@@ -1,0 +1,272 @@
+//! The search box: what a text means, whose identifier it is, and the users that a filter matches.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use polynym_access::Role;
+use polynym_client::Client;
+use polynym_proto::v1;
+use serde::Deserialize;
+use v1::{CheckIdentityRequest, ResolveIdentityRequest, SearchUsersRequest};
+
+use super::render::{Page, redirect, render};
+use crate::console::Shared;
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::session::ShortId;
+use crate::views::reading::{self, Reading, Typed};
+use crate::views::{Commands, Time, UserView};
+use crate::visit::Visit;
+
+/// The users of a page.
+const PAGE_SIZE: i32 = 25;
+/// The users that are shown while somebody types.
+const SUGGESTIONS: i32 = 8;
+
+#[derive(Template)]
+#[template(path = "pages/home.html")]
+struct HomePage {
+    frame: Frame,
+}
+
+#[derive(Template)]
+#[template(path = "pages/results.html")]
+struct ResultsPage {
+    frame: Frame,
+    text: String,
+    id: ShortId,
+    results: Results,
+    commands: Option<Commands>,
+}
+
+#[derive(Template)]
+#[template(path = "partials/suggestions.html")]
+struct Suggestions {
+    frame: Frame,
+    results: Results,
+}
+
+/// What a search found.
+#[derive(Default)]
+struct Results {
+    /// How the text was read.
+    description: String,
+    identity: Option<IdentityResult>,
+    users: Vec<UserView>,
+    /// Why no user matches.
+    hint: String,
+    /// The token of the next page.
+    next: String,
+    /// Whether users were searched.
+    is_list: bool,
+}
+
+/// Whose identifier it is.
+struct IdentityResult {
+    owner: Option<UserView>,
+    /// Whether it can be linked.
+    is_free: bool,
+    /// Why it cannot be linked.
+    reason: String,
+    /// The end of the hold for its former owner.
+    held_until: Option<Time>,
+    text: String,
+}
+
+/// The query of a list.
+#[derive(Default, Deserialize)]
+pub struct Position {
+    #[serde(default)]
+    after: String,
+}
+
+/// Leads to the first tenant that the caller may work in.
+pub async fn first(State(shared): State<Arc<Shared>>, visit: Visit) -> Page {
+    let tenants = &visit.caller.tenants;
+    let named = tenants.patterns().iter().find(|pattern| !pattern.ends_with('*'));
+    let tenant = match named {
+        Some(named) if !tenants.contains("default") => named,
+        _ => "default",
+    };
+    Ok(redirect(&format!("{}/t/{tenant}/", shared.base)))
+}
+
+/// The search box alone.
+pub async fn home(visit: Visit, Path(tenant): Path<String>) -> Page {
+    Ok(render(&HomePage { frame: visit.frame(&tenant) }))
+}
+
+/// Keeps a search under a short id, and leads to its results. While somebody types, shows the best
+/// ones at once.
+pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
+    let text = form.get("q");
+    let frame = visit.frame(&tenant);
+    if visit.context.is_partial {
+        let list = List { size: SUGGESTIONS, after: String::new() };
+        let results = find(&visit, &tenant, text, list).await.unwrap_or_else(|failure| Results {
+            hint: match failure {
+                Failure::Call(error) => error.message().to_owned(),
+                _ => String::new(),
+            },
+            ..Results::default()
+        });
+        return Ok(render(&Suggestions { frame, results }));
+    }
+    if text.is_empty() && !visit.frame(&tenant).may_view() {
+        return Ok(redirect(&format!("{}/", frame.home())));
+    }
+    if let Reading::Id(id) = reading::read(text, &visit.context.region) {
+        return Ok(redirect(&format!("{}/users/{id}", frame.home())));
+    }
+    let id = visit.session.queries.add(text);
+    Ok(redirect(&format!("{}/search/{id}", frame.home())))
+}
+
+/// The results of a search.
+pub async fn results(
+    visit: Visit,
+    Path((tenant, id)): Path<(String, ShortId)>,
+    Query(Position { after }): Query<Position>,
+) -> Page {
+    let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
+    let results = find(&visit, &tenant, &text, List { size: PAGE_SIZE, after }).await?;
+    let commands = commands(&visit, &tenant, &text);
+    Ok(render(&ResultsPage { frame: visit.frame(&tenant), text, id, results, commands }))
+}
+
+/// The part of a list to read.
+struct List {
+    size: i32,
+    after: String,
+}
+
+async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Results, Failure> {
+    let client = visit.client(tenant);
+    let may_list = visit.caller.role >= Role::Viewer;
+    match reading::read(text, &visit.context.region) {
+        Reading::Id(id) => {
+            let request = v1::GetUserRequest { user_id: id, ..Default::default() };
+            let user = client.directory().get_user(request).await?.user;
+            let users = user.iter().map(UserView::of).collect();
+            Ok(Results { description: "id of a user".to_owned(), users, ..Results::default() })
+        }
+        Reading::Identifier(typed) => Ok(Results {
+            identity: Some(owner(&client, &typed).await?),
+            description: typed.description,
+            ..Results::default()
+        }),
+        Reading::Filter(_) | Reading::Words(_) if !may_list => {
+            Err(Failure::RoleTooLow(Role::Viewer))
+        }
+        Reading::Filter(filter) => {
+            let results = matching(&client, filter.clone(), list).await?;
+            Ok(Results { description: "filter".to_owned(), ..results })
+        }
+        Reading::Words(words) => {
+            let results = matching(&client, filter_of(&words), list).await?;
+            let description = if words.is_empty() { "all users" } else { "words of names" };
+            Ok(Results { description: description.to_owned(), ..results })
+        }
+    }
+}
+
+/// Who owns an identifier, and whether it can be linked.
+async fn owner(client: &Client, typed: &Typed) -> Result<IdentityResult, Failure> {
+    let resolve = ResolveIdentityRequest {
+        identifier: Some(typed.message.clone()),
+        show_disabled: true,
+        ..Default::default()
+    };
+    let check =
+        CheckIdentityRequest { identifier: Some(typed.message.clone()), ..Default::default() };
+    let directory = client.directory();
+    let (resolved, checked) =
+        tokio::join!(directory.resolve_identity(resolve), directory.check_identity(check));
+    let owner = match resolved {
+        Ok(answer) => answer.user.as_ref().map(UserView::of),
+        Err(error) if error.reason() == "IDENTITY_NOT_FOUND" => None,
+        Err(error) => return Err(error.into()),
+    };
+    let checked = checked?;
+    Ok(IdentityResult {
+        owner,
+        is_free: checked.available,
+        reason: checked.reason,
+        held_until: Time::of(checked.held_until.as_ref()),
+        text: typed.text.clone(),
+    })
+}
+
+/// The users that a filter matches.
+async fn matching(client: &Client, filter: String, list: List) -> Result<Results, Failure> {
+    let paths = ["user_id", "display_name", "state", "identities", "update_time"];
+    let request = SearchUsersRequest {
+        filter,
+        page_size: list.size,
+        page_token: list.after,
+        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        ..Default::default()
+    };
+    let page = client.directory().search_users(request).await?;
+    Ok(Results {
+        users: page.users.iter().map(UserView::of).collect(),
+        hint: page.hint,
+        next: page.next_page_token,
+        is_list: true,
+        ..Results::default()
+    })
+}
+
+/// The filter for names with these words; the last one may be cut off.
+fn filter_of(words: &str) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    let escaped = words.replace('\\', "\\\\").replace('"', "\\\"").replace('*', "\\*");
+    format!("display_name: \"{escaped}*\"")
+}
+
+/// The calls that do the same.
+fn commands(visit: &Visit, tenant: &str, text: &str) -> Option<Commands> {
+    let tenant = tenant.to_owned();
+    match reading::read(text, &visit.context.region) {
+        Reading::Id(_) => None,
+        Reading::Identifier(typed) => {
+            let cli = ["resolve", &typed.text, "--tenant", &tenant];
+            let identifier = Some(typed.message.clone());
+            let request = ResolveIdentityRequest {
+                tenant: tenant.clone(),
+                identifier,
+                show_disabled: true,
+                ..Default::default()
+            };
+            let method = "DirectoryService/ResolveIdentity";
+            Some(Commands::new(&cli, method, "ResolveIdentityRequest", &request))
+        }
+        Reading::Filter(filter) => Some(search_commands(tenant, filter)),
+        Reading::Words(words) => Some(search_commands(tenant, filter_of(&words))),
+    }
+}
+
+fn search_commands(tenant: String, filter: String) -> Commands {
+    let cli = ["user", "search", &filter, "--tenant", &tenant];
+    let request = SearchUsersRequest {
+        tenant: tenant.clone(),
+        filter: filter.clone(),
+        ..Default::default()
+    };
+    Commands::new(&cli, "DirectoryService/SearchUsers", "SearchUsersRequest", &request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_in_filters() {
+        assert_eq!(filter_of("joe \"x\" *"), r#"display_name: "joe \"x\" \**""#);
+        assert_eq!(filter_of(""), "");
+    }
+}

@@ -1,0 +1,152 @@
+//! Signing in by a token, and signing out. A form that was sent without a session is kept, and sent
+//! again after signing in.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use http::header::{AUTHORIZATION, SET_COOKIE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use super::render::{Page, redirect, render};
+use crate::console::Shared;
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::session::SessionCookie;
+use crate::site::ClientAddress;
+use crate::visit::{Context, Visit};
+
+#[derive(Template)]
+#[template(path = "pages/sign_in.html")]
+struct SignInPage {
+    frame: Frame,
+    next: String,
+    /// The fields of a form to send again, encoded.
+    kept: String,
+    error: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "pages/resume.html")]
+struct ResumePage {
+    frame: Frame,
+    next: String,
+    fields: Vec<(String, String)>,
+}
+
+/// The query of the page.
+#[derive(Deserialize)]
+pub struct Parameters {
+    #[serde(default)]
+    next: String,
+}
+
+/// The address of the page. It leads to `next` afterwards.
+pub fn address(base: &str, next: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
+    format!("{base}/sign-in?{query}")
+}
+
+/// The page.
+pub async fn page(context: Context, Query(Parameters { next }): Query<Parameters>) -> Page {
+    Ok(form(context, &next, String::new(), ""))
+}
+
+/// The page for a form that was sent without a session.
+pub fn with_form(context: Context, kept: String) -> Response<Body> {
+    let next = context.path.clone();
+    let mut response = form(context, &next, kept, "Your session has ended. Your form is kept.");
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    response
+}
+
+fn form(context: Context, next: &str, kept: String, error: &'static str) -> Response<Body> {
+    let next = own_path(&context.base, next);
+    render(&SignInPage { frame: Frame::new(context, None, ""), next, kept, error })
+}
+
+/// Opens a session.
+pub async fn sign_in(
+    State(shared): State<Arc<Shared>>,
+    context: Context,
+    Extension(address): Extension<ClientAddress>,
+    fields: Form,
+) -> Page {
+    let (token, next, kept) = (fields.get("token"), fields.get("next"), fields.raw("kept"));
+    let mut headers = HeaderMap::new();
+    let bearer = HeaderValue::try_from(format!("Bearer {token}")).ok();
+    let caller = bearer.and_then(|bearer| {
+        headers.insert(AUTHORIZATION, bearer);
+        shared.access.caller(&headers, &[])
+    });
+    let Some(caller) = caller else {
+        // Bounds the tokens that somebody can try.
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        let error = "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";
+        let mut response = form(context, next, kept.to_owned(), error);
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+        return Ok(response);
+    };
+    let token = shared.access.requires_credentials().then_some(token);
+    let session = shared.sessions.open(&caller, token, address.0);
+    let session = session.map_err(|_| Failure::Form("The token has odd characters.".to_owned()))?;
+    let next = own_path(&context.base, next);
+    let mut response = if kept.is_empty() {
+        redirect(&next)
+    } else {
+        let fields = form_urlencoded::parse(kept.as_bytes()).into_owned().collect();
+        let frame = Frame::new(context, Some(&caller), "");
+        render(&ResumePage { frame, next, fields })
+    };
+    if let Some(cookie) = (SessionCookie { is_tls: shared.is_tls }).set(session.id()) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// Ends the session.
+pub async fn sign_out(State(shared): State<Arc<Shared>>, visit: Visit) -> Page {
+    shared.sessions.close(visit.session.id());
+    let mut response = redirect(&format!("{}/sign-in", shared.base));
+    if let Some(cookie) = (SessionCookie { is_tls: shared.is_tls }).remove() {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    let headers = response.headers_mut();
+    headers.insert("clear-site-data", HeaderValue::from_static("\"cache\""));
+    Ok(response)
+}
+
+/// A path of the console; its first page for any other.
+fn own_path(base: &str, path: &str) -> String {
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    let is_own = path.strip_prefix(base).is_some_and(|rest| rest.starts_with('/'));
+    let is_own = is_own && is_plain && !path.contains("//") && !path.contains("/sign-");
+    if is_own { path.to_owned() } else { format!("{base}/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_the_console_follow() {
+        assert_eq!(own_path("/console", "/console/t/a/?x=1"), "/console/t/a/?x=1");
+        for other in [
+            "",
+            "/",
+            "//evil.example",
+            "https://evil.example/console/",
+            "/console//evil.example",
+            "/console/\\evil.example",
+            "/consolex/",
+            "/console/sign-out",
+        ] {
+            assert_eq!(own_path("/console", other), "/console/", "{other}");
+        }
+    }
+}

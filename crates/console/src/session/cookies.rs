@@ -1,0 +1,95 @@
+//! Cookies: the session's id, and preferences (RFC 6265).
+
+use cookie::{Cookie, SameSite};
+use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
+
+use super::sessions::SessionId;
+
+/// The name of the session's cookie. Under TLS, the prefix lets a browser accept it from this host
+/// alone.
+const NAME: &str = "polynym_session";
+const TLS_NAME: &str = "__Host-polynym_session";
+/// The time for which preferences are kept.
+const PREFERENCE_DAYS: i64 = 400;
+
+/// The session's cookie of a console.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionCookie {
+    /// Whether browsers use TLS.
+    pub is_tls: bool,
+}
+
+impl SessionCookie {
+    const fn name(self) -> &'static str {
+        if self.is_tls { TLS_NAME } else { NAME }
+    }
+
+    /// The id of the session that a request names.
+    pub fn read(self, headers: &HeaderMap) -> Option<String> {
+        value(headers, self.name())
+    }
+
+    /// The header that sets the cookie.
+    pub fn set(self, id: &SessionId) -> Option<HeaderValue> {
+        self.header(Cookie::new(self.name(), id.as_str().to_owned()))
+    }
+
+    /// The header that removes the cookie.
+    pub fn remove(self) -> Option<HeaderValue> {
+        let mut cookie = Cookie::new(self.name(), "");
+        cookie.make_removal();
+        self.header(cookie)
+    }
+
+    fn header(self, mut cookie: Cookie<'_>) -> Option<HeaderValue> {
+        cookie.set_http_only(true);
+        cookie.set_same_site(SameSite::Strict);
+        cookie.set_secure(self.is_tls);
+        cookie.set_path("/");
+        HeaderValue::try_from(cookie.to_string()).ok()
+    }
+}
+
+/// A preference that the browser keeps.
+pub fn preference(headers: &HeaderMap, name: &str) -> Option<String> {
+    value(headers, name)
+}
+
+/// The header that keeps a preference in the browser, for a year.
+pub fn preference_cookie(name: &str, value: &str, path: &str) -> Option<HeaderValue> {
+    let mut cookie = Cookie::new(name, value);
+    cookie.set_http_only(true);
+    cookie.set_same_site(SameSite::Strict);
+    cookie.set_path(path);
+    cookie.set_max_age(cookie::time::Duration::days(PREFERENCE_DAYS));
+    HeaderValue::try_from(cookie.to_string()).ok()
+}
+
+fn value(headers: &HeaderMap, name: &str) -> Option<String> {
+    let texts = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+    let mut cookies = texts.flat_map(|text| Cookie::split_parse(text).flatten());
+    cookies.find(|cookie| cookie.name() == name).map(|cookie| cookie.value().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_for_this_host_and_for_no_script() {
+        let id = SessionId::random().unwrap();
+        let set = SessionCookie { is_tls: true }.set(&id).unwrap();
+        let text = set.to_str().unwrap();
+        assert!(text.starts_with("__Host-polynym_session="), "{text}");
+        for part in ["HttpOnly", "SameSite=Strict", "Secure", "Path=/"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let mut headers = HeaderMap::new();
+        let sent = format!("theme=dark; {NAME}={}", id.as_str());
+        headers.insert(COOKIE, sent.parse().unwrap());
+        let read = SessionCookie { is_tls: false }.read(&headers);
+        assert_eq!(read.as_deref(), Some(id.as_str()));
+        assert_eq!(SessionCookie { is_tls: true }.read(&headers), None);
+    }
+}

@@ -1,0 +1,215 @@
+//! The open sessions, bounded: a new one ends the one that was unused for the longest time, of the
+//! same caller if that has its share.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+use polynym_access::{Access, Caller};
+use polynym_client::{Builder, Client, ConnectError};
+use polynym_transport::Connector;
+
+use super::queries::Queries;
+use crate::visit;
+
+/// The maximum number of sessions.
+const MAX_SESSIONS: usize = 1_024;
+/// The maximum number of sessions of one caller, and of all without credentials together.
+const MAX_CALLER_SESSIONS: usize = MAX_SESSIONS / 2;
+/// The age at which a session ends.
+const MAX_AGE: Duration = Duration::from_secs(8 * 60 * 60);
+/// The time of a call of a page.
+const CALL_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The id of a session: 128 random bits in base64url.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// A new id.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
+    }
+
+    /// The id as in a cookie.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A session.
+pub struct Session {
+    id: SessionId,
+    /// The name of the caller who signed in.
+    caller: String,
+    /// The header with the token; none without credentials.
+    authorization: Option<HeaderValue>,
+    client: Client,
+    began: Instant,
+    /// The seconds after its beginning at which it was last used.
+    last_used: AtomicU64,
+    /// Its searches and forms.
+    pub queries: Queries,
+}
+
+impl Session {
+    /// The id.
+    pub const fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// A client of the API with the rights of the session.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The caller, if the token is still valid.
+    pub fn caller(&self, access: &Access) -> Option<Arc<Caller>> {
+        let mut headers = HeaderMap::new();
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        access.caller(&headers, &[])
+    }
+
+    fn use_now(&self) {
+        self.last_used.store(self.began.elapsed().as_secs(), Ordering::Relaxed);
+    }
+
+    fn unused_since(&self) -> Instant {
+        self.began + Duration::from_secs(self.last_used.load(Ordering::Relaxed))
+    }
+}
+
+/// The open sessions.
+pub struct Sessions {
+    connector: Connector,
+    open: Mutex<HashMap<SessionId, Arc<Session>>>,
+}
+
+impl Sessions {
+    /// No sessions. They call the API by `connector`.
+    pub fn new(connector: Connector) -> Self {
+        Self { connector, open: Mutex::default() }
+    }
+
+    /// The session with this id, unless it has ended.
+    pub fn get(&self, id: &str) -> Option<Arc<Session>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = SessionId(id.to_owned());
+        let session = open.get(&id)?.clone();
+        if session.began.elapsed() > MAX_AGE {
+            open.remove(&id);
+            return None;
+        }
+        session.use_now();
+        Some(session)
+    }
+
+    /// Opens a session of a caller with this token, or none.
+    ///
+    /// # Errors
+    /// The token has characters that no token has, or the system has no random bytes.
+    pub fn open(
+        &self,
+        caller: &Caller,
+        token: Option<&str>,
+        address: Option<SocketAddr>,
+    ) -> Result<Arc<Session>, OpenError> {
+        let authorization = token.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
+        let session = Arc::new(Session {
+            id: SessionId::random().map_err(|_| OpenError)?,
+            caller: caller.name.clone(),
+            authorization: authorization.transpose().map_err(|_| OpenError)?,
+            client: self.client(token, address).map_err(|_| OpenError)?,
+            began: Instant::now(),
+            last_used: AtomicU64::default(),
+            queries: Queries::default(),
+        });
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        make_room(&mut open, &caller.name);
+        open.insert(session.id.clone(), session.clone());
+        Ok(session)
+    }
+
+    /// Ends a session.
+    pub fn close(&self, id: &SessionId) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    fn client(
+        &self,
+        token: Option<&str>,
+        address: Option<SocketAddr>,
+    ) -> Result<Client, ConnectError> {
+        // The name of the server is not used: the connection is within the program.
+        let mut builder = Builder::new("http://127.0.0.1")
+            .timeout(CALL_TIMEOUT)
+            .batching(false)
+            .on_call(visit::on_call);
+        if let Some(token) = token {
+            builder = builder.token(token);
+        }
+        let connector = self.connector.clone();
+        builder.connect_with(move || {
+            let connector = connector.clone();
+            async move { connector.connect(address).await }
+        })
+    }
+}
+
+/// A session cannot be opened.
+#[derive(Debug)]
+pub struct OpenError;
+
+/// Ends sessions until one more fits.
+fn make_room(open: &mut HashMap<SessionId, Arc<Session>>, caller: &str) {
+    open.retain(|_, session| session.began.elapsed() <= MAX_AGE);
+    let is_own = |session: &&Arc<Session>| session.caller == caller;
+    let oldest = if open.values().filter(is_own).count() >= MAX_CALLER_SESSIONS {
+        open.values().filter(is_own).min_by_key(|session| session.unused_since())
+    } else if open.len() >= MAX_SESSIONS {
+        open.values().min_by_key(|session| session.unused_since())
+    } else {
+        None
+    };
+    if let Some(id) = oldest.map(|session| session.id.clone()) {
+        open.remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polynym_transport::in_memory;
+
+    fn named(name: &str) -> Caller {
+        Caller { name: name.to_owned(), ..Caller::anonymous() }
+    }
+
+    #[tokio::test]
+    async fn a_caller_with_many_sessions_ends_its_own() {
+        let sessions = Sessions::new(in_memory().0);
+        let modest = sessions.open(&named("modest"), None, None).unwrap();
+        let first = sessions.open(&named("greedy"), None, None).unwrap();
+        for _ in 0..2 * MAX_SESSIONS {
+            sessions.open(&named("greedy"), None, None).unwrap();
+        }
+        assert!(sessions.get(modest.id().as_str()).is_some());
+        let count = sessions.open.lock().unwrap().len();
+        assert_eq!(count, MAX_CALLER_SESSIONS + 1);
+        sessions.close(first.id());
+        assert!(sessions.get(first.id().as_str()).is_none());
+    }
+}

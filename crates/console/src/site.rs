@@ -1,0 +1,77 @@
+//! The console as a site of the HTTP listener.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, Uri};
+use hyper::body::Incoming;
+use polynym_transport::http::Site;
+use tower::ServiceExt;
+use tower_http::csrf::CsrfLayer;
+
+use crate::console::{Options, Shared};
+use crate::{pages, security, visit};
+
+/// The path of the console below the prefix of the listener.
+const PATH: &str = "/console";
+/// The maximum bytes of a form.
+const MAX_FORM_BYTES: usize = 256 << 10;
+
+/// The address of a browser, or of a proxy in front of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientAddress(pub Option<SocketAddr>);
+
+/// The console.
+pub struct Console {
+    router: Router,
+}
+
+impl Console {
+    /// The console with these settings.
+    pub fn new(options: Options) -> Self {
+        let shared = Arc::new(Shared::new(options));
+        let pages = pages::router()
+            .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
+            .layer(middleware::from_fn_with_state(shared.clone(), visit::begin))
+            .layer(CsrfLayer::new())
+            .layer(middleware::from_fn_with_state(shared.clone(), security::protect));
+        Self { router: pages.with_state(shared) }
+    }
+}
+
+/// The address of a page without the path of the console.
+fn inner(uri: &Uri) -> Uri {
+    let path = uri.path().strip_prefix(PATH).filter(|path| !path.is_empty()).unwrap_or("/");
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = format!("{path}{query}").parse().ok();
+    Uri::from_parts(parts).unwrap_or_default()
+}
+
+impl Site for Console {
+    fn is_at(&self, path: &str) -> bool {
+        path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    fn respond(
+        &self,
+        request: Request<Incoming>,
+        address: Option<SocketAddr>,
+    ) -> BoxFuture<'_, Response<tonic::body::Body>> {
+        let mut request = request.map(Body::new);
+        *request.uri_mut() = inner(request.uri());
+        request.extensions_mut().insert(ClientAddress(address));
+        let answer = self.router.clone().oneshot(request);
+        async move {
+            let Ok(response) = answer.await;
+            response.map(tonic::body::Body::new)
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,61 @@
+//! The calls that do what a page does: on the command line, by curl and by grpcurl.
+
+use prost::Message;
+
+/// The calls that do what a page does.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    /// The command of `polynym`.
+    pub cli: String,
+    /// The call by curl.
+    pub curl: String,
+    /// The call by grpcurl.
+    pub grpcurl: String,
+}
+
+impl Commands {
+    /// The calls of a method, such as `DirectoryService/GetUser`, with a message of this name, such
+    /// as `GetUserRequest`. `cli` are the words after `polynym`.
+    pub fn new(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
+        let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
+        let body = quoted(&json.unwrap_or_default().to_string());
+        let words: Vec<_> = cli.iter().map(|word| quoted(word)).collect();
+        Self {
+            cli: format!("polynym {}", words.join(" ")),
+            curl: format!(
+                "curl -H 'content-type: application/json' -H \"authorization: Bearer $TOKEN\" \\\n  \
+                 -d {body} \\\n  \"$POLYNYM_HTTP/polynym.v1.{method}\""
+            ),
+            grpcurl: format!(
+                "grpcurl -H \"authorization: Bearer $TOKEN\" \\\n  -d {body} \\\n  \
+                 \"$POLYNYM_SERVER\" polynym.v1.{method}"
+            ),
+        }
+    }
+}
+
+/// A word for a shell, in single quotes if it needs them.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@+,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polynym_proto::v1::GetUserRequest;
+
+    #[test]
+    fn words_are_safe_for_a_shell() {
+        assert_eq!(quoted("email:joe@example.com"), "email:joe@example.com");
+        assert_eq!(quoted("O'Neil; rm -rf /"), r"'O'\''Neil; rm -rf /'");
+        let message = GetUserRequest { user_id: "1".to_owned(), ..Default::default() };
+        let cli = ["user", "get", "1"];
+        let commands = Commands::new(&cli, "DirectoryService/GetUser", "GetUserRequest", &message);
+        assert_eq!(commands.cli, "polynym user get 1");
+        assert!(commands.curl.contains(r#"-d '{"userId":"1"}'"#), "{}", commands.curl);
+    }
+}

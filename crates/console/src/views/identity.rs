@@ -1,0 +1,105 @@
+//! Identities and identifiers.
+
+use intl::display;
+use polynym_identifier::RawIdentifier;
+use polynym_proto::v1;
+use polynym_proto::v1::identifier::Kind;
+
+use super::time::Time;
+
+/// An identity of a user.
+#[derive(Clone, Debug)]
+pub struct IdentityView {
+    /// The kind, such as `email`.
+    pub kind: &'static str,
+    /// The canonical value.
+    pub value: String,
+    /// The value as typed, if it differs.
+    pub typed: Option<String>,
+    /// The text form, such as `email:joe@example.com`, for forms and commands.
+    pub text: String,
+    /// Whether it is the primary one of its kind.
+    pub is_primary: bool,
+    /// When it was verified.
+    pub verified: Option<Time>,
+    /// Who verified it.
+    pub verified_by: String,
+    /// Since when the user has it.
+    pub since: Option<Time>,
+}
+
+impl IdentityView {
+    /// The view of an identity.
+    pub fn of(identity: &v1::Identity) -> Self {
+        let value = value(identity.identifier.as_ref());
+        let typed = Some(identity.display.clone());
+        Self {
+            kind: kind(identity.identifier.as_ref()),
+            typed: typed.filter(|typed| !typed.is_empty() && *typed != value),
+            value,
+            text: text(identity.identifier.as_ref()),
+            is_primary: identity.primary,
+            verified: Time::of(identity.verify_time.as_ref()),
+            verified_by: identity.verified_by.clone(),
+            since: Time::of(identity.link_time.as_ref()),
+        }
+    }
+}
+
+/// The kind of an identifier, such as `email`.
+pub fn kind(identifier: Option<&v1::Identifier>) -> &'static str {
+    raw(identifier).map_or("identifier", |raw| raw.kind().as_str())
+}
+
+/// The value of an identifier, without its kind.
+pub fn value(identifier: Option<&v1::Identifier>) -> String {
+    match identifier.and_then(|identifier| identifier.kind.as_ref()) {
+        Some(Kind::Email(value) | Kind::Handle(value) | Kind::Url(value)) => value.clone(),
+        Some(Kind::Phone(phone)) => phone.number.clone(),
+        Some(Kind::Social(v1::Social { provider, subject })) => format!("{provider}/{subject}"),
+        None => String::new(),
+    }
+}
+
+/// The text form of an identifier, such as `email:joe@example.com`.
+pub fn text(identifier: Option<&v1::Identifier>) -> String {
+    raw(identifier).map(|raw| raw.to_string()).unwrap_or_default()
+}
+
+/// The identifier of a text form.
+pub fn parse(text: &str) -> Option<v1::Identifier> {
+    RawIdentifier::from_text(text).ok().map(message)
+}
+
+/// The message of an identifier as typed.
+pub fn message(raw: RawIdentifier<'_>) -> v1::Identifier {
+    let kind = match raw {
+        RawIdentifier::Email(email) => Kind::Email(email.to_owned()),
+        RawIdentifier::Handle(handle) => Kind::Handle(handle.to_owned()),
+        RawIdentifier::Phone { number, region } => {
+            Kind::Phone(v1::Phone { number: number.to_owned(), region: region.to_owned() })
+        }
+        RawIdentifier::Social { provider, subject } => {
+            Kind::Social(v1::Social { provider: provider.to_owned(), subject: subject.to_owned() })
+        }
+        RawIdentifier::Url(url) => Kind::Url(url.to_owned()),
+    };
+    v1::Identifier { kind: Some(kind) }
+}
+
+/// The English name of a region, such as `United States`; its code if it has none.
+pub fn region_name(code: &str) -> String {
+    display::region_name("en", code).map_or_else(|| code.to_owned(), Into::into)
+}
+
+fn raw(identifier: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {
+    Some(match identifier?.kind.as_ref()? {
+        Kind::Email(email) => RawIdentifier::Email(email),
+        Kind::Handle(handle) => RawIdentifier::Handle(handle),
+        Kind::Phone(v1::Phone { number, region }) => RawIdentifier::Phone { number, region },
+        Kind::Social(v1::Social { provider, subject }) => {
+            RawIdentifier::Social { provider, subject }
+        }
+        Kind::Url(url) => RawIdentifier::Url(url),
+    })
+}

@@ -1,0 +1,66 @@
+//! Times.
+
+use std::time::{Duration, SystemTime};
+
+use prost_types::Timestamp;
+
+/// A time as text.
+#[derive(Clone, Debug)]
+pub struct Time {
+    /// RFC 3339, for machines.
+    pub iso: String,
+    /// Such as `2026-11-27 14:20 UTC`.
+    pub text: String,
+    /// Such as `3 days ago`, or `in 3 days`.
+    pub relative: String,
+}
+
+impl Time {
+    /// The time of a message; none if it is absent or out of range.
+    pub fn of(timestamp: Option<&Timestamp>) -> Option<Self> {
+        let time = SystemTime::try_from(*timestamp?).ok()?;
+        let iso = humantime::format_rfc3339_seconds(time).to_string();
+        let text = format!("{} {} UTC", iso.get(..10)?, iso.get(11..16)?);
+        Some(Self { text, relative: relative(time, SystemTime::now()), iso })
+    }
+}
+
+/// The distance of a time in its largest unit.
+fn relative(time: SystemTime, now: SystemTime) -> String {
+    match now.duration_since(time) {
+        Ok(age) if age < Duration::from_secs(1) => "just now".to_owned(),
+        Ok(age) => format!("{} ago", largest_unit(age)),
+        Err(ahead) => format!("in {}", largest_unit(ahead.duration())),
+    }
+}
+
+/// A duration in its largest unit, such as `30 days`.
+pub fn largest_unit(duration: Duration) -> String {
+    const UNITS: [(u64, &str); 5] = [
+        (365 * 86_400, "year"),
+        (86_400, "day"),
+        (3_600, "hour"),
+        (60, "minute"),
+        (1, "second"),
+    ];
+    let seconds = duration.as_secs().max(1);
+    let (unit, name) = UNITS.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or(UNITS[4]);
+    let count = seconds / unit;
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_their_largest_unit() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        for (seconds, text) in [(0, "just now"), (1, "1 second ago"), (7_300, "2 hours ago")] {
+            assert_eq!(relative(now - Duration::from_secs(seconds), now), text);
+        }
+        assert_eq!(relative(now + Duration::from_secs(86_400 * 30), now), "in 30 days");
+        let time = Time::of(Some(&Timestamp { seconds: 1_000_000_000, nanos: 5 })).unwrap();
+        assert_eq!((&*time.iso, &*time.text), ("2001-09-09T01:46:40Z", "2001-09-09 01:46 UTC"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Users.
+
+use polynym_proto::v1;
+use v1::attribute_value::Kind;
+
+use super::identity::IdentityView;
+use super::time::Time;
+
+/// A user.
+#[derive(Clone, Debug)]
+pub struct UserView {
+    /// The id.
+    pub id: String,
+    /// The display name; may be empty.
+    pub name: String,
+    /// The state: `active`, `disabled`, `deleted` or `merged`.
+    pub state: &'static str,
+    /// The etag.
+    pub etag: String,
+    /// The identities.
+    pub identities: Vec<IdentityView>,
+    /// The attributes, by name.
+    pub attributes: Vec<AttributeView>,
+    /// When it was created.
+    pub created: Option<Time>,
+    /// When it last changed.
+    pub updated: Option<Time>,
+    /// When it was deleted.
+    pub deleted: Option<Time>,
+    /// When it will be purged.
+    pub purged: Option<Time>,
+    /// The user that it was merged into.
+    pub merged_into: String,
+}
+
+/// An attribute.
+#[derive(Clone, Debug)]
+pub struct AttributeView {
+    /// The name.
+    pub name: String,
+    /// The type, such as `text`.
+    pub kind: &'static str,
+    /// The value as text; values of a list have a line each.
+    pub value: String,
+}
+
+impl UserView {
+    /// The view of a user.
+    pub fn of(user: &v1::User) -> Self {
+        let mut attributes: Vec<_> = user.attributes.iter().map(AttributeView::of).collect();
+        attributes.sort_by(|one, other| one.name.cmp(&other.name));
+        Self {
+            id: user.user_id.clone(),
+            name: user.display_name.clone(),
+            state: state(user.state()),
+            etag: user.etag.clone(),
+            identities: user.identities.iter().map(IdentityView::of).collect(),
+            attributes,
+            created: Time::of(user.create_time.as_ref()),
+            updated: Time::of(user.update_time.as_ref()),
+            deleted: Time::of(user.delete_time.as_ref()),
+            purged: Time::of(user.purge_time.as_ref()),
+            merged_into: user.merged_into.clone(),
+        }
+    }
+
+    /// A name to show: the display name, else the first identity, else the id.
+    pub fn title(&self) -> &str {
+        let identity = self.identities.first().map(|identity| identity.value.as_str());
+        if self.name.is_empty() { identity.unwrap_or(&self.id) } else { &self.name }
+    }
+}
+
+impl AttributeView {
+    fn of((name, value): (&String, &v1::AttributeValue)) -> Self {
+        let (kind, value) = attribute(value);
+        Self { name: name.clone(), kind, value }
+    }
+}
+
+/// The type and the text of an attribute's value.
+pub fn attribute(value: &v1::AttributeValue) -> (&'static str, String) {
+    match &value.kind {
+        Some(Kind::StringValue(text)) => ("text", text.clone()),
+        Some(Kind::IntValue(number)) => ("integer", number.to_string()),
+        Some(Kind::DoubleValue(number)) => ("number", number.to_string()),
+        Some(Kind::BoolValue(value)) => ("yes/no", if *value { "yes" } else { "no" }.to_owned()),
+        Some(Kind::TimeValue(time)) => {
+            ("time", Time::of(Some(time)).map(|time| time.iso).unwrap_or_default())
+        }
+        Some(Kind::ListValue(list)) => ("list", list.values.join("\n")),
+        None => ("", String::new()),
+    }
+}
+
+/// The name of a state.
+pub const fn state(state: v1::State) -> &'static str {
+    match state {
+        v1::State::Unspecified => "unknown",
+        v1::State::Active => "active",
+        v1::State::Disabled => "disabled",
+        v1::State::Deleted => "deleted",
+        v1::State::Merged => "merged",
+    }
+}
