@@ -84,11 +84,9 @@ mod tests {
 
     #[test]
     fn the_scripts_of_others_are_unchanged() {
-        for (name, hash) in [
-            ("htmx.min.js", HTMX),
-            ("hx-csp.min.js", HX_CSP),
-            ("hx-sse.min.js", HX_SSE),
-        ] {
+        for (name, hash) in
+            [("htmx.min.js", HTMX), ("hx-csp.min.js", HX_CSP), ("hx-sse.min.js", HX_SSE)]
+        {
             let asset = ASSETS.iter().find(|asset| asset.name == name).unwrap();
             let digest = sha2::Sha256::digest(asset.content);
             let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -128,7 +128,8 @@ impl Frame {
         all.map(|(&(text, path, key, _), href)| Link {
             text,
             is_current: if path.is_empty() {
-                self.path() == format!("{home}/") || self.path().starts_with(&format!("{home}/search"))
+                self.path() == format!("{home}/")
+                    || self.path().starts_with(&format!("{home}/search"))
             } else {
                 self.path().starts_with(&href)
             },

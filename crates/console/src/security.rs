@@ -66,7 +66,8 @@ pub async fn protect(
 /// Whether a request names a host of the console, so that no page of another host can give its own
 /// name this server's address.
 fn is_known_host(shared: &Shared, request: &Request) -> bool {
-    let named = request.headers().get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let named =
+        request.headers().get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
     let authority = request.uri().authority().cloned().or(named);
     authority.is_some_and(|authority| {
         let host = authority.host();

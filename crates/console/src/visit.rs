@@ -171,8 +171,8 @@ pub async fn begin(
 /// Whether a request sends a form.
 fn is_form(request: &Request) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let is_encoded = content_type
-        .is_some_and(|value| value.starts_with("application/x-www-form-urlencoded"));
+    let is_encoded =
+        content_type.is_some_and(|value| value.starts_with("application/x-www-form-urlencoded"));
     request.method() == Method::POST && is_encoded
 }
 

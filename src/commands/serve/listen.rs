@@ -29,10 +29,7 @@ pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
 }
 
 /// The listeners of the API.
-pub async fn listen(
-    settings: &ServerAccess,
-    access: &Arc<Access>,
-) -> Result<Listeners, Failure> {
+pub async fn listen(settings: &ServerAccess, access: &Arc<Access>) -> Result<Listeners, Failure> {
     let tls = |protocol| settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose();
     let tcp = bind(&settings.listen, "--listen").await?;
     let grpc = Listener { tcp, tls: tls(Protocol::Http2)? };

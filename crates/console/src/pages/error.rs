@@ -59,9 +59,13 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
     match failure {
         Failure::Call(error) => match error.kind() {
             Kind::NotFound => ("Not found", "Check the spelling and the tenant."),
-            Kind::Aborted => ("Somebody else changed this", "Go back, look at it again, and repeat."),
+            Kind::Aborted => {
+                ("Somebody else changed this", "Go back, look at it again, and repeat.")
+            }
             Kind::AlreadyExists => ("Taken", "Look at its owner: it may be another person."),
-            Kind::PermissionDenied => ("Not allowed", "Sign in with a credential of a higher role."),
+            Kind::PermissionDenied => {
+                ("Not allowed", "Sign in with a credential of a higher role.")
+            }
             Kind::ResourceExhausted | Kind::Unavailable => ("Busy", "Try again in a moment."),
             Kind::DeadlineExceeded | Kind::OutcomeUnknown => (
                 "No answer in time",

@@ -252,11 +252,8 @@ fn commands(visit: &Visit, tenant: &str, text: &str) -> Option<Commands> {
 
 fn search_commands(tenant: String, filter: String) -> Commands {
     let cli = ["user", "search", &filter, "--tenant", &tenant];
-    let request = SearchUsersRequest {
-        tenant: tenant.clone(),
-        filter: filter.clone(),
-        ..Default::default()
-    };
+    let request =
+        SearchUsersRequest { tenant: tenant.clone(), filter: filter.clone(), ..Default::default() };
     Commands::new(&cli, "DirectoryService/SearchUsers", "SearchUsersRequest", &request)
 }
 

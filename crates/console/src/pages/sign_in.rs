@@ -87,7 +87,8 @@ pub async fn sign_in(
     let Some(caller) = caller else {
         // Bounds the tokens that somebody can try.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        let error = "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";
+        let error =
+            "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";
         let mut response = form(context, next, kept.to_owned(), error);
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return Ok(response);

@@ -91,7 +91,13 @@ fn typed(raw: RawIdentifier<'_>) -> Option<Typed> {
 /// Whether a text has an operator of the filter language.
 fn is_filter(text: &str) -> bool {
     const FIELDS: [&str; 8] = [
-        "state", "display_name", "attributes.", "identities", "create_time", "update_time", "NOT ",
+        "state",
+        "display_name",
+        "attributes.",
+        "identities",
+        "create_time",
+        "update_time",
+        "NOT ",
         "words",
     ];
     let has_operator = text.contains(['=', '<', '>']) || text.contains(':');

@@ -36,13 +36,8 @@ fn relative(time: SystemTime, now: SystemTime) -> String {
 
 /// A duration in its largest unit, such as `30 days`.
 pub fn largest_unit(duration: Duration) -> String {
-    const UNITS: [(u64, &str); 5] = [
-        (365 * 86_400, "year"),
-        (86_400, "day"),
-        (3_600, "hour"),
-        (60, "minute"),
-        (1, "second"),
-    ];
+    const UNITS: [(u64, &str); 5] =
+        [(365 * 86_400, "year"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
     let seconds = duration.as_secs().max(1);
     let (unit, name) = UNITS.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or(UNITS[4]);
     let count = seconds / unit;

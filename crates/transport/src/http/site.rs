@@ -28,10 +28,7 @@ pub trait Site: Send + Sync + 'static {
 }
 
 /// Charges a response to its connection: one of unknown length as a stream.
-pub fn charged(
-    response: Response<Body>,
-    budget: &Arc<ConnectionBudget>,
-) -> Response<ResponseBody> {
+pub fn charged(response: Response<Body>, budget: &Arc<ConnectionBudget>) -> Response<ResponseBody> {
     if response.body().size_hint().exact().is_some() {
         return ResponseBody::call(response, Reservation::for_call(budget), |_| None);
     }

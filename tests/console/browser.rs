@@ -1,0 +1,154 @@
+//! A browser without scripts: it keeps cookies, and follows what forms lead to.
+
+use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
+use http::{Request, Version};
+use http_body_util::Full;
+use testkit::http::{HttpClient, HttpResponse};
+use testkit::server::Server;
+use url::form_urlencoded::Serializer;
+
+/// A server with the console.
+pub struct Site {
+    pub server: Server,
+    url: String,
+}
+
+impl Site {
+    /// Starts a server with these arguments, in an empty temporary store.
+    pub fn start(arguments: &[&str]) -> Self {
+        let own = ["--http-listen", "127.0.0.1:0", "--console"];
+        let mut server = Server::start(&[&own[..], arguments].concat());
+        let url = server.http_url();
+        Self { server, url }
+    }
+
+    /// Starts a server with made-up users.
+    pub fn with_sample() -> Self {
+        Self::start(&["--sample"])
+    }
+
+    /// Opens a browser without cookies.
+    pub async fn browser(&self) -> Browser {
+        let client = HttpClient::connect(&self.url, Version::HTTP_11).await;
+        Browser { client, cookies: Vec::new(), headers: Vec::new() }
+    }
+}
+
+/// A browser.
+pub struct Browser {
+    client: HttpClient,
+    cookies: Vec<(String, String)>,
+    /// Headers of every request.
+    pub headers: Vec<(&'static str, String)>,
+}
+
+/// What a request led to.
+pub struct Answer {
+    pub status: u16,
+    /// The path of the page, after redirects.
+    pub path: String,
+    pub text: String,
+    pub response: HttpResponse,
+}
+
+impl Answer {
+    /// Fails unless the page has these texts.
+    pub fn assert_has(&self, texts: &[&str]) -> &Self {
+        for text in texts {
+            assert!(self.text.contains(text), "no {text:?} at {}:\n{}", self.path, self.text);
+        }
+        self
+    }
+
+    /// The value of the first attribute of this name whose value starts so.
+    pub fn attribute(&self, name: &str, start: &str) -> String {
+        let begin = format!("{name}=\"{start}");
+        let (_, rest) = self.text.split_once(&begin).unwrap_or_else(|| {
+            panic!("no {begin} at {}:\n{}", self.path, self.text);
+        });
+        format!("{start}{}", rest.split('"').next().unwrap())
+    }
+
+    /// The values of a form's fields, by the path that the form is sent to: those that browsers
+    /// would send unchanged.
+    pub fn hidden_fields(&self, action: &str) -> Vec<(String, String)> {
+        let begin = format!("action=\"{action}\"");
+        let (_, rest) = self.text.split_once(&begin).unwrap_or_else(|| {
+            panic!("no form for {action} at {}:\n{}", self.path, self.text);
+        });
+        let form = rest.split("</form>").next().unwrap();
+        let inputs = form.split("<input ").skip(1).filter(|input| input.contains("\"hidden\""));
+        let value = |input: &str, name: &str| {
+            let (_, rest) = input.split_once(&format!("{name}=\"")).unwrap_or_default();
+            rest.split('"').next().unwrap_or_default().to_owned()
+        };
+        inputs.map(|input| (value(input, "name"), value(input, "value"))).collect()
+    }
+}
+
+impl Browser {
+    /// Opens a page, and follows redirects.
+    pub async fn get(&mut self, path: &str) -> Answer {
+        let request = Request::get(path).body(Full::default()).unwrap();
+        self.send(request).await
+    }
+
+    /// Sends a form, and follows redirects.
+    pub async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let body = Serializer::new(String::new()).extend_pairs(fields).finish();
+        let request = Request::post(path).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        self.send(request.body(Full::from(body)).unwrap()).await
+    }
+
+    /// Fills in a form of a page: its hidden fields, and these.
+    pub async fn submit(&mut self, page: &Answer, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let hidden = page.hidden_fields(path);
+        let hidden = hidden.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let all: Vec<_> = hidden.chain(fields.iter().copied()).collect();
+        self.post(path, &all).await
+    }
+
+    /// Sends a request, and follows redirects.
+    pub async fn send(&mut self, mut request: Request<Full<bytes::Bytes>>) -> Answer {
+        loop {
+            let path = request.uri().to_string();
+            let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}"));
+            let cookies = cookies.collect::<Vec<_>>().join("; ");
+            request.headers_mut().insert(COOKIE, cookies.parse().unwrap());
+            for (name, value) in &self.headers {
+                request.headers_mut().insert(*name, value.parse().unwrap());
+            }
+            let response = self.client.send(request).await;
+            self.keep_cookies(&response);
+            let Some(next) = response.headers.get(LOCATION) else {
+                let text = String::from_utf8_lossy(&response.body).into_owned();
+                return Answer { status: response.status, path, text, response };
+            };
+            assert_eq!(response.status, 303, "{path}");
+            request = Request::get(next.to_str().unwrap()).body(Full::default()).unwrap();
+        }
+    }
+
+    /// The value of a cookie.
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        let found = self.cookies.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Takes the cookies of another browser.
+    pub fn steal(&mut self, other: &Self) {
+        self.cookies.clone_from(&other.cookies);
+    }
+
+    fn keep_cookies(&mut self, response: &HttpResponse) {
+        for header in response.headers.get_all(SET_COOKIE) {
+            let text = header.to_str().unwrap();
+            let pair = text.split(';').next().unwrap();
+            let (name, value) = pair.split_once('=').unwrap();
+            self.cookies.retain(|(known, _)| known != name);
+            if !text.contains("Max-Age=0") {
+                self.cookies.push((name.to_owned(), value.to_owned()));
+            }
+        }
+    }
+}

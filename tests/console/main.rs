@@ -1,0 +1,5 @@
+//! The console over HTTP, as browsers without scripts use it.
+
+mod browser;
+mod search;
+mod signing_in;

@@ -1,0 +1,41 @@
+//! The search box.
+
+use crate::browser::Site;
+
+const SEARCH: &str = "/console/t/default/search";
+
+#[tokio::test]
+async fn a_paste_is_read_and_finds_its_user() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    for (text, reading) in [
+        ("(415) 555-2671", "phone, United States, +14155552671"),
+        ("Joe.Smith@Example.com", "email, joe.smith@example.com"),
+        ("@joe", "handle, joe"),
+        ("github/583231", "social, github/583231"),
+    ] {
+        let answer = browser.post(SEARCH, &[("q", text)]).await;
+        answer.assert_has(&[reading, ">Joe Smith</a>"]);
+        assert!(!answer.path.contains("joe") && !answer.path.contains("415"), "{}", answer.path);
+    }
+    let user = browser.post(SEARCH, &[("q", "joe smi")]).await;
+    let user = browser.get(&user.attribute("href", "/console/t/default/users/")).await;
+    user.assert_has(&["<h1 dir=\"auto\">Joe Smith", "+14155552671", "The same by command"]);
+}
+
+#[tokio::test]
+async fn a_filter_finds_users_page_by_page() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let first = browser.post(SEARCH, &[("q", "")]).await;
+    first.assert_has(&["all users", "Next page"]);
+    let second = browser.get(&first.attribute("href", "/console/t/default/search/")).await;
+    second.assert_has(&["all users"]);
+    let user = first.attribute("href", "/console/t/default/users/");
+    assert!(!second.text.contains(&user), "a user is on both pages");
+    let none = browser.post(SEARCH, &[("q", "attributes.nothing = 1")]).await;
+    none.assert_has(&["No user matches: no user has attributes.nothing"]);
+    let wrong = browser.post(SEARCH, &[("q", "state = AWAY")]).await;
+    wrong.assert_has(&["FILTER_INVALID", "expected one of"]);
+    assert_eq!(wrong.status, 422);
+}

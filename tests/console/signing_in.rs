@@ -1,0 +1,86 @@
+//! Sessions, and what protects them.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::browser::{Browser, Site};
+use testkit::output::stdout;
+use testkit::server::polynym;
+
+/// A server with a token of a role.
+fn with_token(role: &str) -> (Site, TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let credentials = folder.path().join("callers.toml");
+    let file = credentials.to_str().unwrap();
+    let create = ["token", "create", "ana", "--role", role, "--credentials", file];
+    let token = stdout(&polynym(&create).output().unwrap()).trim().to_owned();
+    let site = Site::start(&["--sample", "--credentials", file]);
+    (site, folder, token)
+}
+
+async fn sign_in(browser: &mut Browser, token: &str) {
+    let answer = browser.post("/console/sign-in", &[("token", token), ("next", "")]).await;
+    answer.assert_has(&["Who is this?"]);
+}
+
+#[tokio::test]
+async fn a_token_opens_a_session_which_ends_with_it() {
+    let (site, folder, token) = with_token("viewer");
+    let mut browser = site.browser().await;
+    let asked = browser.get("/console/t/default/").await;
+    asked.assert_has(&["<h1>Sign in</h1>", "value=\"/console/t/default/\""]);
+    let wrong = browser.post("/console/sign-in", &[("token", "pn_wrong")]).await;
+    wrong.assert_has(&["This token is not valid"]);
+    assert_eq!(wrong.status, 401);
+    sign_in(&mut browser, &token).await;
+    browser.get("/console/t/default/").await.assert_has(&["ana", "Role: viewer"]);
+
+    let mut thief = site.browser().await;
+    thief.steal(&browser);
+    thief.get("/console/t/default/").await.assert_has(&["Role: viewer"]);
+    fs::write(folder.path().join("callers.toml"), "").unwrap();
+    while thief.get("/console/t/default/").await.text.contains("Role: viewer") {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    browser.get("/console/t/default/").await.assert_has(&["<h1>Sign in</h1>"]);
+}
+
+#[tokio::test]
+async fn a_form_of_a_lost_session_is_kept() {
+    let (site, _folder, token) = with_token("viewer");
+    let mut browser = site.browser().await;
+    let path = "/console/t/default/search";
+    let asked = browser.post(path, &[("q", "@joe")]).await;
+    asked.assert_has(&["Your session has ended. Your form is kept."]);
+    let resumed = browser.submit(&asked, "/console/sign-in", &[("token", &token)]).await;
+    resumed.assert_has(&["You are signed in"]);
+    let found = browser.submit(&resumed, path, &[]).await;
+    found.assert_has(&["handle, joe", ">Joe Smith</a>"]);
+}
+
+#[tokio::test]
+async fn pages_are_protected() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let page = browser.get("/console/").await;
+    assert_eq!(page.response.header("cache-control"), "no-store");
+    assert_eq!(page.response.header("x-frame-options"), "DENY");
+    let policy = page.response.header("content-security-policy");
+    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
+    assert!(!policy.contains("unsafe"), "{policy}");
+
+    let search = "/console/t/default/search";
+    browser.headers = vec![("sec-fetch-site", "cross-site".to_owned())];
+    assert_eq!(browser.post(search, &[("q", "@joe")]).await.status, 403);
+    browser.headers = vec![("sec-fetch-site", "same-origin".to_owned())];
+    assert_eq!(browser.post(search, &[("q", "@joe")]).await.status, 200);
+    browser.headers = vec![("host", "evil.example".to_owned())];
+    assert_eq!(browser.get("/console/").await.status, 403);
+
+    browser.headers.clear();
+    browser.get("/console/").await;
+    let old = browser.cookie("polynym_session").unwrap().to_owned();
+    browser.post("/console/sign-out", &[]).await.assert_has(&["<h1>Sign in</h1>"]);
+    assert_ne!(browser.cookie("polynym_session"), Some(&*old));
+}
