@@ -249,8 +249,8 @@ impl Builder {
         Ok(self.client(endpoint.connect_lazy(), headers))
     }
 
-    /// Connects at the first call by `connect`, such as to a server in the same program. The address
-    /// of the server names it only.
+    /// Connects at the first call by `connect`, such as to a server in the same program, of which
+    /// the address is only the name.
     pub fn connect_with<F, S>(
         self,
         connect: impl Fn() -> F + Send + 'static,

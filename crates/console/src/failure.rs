@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::response::{IntoResponse, Redirect};
+use axum::response::IntoResponse;
 use http::{Response, StatusCode};
 use polynym_access::Role;
 use polynym_client::{Error, Kind};
-
-use crate::frame::Frame;
-use crate::pages::error;
 
 /// Why a request fails.
 #[derive(Clone, Debug)]
@@ -70,15 +67,5 @@ impl Failure {
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             },
         }
-    }
-
-    /// The page of the failure.
-    pub fn page(&self, frame: Frame) -> Response<Body> {
-        if let Self::SignedOut = self {
-            let next = frame.path().to_owned();
-            return Redirect::to(&crate::pages::sign_in::address(frame.base(), &next))
-                .into_response();
-        }
-        error::page(self, frame)
     }
 }

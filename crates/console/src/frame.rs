@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polynym_access::{Caller, Role};
 
-use crate::visit::{self, Context};
+use crate::context::{self, Context};
 
 /// The frame around a page.
 pub struct Frame {
@@ -141,7 +141,7 @@ impl Frame {
 
     /// The calls of the API that the page has made so far.
     pub fn calls(&self) -> u32 {
-        visit::calls()
+        context::calls()
     }
 
     /// The milliseconds that the page has taken so far.

@@ -6,7 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod assets;
+mod begin;
 mod console;
+mod context;
+mod cookies;
 mod failure;
 mod form;
 mod frame;

@@ -16,10 +16,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::console::Shared;
-
-/// The value that marks the scripts of one response (CSP level 3, "nonce").
-#[derive(Clone, Debug)]
-pub struct Nonce(pub String);
+use crate::context::Nonce;
 
 /// Refuses requests to other hosts, and adds the headers that protect pages.
 pub async fn protect(

@@ -16,16 +16,13 @@ use tower::ServiceExt;
 use tower_http::csrf::CsrfLayer;
 
 use crate::console::{Options, Shared};
-use crate::{pages, security, visit};
+use crate::context::ClientAddress;
+use crate::{begin, pages, security};
 
 /// The path of the console below the prefix of the listener.
 const PATH: &str = "/console";
 /// The maximum bytes of a form.
 const MAX_FORM_BYTES: usize = 256 << 10;
-
-/// The address of a browser, or of a proxy in front of it.
-#[derive(Clone, Copy, Debug)]
-pub struct ClientAddress(pub Option<SocketAddr>);
 
 /// The console.
 pub struct Console {
@@ -38,7 +35,7 @@ impl Console {
         let shared = Arc::new(Shared::new(options));
         let pages = pages::router()
             .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
-            .layer(middleware::from_fn_with_state(shared.clone(), visit::begin))
+            .layer(middleware::from_fn_with_state(shared.clone(), begin::begin))
             .layer(CsrfLayer::new())
             .layer(middleware::from_fn_with_state(shared.clone(), security::protect));
         Self { router: pages.with_state(shared) }

@@ -31,6 +31,7 @@ use super::routes::Routes;
 use polynym_access::ActiveCount;
 
 mod http1_io;
+pub mod in_memory;
 mod task;
 pub mod tls;
 mod unvectored_io;

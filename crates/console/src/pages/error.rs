@@ -5,7 +5,8 @@ use axum::body::Body;
 use http::Response;
 use polynym_client::Kind;
 
-use super::render::render;
+use super::render::{redirect, render};
+use super::sign_in;
 use crate::failure::Failure;
 use crate::frame::Frame;
 
@@ -21,8 +22,15 @@ struct ErrorPage {
     advice: &'static str,
 }
 
-/// The page of a failure.
-pub fn page(failure: &Failure, frame: Frame) -> Response<Body> {
+/// The answer to a request that failed: a page, or the way to sign in.
+pub fn answer(failure: &Failure, frame: Frame) -> Response<Body> {
+    if let Failure::SignedOut = failure {
+        return redirect(&sign_in::address(frame.base(), frame.path()));
+    }
+    page(failure, frame)
+}
+
+fn page(failure: &Failure, frame: Frame) -> Response<Body> {
     let call = match failure {
         Failure::Call(error) => Some(error),
         _ => None,
@@ -67,10 +75,9 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
                 ("Not allowed", "Sign in with a credential of a higher role.")
             }
             Kind::ResourceExhausted | Kind::Unavailable => ("Busy", "Try again in a moment."),
-            Kind::DeadlineExceeded | Kind::OutcomeUnknown => (
-                "No answer in time",
-                "It may have happened: look before you repeat it. Sending the same form again is safe.",
-            ),
+            Kind::DeadlineExceeded | Kind::OutcomeUnknown => {
+                ("No answer in time", "It may have happened. Sending the same form again is safe.")
+            }
             _ => ("That did not work", "Go back and correct it."),
         },
         Failure::RoleTooLow(_) => ("Not allowed", "Sign in with a credential of a higher role."),

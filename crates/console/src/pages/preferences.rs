@@ -7,9 +7,9 @@ use http::header::SET_COOKIE;
 
 use super::render::{Page, redirect};
 use crate::console::Shared;
+use crate::context::{Context, is_region};
+use crate::cookies::preference_cookie;
 use crate::form::Form;
-use crate::session::preference_cookie;
-use crate::visit::{Context, is_region};
 
 /// Sets preferences, and returns to the page.
 pub async fn set(State(shared): State<Arc<Shared>>, _: Context, form: Form) -> Page {

@@ -14,12 +14,12 @@ use url::form_urlencoded;
 
 use super::render::{Page, redirect, render};
 use crate::console::Shared;
+use crate::context::{ClientAddress, Context};
+use crate::cookies::SessionCookie;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::session::SessionCookie;
-use crate::site::ClientAddress;
-use crate::visit::{Context, Visit};
+use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/sign_in.html")]
@@ -104,7 +104,7 @@ pub async fn sign_in(
         let frame = Frame::new(context, Some(&caller), "");
         render(&ResumePage { frame, next, fields })
     };
-    if let Some(cookie) = (SessionCookie { is_tls: shared.is_tls }).set(session.id()) {
+    if let Some(cookie) = (SessionCookie { is_tls: shared.is_tls }).set(session.id().as_str()) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     Ok(response)

@@ -16,7 +16,7 @@ use polynym_client::{Builder, Client, ConnectError};
 use polynym_transport::Connector;
 
 use super::queries::Queries;
-use crate::visit;
+use crate::context;
 
 /// The maximum number of sessions.
 const MAX_SESSIONS: usize = 1_024;
@@ -157,7 +157,7 @@ impl Sessions {
         let mut builder = Builder::new("http://127.0.0.1")
             .timeout(CALL_TIMEOUT)
             .batching(false)
-            .on_call(visit::on_call);
+            .on_call(context::on_call);
         if let Some(token) = token {
             builder = builder.token(token);
         }

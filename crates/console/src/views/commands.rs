@@ -14,8 +14,8 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// The calls of a method, such as `DirectoryService/GetUser`, with a message of this name, such
-    /// as `GetUserRequest`. `cli` are the words after `polynym`.
+    /// The calls of a method, with its service before it, and with a message of this name, such as
+    /// `GetUserRequest`. `cli` are the words after `polynym`.
     pub fn new(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
         let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
         let body = quoted(&json.unwrap_or_default().to_string());
@@ -23,7 +23,8 @@ impl Commands {
         Self {
             cli: format!("polynym {}", words.join(" ")),
             curl: format!(
-                "curl -H 'content-type: application/json' -H \"authorization: Bearer $TOKEN\" \\\n  \
+                "curl -H 'content-type: application/json' \\\n  \
+                 -H \"authorization: Bearer $TOKEN\" \\\n  \
                  -d {body} \\\n  \"$POLYNYM_HTTP/polynym.v1.{method}\""
             ),
             grpcurl: format!(

@@ -1,0 +1,133 @@
+//! What every page knows of its request.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, Request};
+use http::header::ACCEPT_LANGUAGE;
+use http::request::Parts;
+use http::{HeaderMap, Uri};
+use tonic::metadata::MetadataMap;
+use uuid::Uuid;
+
+use crate::cookies::preference;
+use crate::failure::Failure;
+
+/// The address of a browser, or of a proxy in front of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientAddress(pub Option<SocketAddr>);
+
+/// The value that marks the scripts of one response (CSP level 3, "nonce").
+#[derive(Clone, Debug)]
+pub struct Nonce(pub String);
+
+tokio::task_local! {
+    /// The current request.
+    static CURRENT: Current;
+}
+
+struct Current {
+    /// The calls of the API that it has made.
+    calls: Cell<u32>,
+    trace: String,
+}
+
+/// Counts a call of the API, and gives it the trace id of the request.
+pub fn on_call(metadata: &mut MetadataMap) {
+    let _ = CURRENT.try_with(|current| {
+        current.calls.set(current.calls.get() + 1);
+        let span = &current.trace[..16];
+        if let Ok(parent) = format!("00-{}-{span}-00", current.trace).parse() {
+            metadata.insert("traceparent", parent);
+        }
+    });
+}
+
+/// The calls of the API that the current request has made.
+pub fn calls() -> u32 {
+    CURRENT.try_with(|current| current.calls.get()).unwrap_or_default()
+}
+
+/// Makes a new request the current one while `answer` is computed.
+pub async fn scope<T>(trace: String, answer: impl Future<Output = T>) -> T {
+    CURRENT.scope(Current { calls: Cell::new(0), trace }, answer).await
+}
+
+/// A new trace id: 32 hexadecimal digits, of which not all are zero.
+fn trace_id() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
+/// What every page knows of its request, signed in or not.
+#[derive(Clone)]
+pub struct Context {
+    pub base: String,
+    pub nonce: String,
+    /// `light` or `dark`; empty for that of the system.
+    pub theme: String,
+    /// The country of numbers in national form: ISO 3166, alpha-2.
+    pub region: String,
+    /// The path of the page, for the navigation and for returning after signing in.
+    pub path: String,
+    pub began: Instant,
+    /// The id of the request in traces and logs (W3C Trace Context).
+    pub trace: String,
+    /// Whether a script asks for a part of a page.
+    pub is_partial: bool,
+}
+
+impl<S: Sync> FromRequestParts<S> for Context {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        parts.extensions.get::<Self>().cloned().ok_or(Failure::SignedOut)
+    }
+}
+
+impl Context {
+    /// The tenant in the path of the page; empty if it has none.
+    pub fn tenant(&self) -> String {
+        let rest = self.path.strip_prefix(&self.base).and_then(|rest| rest.strip_prefix("/t/"));
+        rest.and_then(|rest| rest.split('/').next()).unwrap_or_default().to_owned()
+    }
+}
+
+/// The context of a request to the console at `base`.
+pub fn of(base: &str, request: &Request) -> Context {
+    let headers = request.headers();
+    let theme = preference(headers, "polynym_theme");
+    let theme = theme.filter(|theme| theme == "light" || theme == "dark").unwrap_or_default();
+    let region = preference(headers, "polynym_region").filter(|region| is_region(region));
+    let nonce = request.extensions().get::<Nonce>().map(|nonce| nonce.0.clone());
+    Context {
+        base: base.to_owned(),
+        nonce: nonce.unwrap_or_default(),
+        theme,
+        region: region.unwrap_or_else(|| region_of(headers)),
+        path: path(base, request.uri()),
+        began: Instant::now(),
+        trace: trace_id(),
+        is_partial: headers.contains_key("hx-request"),
+    }
+}
+
+/// The path of a page, with that of the console.
+fn path(base: &str, uri: &Uri) -> String {
+    format!("{base}{}", uri.path())
+}
+
+/// Whether a text may be a region.
+pub fn is_region(text: &str) -> bool {
+    text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+/// The region of the first language that names one, as in `de-AT`.
+fn region_of(headers: &HeaderMap) -> String {
+    let languages = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    let tags = languages.unwrap_or_default().split(',').filter_map(|tag| tag.split(';').next());
+    let mut regions = tags.filter_map(|tag| tag.trim().rsplit('-').next()).map(str::to_uppercase);
+    let named = |region: &String| is_region(region);
+    let has_language = languages.is_some_and(|text| text.contains('-'));
+    regions.find(named).filter(|_| has_language).unwrap_or_else(|| "US".to_owned())
+}
