@@ -73,7 +73,8 @@ impl Answer {
     /// would send unchanged.
     pub fn hidden_fields(&self, action: &str) -> Vec<(String, String)> {
         let begin = format!("action=\"{action}\"");
-        let (_, rest) = self.text.split_once(&begin).unwrap_or_else(|| {
+        // The frame of the page has forms before those of the content.
+        let (_, rest) = self.text.rsplit_once(&begin).unwrap_or_else(|| {
             panic!("no form for {action} at {}:\n{}", self.path, self.text);
         });
         let form = rest.split("</form>").next().unwrap();

@@ -13,10 +13,15 @@ fn with_token(role: &str) -> (Site, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let credentials = folder.path().join("callers.toml");
     let file = credentials.to_str().unwrap();
-    let create = ["token", "create", "ana", "--role", role, "--credentials", file];
-    let token = stdout(&polynym(&create).output().unwrap()).trim().to_owned();
+    let token = create_token(file, role);
     let site = Site::start(&["--sample", "--credentials", file]);
     (site, folder, token)
+}
+
+/// Adds a token to a credentials file.
+fn create_token(file: &str, role: &str) -> String {
+    let create = ["token", "create", "ana", "--role", role, "--credentials", file];
+    stdout(&polynym(&create).output().unwrap()).trim().to_owned()
 }
 
 async fn sign_in(browser: &mut Browser, token: &str) {
@@ -39,7 +44,9 @@ async fn a_token_opens_a_session_which_ends_with_it() {
     let mut thief = site.browser().await;
     thief.steal(&browser);
     thief.get("/console/t/default/").await.assert_has(&["Role: viewer"]);
-    fs::write(folder.path().join("callers.toml"), "").unwrap();
+    let other = folder.path().join("other.toml");
+    create_token(other.to_str().unwrap(), "viewer");
+    fs::rename(other, folder.path().join("callers.toml")).unwrap();
     while thief.get("/console/t/default/").await.text.contains("Role: viewer") {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
