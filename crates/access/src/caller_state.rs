@@ -22,6 +22,8 @@ pub struct CallerState {
     pub reads: Arc<ActiveCount>,
     /// Mutations in flight.
     pub mutations: Arc<ActiveCount>,
+    /// Requests in flight of pages.
+    pub pages: Arc<ActiveCount>,
     /// Open streams, by method.
     pub streams: MethodCounts,
     /// Bytes of messages and unread answers, beyond those that each connection is guaranteed.

@@ -9,6 +9,7 @@ use axum::response::IntoResponse;
 use http::header::{CONTENT_TYPE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use polynym_access::Caller;
+use tokio::time::timeout;
 
 use crate::console::Shared;
 use crate::context::{self, ClientAddress};
@@ -16,6 +17,7 @@ use crate::cookies::SessionCookie;
 use crate::failure::Shown;
 use crate::frame::Frame;
 use crate::pages::{error, sign_in};
+use crate::requests::FORM_TIMEOUT;
 use crate::session::Session;
 use crate::visit::Visit;
 
@@ -36,10 +38,16 @@ pub async fn begin(
         Some((session, caller, None))
     });
     let known = known.or_else(|| anonymous(&shared, &request, cookie));
+    let permit = match &known {
+        Some((session, caller, _)) => shared.requests.of_session(session, caller),
+        None => shared.requests.of_stranger(),
+    };
+    let _permit = match permit {
+        Ok(permit) => permit,
+        Err(busy) => return error::answer(&busy, Frame::new(context, None, "")),
+    };
     if known.is_none() && is_form(&request) && !context.path.ends_with("/sign-in") {
-        let bytes = to_bytes(request.into_body(), MAX_KEPT_BYTES).await.unwrap_or_default();
-        let kept = String::from_utf8(bytes.into()).unwrap_or_default();
-        return sign_in::with_form(context, kept);
+        return sign_in::with_form(context, kept(request).await);
     }
     let mut new_cookie = None;
     let visit = known.map(|(session, caller, set)| {
@@ -67,6 +75,13 @@ pub async fn begin(
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response.into_response()
+}
+
+/// The form of a request, to be sent again; empty if it is too large or late.
+async fn kept(request: Request) -> String {
+    let body = timeout(FORM_TIMEOUT, to_bytes(request.into_body(), MAX_KEPT_BYTES)).await;
+    let bytes = body.ok().and_then(Result::ok).unwrap_or_default();
+    String::from_utf8(bytes.into()).unwrap_or_default()
 }
 
 /// Whether a request sends a form.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use polynym_access::Access;
 use polynym_transport::Connector;
 
+use crate::requests::Requests;
 use crate::session::Sessions;
 
 /// The settings of a console.
@@ -29,12 +30,14 @@ pub struct Shared {
     pub hosts: Vec<String>,
     pub is_tls: bool,
     pub sessions: Sessions,
+    pub requests: Requests,
 }
 
 impl Shared {
     pub fn new(options: Options) -> Self {
         let Options { prefix, access, connector, hosts, is_tls } = options;
         let base = format!("{prefix}/console");
-        Self { base, access, hosts, is_tls, sessions: Sessions::new(connector) }
+        let (sessions, requests) = (Sessions::new(connector), Requests::default());
+        Self { base, access, hosts, is_tls, sessions, requests }
     }
 }

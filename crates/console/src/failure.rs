@@ -23,6 +23,8 @@ pub enum Failure {
     Form(String),
     /// A search that the server does not remember.
     SearchGone,
+    /// Too many requests are in flight.
+    Busy,
 }
 
 /// A failure that is still to be shown.
@@ -53,6 +55,7 @@ impl Failure {
             Self::RoleTooLow(_) => StatusCode::FORBIDDEN,
             Self::SignedOut => StatusCode::UNAUTHORIZED,
             Self::NotFound | Self::SearchGone => StatusCode::NOT_FOUND,
+            Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Form(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Call(error) => match error.kind() {
                 Kind::InvalidArgument | Kind::OutOfRange => StatusCode::UNPROCESSABLE_ENTITY,

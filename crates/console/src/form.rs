@@ -2,9 +2,11 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
+use tokio::time::timeout;
 use url::form_urlencoded;
 
 use crate::failure::Failure;
+use crate::requests::FORM_TIMEOUT;
 
 /// The fields of a form, in their order. A field may occur several times.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +44,9 @@ impl<S: Send + Sync> FromRequest<S> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let bytes = Bytes::from_request(request, state).await;
+        let bytes = timeout(FORM_TIMEOUT, Bytes::from_request(request, state)).await;
+        let bytes =
+            bytes.map_err(|_| Failure::Form("The form did not arrive in time.".to_owned()))?;
         let bytes = bytes.map_err(|_| Failure::Form("The form is too large.".to_owned()))?;
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }

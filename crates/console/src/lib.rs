@@ -14,6 +14,7 @@ mod failure;
 mod form;
 mod frame;
 mod pages;
+mod requests;
 mod security;
 mod session;
 mod site;

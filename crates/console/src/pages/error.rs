@@ -59,6 +59,7 @@ fn message(failure: &Failure) -> String {
         Failure::NotFound => "There is no such page.".to_owned(),
         Failure::Form(message) => message.clone(),
         Failure::SearchGone => "The server does not remember this search.".to_owned(),
+        Failure::Busy => "Too many requests are in flight.".to_owned(),
     }
 }
 
@@ -84,6 +85,7 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         Failure::SignedOut => ("Signed out", "Sign in again."),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
         Failure::Form(_) => ("That did not work", "Go back and correct it."),
+        Failure::Busy => ("Busy", "Try again in a moment."),
         Failure::SearchGone => ("Search again", "Searches are kept until you sign out."),
     }
 }

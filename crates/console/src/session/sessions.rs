@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
-use polynym_access::{Access, Caller};
+use polynym_access::{Access, ActiveCount, Caller};
 use polynym_client::{Builder, Client, ConnectError};
 use polynym_transport::Connector;
 
@@ -59,7 +59,9 @@ pub struct Session {
     began: Instant,
     /// The seconds after its beginning at which it was last used.
     last_used: AtomicU64,
-    /// Its searches and forms.
+    /// Its requests in flight.
+    pub requests: Arc<ActiveCount>,
+    /// Its searches.
     pub queries: Queries,
 }
 
@@ -135,6 +137,7 @@ impl Sessions {
             client: self.client(token, address).map_err(|_| OpenError)?,
             began: Instant::now(),
             last_used: AtomicU64::default(),
+            requests: Arc::default(),
             queries: Queries::default(),
         });
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
