@@ -125,7 +125,7 @@ func startHeld(t *testing.T, options ...polynym.Option) (*directory, *fake, *loo
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
 	for begin := time.Now(); !condition(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatal("it does not happen")
 		}
 	}
@@ -301,7 +301,7 @@ func TestABatchWhoseCallersAllLeftIsCancelled(t *testing.T) {
 	group.Wait()
 	select {
 	case <-cancelled:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the server still works on the batch")
 	}
 }

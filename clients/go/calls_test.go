@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -284,17 +285,23 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestCallsHaveTwoSecondsByDefault(t *testing.T) {
+	var left atomic.Int64
 	fake := startFake(t, func(ctx context.Context, _ call) (proto.Message, error) {
-		deadline, has := ctx.Deadline()
-		if left := time.Until(deadline); !has || left > 2*time.Second || left < time.Second {
-			t.Errorf("the server has %v", left)
+		if deadline, has := ctx.Deadline(); has {
+			left.Store(int64(time.Until(deadline)))
 		}
 		return &polynymv1.GetUserResponse{}, nil
 	})
 	client := connect(t, fake.address)
-	if _, err := client.GetUser(t.Context(), "1"); err != nil {
-		t.Error(err)
-	}
+	// A call may take more than half of its time on a busy machine, but not each time.
+	eventually(t, func() bool {
+		_, err := client.GetUser(t.Context(), "1")
+		had := time.Duration(left.Load())
+		if had > 2*time.Second {
+			t.Fatalf("the server has %v", had)
+		}
+		return err == nil && had > time.Second
+	})
 }
 
 func TestACancelledCallEndsAtOnce(t *testing.T) {

@@ -2,18 +2,20 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{assert_fails, json};
+use super::{assert_fails, json, stderr};
 use crate::server::{Server, polynym};
 
-const QUICK: [&str; 8] =
-    ["--duration", "0.8", "--warmup", "0.05", "--concurrency", "4", "--connections", "2"];
+const QUICK: [&str; 6] = ["--warmup", "0.05", "--concurrency", "4", "--connections", "2"];
+
+/// The seconds of attempts: on a busy machine no call may end in time.
+const DURATIONS: [&str; 4] = ["0.8", "4", "20", "100"];
 
 /// One caller, so that the machine has capacity left.
 const LIGHT: [&str; 4] = ["--concurrency", "1", "--connections", "1"];
@@ -77,8 +79,18 @@ fn server() -> (Server, tempfile::TempDir) {
     (Server::start(&["--store", &store]), folder)
 }
 
+/// Runs it for longer, until a call ends in time.
+fn run(server: &Server, mode: &str, more: &[&str]) -> Output {
+    let attempt = |duration| {
+        let arguments = [&["bench", mode, "--json", "--duration", duration], &QUICK[..], more];
+        server.run(&arguments.concat())
+    };
+    let is_measured = |output: &Output| !stderr(output).contains("no call succeeded");
+    DURATIONS.into_iter().map(attempt).find(is_measured).expect("no call succeeded")
+}
+
 fn bench(server: &Server, mode: &str, more: &[&str]) -> Value {
-    let mut objects = json(&server.run(&[&["bench", mode, "--json"], &QUICK[..], more].concat()));
+    let mut objects = json(&run(server, mode, more));
     assert_eq!(objects.len(), 1);
     objects.remove(0)
 }
@@ -142,9 +154,7 @@ fn loaded_users_do_not_depend_on_their_number() {
 #[test]
 fn the_loaded_flag_skips_loading() {
     let (server, _folder) = server();
-    let run_loaded = |mode: &str| {
-        server.run(&[&["bench", mode, "--loaded", "--users", "20"], &QUICK[..]].concat())
-    };
+    let run_loaded = |mode: &str| run(&server, mode, &["--loaded", "--users", "20"]);
     assert_fails(&run_loaded("resolve"), 1, &["answers were wrong: the users differ"]);
     assert!(run_loaded("link").status.success(), "link looks up the ids of its users");
     assert!(run_loaded("resolve").status.success());
@@ -158,7 +168,7 @@ fn altered_users_are_detected() {
         json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
     let id = found["user"]["userId"].as_str().unwrap();
     json(&server.run(&["identity", "unlink", "--json", "--tenant", "bench", id, "handle:ada_0"]));
-    let output = server.run(&[&["bench", "resolve", "--users", "20"], &QUICK[..]].concat());
+    let output = run(&server, "resolve", &["--users", "20"]);
     assert_fails(&output, 1, &["differs from"]);
 }
 
@@ -187,36 +197,24 @@ fn only_tenants_made_by_bench_are_written_and_removed() {
 #[test]
 fn wrong_answers_are_detected() {
     let (server, _folder) = server();
-    bench(&server, "resolve", &["--users", "1"]);
-    let found =
-        json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
-    let id = found["user"]["userId"].as_str().unwrap();
-    let proxy = Proxy::to(&server);
-    let arguments =
-        ["bench", "resolve", "--json", "--users", "1", "--duration", "5", "--warmup", "0"];
-    let output = std::thread::scope(|scope| {
-        let measuring = scope
-            .spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &proxy.url]].concat()));
-        proxy.wait_for_calls();
-        json(&server.run(&[
-            "user",
-            "update",
-            "--json",
-            "--tenant",
-            "bench",
-            id,
-            "--name",
-            "another name",
-        ]));
-        measuring.join().unwrap()
-    });
-    assert_fails(&output, 1, &["answers were wrong"]);
+    bench(&server, "resolve", &["--users", "2"]);
+    let update = ["user", "update", "--tenant", "bench", "handle:ada_0", "--name", "another name"];
+    assert!(server.run(&update).status.success());
 
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(
-        number(&report, "wrong") > 0.0 && number(&report, "calls_per_second") > 0.0,
-        "{report}"
-    );
+    let mut are_both = false;
+    for duration in DURATIONS {
+        let arguments = ["--users", "2", "--loaded", "--duration", duration, "--warmup", "0"];
+        let output =
+            server.run(&[&["bench", "resolve", "--json"], &arguments[..], &LIGHT].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        are_both = number(&report, "wrong") > 0.0 && number(&report, "calls_per_second") > 0.0;
+        if are_both {
+            assert_fails(&output, 1, &["answers were wrong"]);
+            break;
+        }
+    }
+    assert!(are_both, "a second user is as it was");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use super::{json, stderr};
+use crate::scrape::free_address;
 use crate::server::{Server, polynym};
 
 fn metrics(address: SocketAddr) -> String {
@@ -18,8 +19,7 @@ fn metrics(address: SocketAddr) -> String {
 
 #[test]
 fn takeovers_by_verified_identities_are_counted() {
-    // The port was free a moment ago; another program could still take it before the server does.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = free_address();
     let server = Server::start(&["--sample", "--metrics-listen", &address.to_string()]);
     let scraped = metrics(address);
     assert!(scraped.contains("polynym_displaced_identities_total 0\n"), "{scraped}");

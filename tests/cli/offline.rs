@@ -9,6 +9,7 @@ use clap::{CommandFactory, Parser};
 use polynym_cli::{Arguments, Command};
 
 use super::{assert_fails, json, stderr, stdout};
+use crate::scrape::free_address;
 use crate::server::polynym;
 
 const EXAMPLE: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
@@ -130,8 +131,7 @@ fn wrong_usage_exits_with_2() {
 
 #[test]
 fn an_unreachable_server_exits_with_1() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let server = format!("http://{free}");
+    let server = format!("http://{}", free_address());
     let output = run(&["resolve", "--server", &server, "handle:joe"]);
     assert_fails(&output, 1, &["cannot reach", &server, "polynym serve"]);
 }

@@ -30,4 +30,4 @@ mod stores;
 mod torn_backup;
 mod usage;
 
-use testkit::{self as support, calls, mongo as servers, server, users};
+use testkit::{self as support, calls, mongo as servers, scrape, server, users};

@@ -64,7 +64,7 @@ async fn merge_on_a_cluster(calls: usize, coalesce: bool) -> Count {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn merges_on_a_cluster_are_linearizable() {
-    merge_on_a_cluster(1_500, true).await;
+    merge_on_a_cluster(800, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use polynym_proto::v1;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tonic::Code;
 
 use crate::calls::{Client, email};
@@ -71,19 +72,18 @@ impl Stage {
             self.call(n).await;
         }
         self.until_counted().await;
-        let client = self.servers.client(server);
+        let mut client = self.servers.client(server);
+        let (answered, mut seen) = watch::channel(0);
         let looking_up = tokio::spawn(async move {
-            let mut answered = 0;
-            let mut client = client;
             while let Err(status) = client.resolve(email("nobody@example.com")).await {
                 if status.code() != Code::NotFound {
                     break;
                 }
-                answered += 1;
+                answered.send_modify(|count| *count += 1);
             }
-            answered
+            *answered.borrow()
         });
-        sleep(Duration::from_millis(200)).await;
+        timeout(LIMIT, seen.wait_for(|count| *count >= 50)).await.unwrap().unwrap();
         self.servers.disrupt(Disruption::Server(server)).await;
         looking_up.await.unwrap()
     }

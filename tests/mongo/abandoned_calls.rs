@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::servers;
 
 /// The time limit of other calls.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Abandons more operations than the pool has connections; other calls succeed meanwhile.
 #[tokio::test(flavor = "multi_thread")]

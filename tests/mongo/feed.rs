@@ -21,7 +21,7 @@ use crate::servers::{self, Databases, InDatabase};
 use crate::support::scenarios::watching::{Watching, from, rename};
 use crate::users;
 
-const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(20);
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// A name that no other text contains.
 const NAME: &str = "quetzalcoatl";
 

@@ -88,7 +88,8 @@ async fn call(channel: &Channel, path: &str, message: DynamicMessage) -> Result<
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     request.metadata_mut().insert("traceparent", parent.parse().unwrap());
     let mut answers = grpc.streaming(request, route, codec).await?.into_inner();
-    while answers.message().await?.is_some() {}
+    // A watch lasts an hour: its first message suffices.
+    while answers.message().await?.is_some() && !path.ends_with("/Watch") {}
     Ok(())
 }
 
@@ -121,10 +122,8 @@ async fn personal_data_is_in_no_log_metric_trace_or_error() {
     for method in methods {
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         for filling in fillings() {
-            let outcome = call(&channel, &path, message(&method.input(), filling, 0));
-            // A permitted watch lasts an hour.
-            let patience = Duration::from_secs(if method.name() == "Watch" { 1 } else { 60 });
-            let Ok(Err(status)) = tokio::time::timeout(patience, outcome).await else {
+            let outcome = call(&channel, &path, message(&method.input(), filling, 0)).await;
+            let Err(status) = outcome else {
                 done += 1;
                 continue;
             };
@@ -139,7 +138,7 @@ async fn personal_data_is_in_no_log_metric_trace_or_error() {
 
     assert!(!has_canary(metrics(operators).as_bytes()));
     server.signal("TERM");
-    for _ in 0..300 {
+    for _ in 0..600 {
         if messages.lock().unwrap().concat().len() > 10_000 {
             break;
         }

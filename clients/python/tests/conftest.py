@@ -20,7 +20,7 @@ def tenant() -> str:
 @pytest.fixture
 def client(polynym_server: Server, tenant: str) -> Iterator[Client]:
     """A client of the tenant."""
-    with Client(polynym_server.address, tenant=tenant, timeout=10) as client:
+    with Client(polynym_server.address, tenant=tenant, timeout=60) as client:
         yield client
 
 

@@ -55,7 +55,7 @@ class Directory(grpc.GenericRpcHandler):
     async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Waits until the calls that have arrived meet a condition."""
         async with self.arrived:
-            await asyncio.wait_for(self.arrived.wait_for(condition), 10)
+            await asyncio.wait_for(self.arrived.wait_for(condition), 60)
 
     async def record(self, calls: list[Any], request: Any) -> None:
         """Records a call, and waits until it may be answered."""

@@ -21,7 +21,7 @@ def run(polynym_server: Server, tenant: str) -> Callable[[Body], None]:
     """Runs a coroutine with a client of the tenant."""
 
     async def main(body: Body) -> None:
-        async with AsyncClient(polynym_server.address, tenant=tenant, timeout=10) as client:
+        async with AsyncClient(polynym_server.address, tenant=tenant, timeout=60) as client:
             await body(client)
 
     return lambda body: asyncio.run(main(body))

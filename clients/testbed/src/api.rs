@@ -15,7 +15,7 @@ use crate::{Outcome, context};
 pub const PACKAGE: &str = "polynym.v1";
 
 /// The maximum time of a call of the testbed itself.
-pub const DIRECT_TIMEOUT: Duration = Duration::from_secs(20);
+pub const DIRECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The descriptors.
 pub struct Api(DescriptorPool);

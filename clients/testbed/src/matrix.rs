@@ -51,7 +51,7 @@ fn scenario(mutation: &Mutation, fault: Fault) -> Scenario {
     let before = mutation.before.iter().cloned().chain([faults]);
     let after = std::iter::once(calls).chain(mutation.after.iter().cloned());
     let steps = before.chain(during).chain(after).collect();
-    Scenario { name, batching: false, steps }
+    Scenario { name, batching: false, timed: fault == Fault::SwallowReply, steps }
 }
 
 fn call(mutation: &Mutation, request: Value) -> Step {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::{Outcome, context};
 
 /// The maximum time of a step: a client that hangs fails its scenario.
-const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Takes steps and answers them.
 pub trait Puppet {

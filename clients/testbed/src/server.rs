@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::{Outcome, context};
 
 /// The maximum time until the server listens.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The callers with their roles. A caller has the name of its role, except for `limited`, who may
 /// make one call a second.

@@ -96,7 +96,7 @@ pub async fn conformance_of(rooms: &[&str], factory: impl Fn() -> Arc<dyn StoreF
 /// Opens the database file of an embedded store that is closed. A forked process shares its open
 /// files until it calls exec, so the file may stay locked for a moment.
 pub fn database(folder: &Path) -> Database {
-    for _ in 0..100 {
+    for _ in 0..3_000 {
         match Database::open(folder.join("directory.redb")) {
             Err(DatabaseError::DatabaseAlreadyOpen) => sleep(Duration::from_millis(20)),
             database => return database.unwrap(),

@@ -2,11 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Mutex;
 
-/// An address that was free a moment ago; another program could still take it.
+use tokio::net::TcpSocket;
+
+/// An address on which one server can listen. Until this process ends, a socket that is bound and
+/// does not listen reserves the port: the system gives it to no other program.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static RESERVED: Mutex<Vec<TcpSocket>> = Mutex::new(Vec::new());
+    let socket = TcpSocket::new_v4().unwrap();
+    // Servers set this option too, and may therefore share the port.
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    RESERVED.lock().unwrap().push(socket);
+    address
 }
 
 /// The status and the body of a page.

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use tonic::Code;
 
 use super::{stderr, stdout};
+use crate::scrape::free_address;
 use crate::server::{Server, polynym};
 use crate::support::calls::{Client, handle};
 use crate::support::scenarios::clocks::{DAY, Scene};
@@ -72,7 +73,7 @@ impl Folder {
 
     /// Starts a server, with its log in the folder; and a client, and where the metrics are.
     async fn serve(&self) -> (Server, Client, String) {
-        let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let metrics = free_address().to_string();
         let mut command =
             polynym(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &metrics]);
         command.stderr(File::create(self.folder.path().join("log")).unwrap());

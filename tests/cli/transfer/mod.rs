@@ -10,6 +10,5 @@ mod resuming;
 mod tables;
 
 use crate::support::scenarios::transfer::{
-    FILE, embedded, export, import, import_file, import_with_kills, names_are_limited, sample,
-    start,
+    embedded, export, import, import_file, import_with_kills, names_are_limited, sample,
 };

@@ -51,7 +51,7 @@ impl Recorder {
     pub async fn asked_for(&self, count: usize) {
         let mut asked = self.asked.subscribe();
         let wait = asked.wait_for(|asked| asked.len() >= count);
-        drop(tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap().unwrap());
+        drop(tokio::time::timeout(Duration::from_secs(60), wait).await.unwrap().unwrap());
     }
 
     /// The look-ups so far.

@@ -1,14 +1,12 @@
 //! Commits that succeed while their answers report an error. The reply must be success or unknown,
 //! never a failure.
 
-use std::time::Duration;
-
 use mongodb::bson::{Bson, Document, doc};
 
-use super::lost_messages::{Fault, Stage};
+use super::lost_messages::{Fault, Stage, requests};
 use crate::caller::{Call, Caller, Reply};
 use crate::servers::{Proxy, ReplicaSet, Side};
-use crate::stores::{OwnSet, print_line};
+use crate::stores::{OwnSet, TIMEOUT, print_line};
 
 const COMMIT: &str = "commitTransaction";
 /// Errors without a label: Unauthorized, UnknownError, NetworkInterfaceExceededTimeLimit.
@@ -42,7 +40,7 @@ impl Hidden {
         let uri = |_: &ReplicaSet, name: &str| {
             format!("mongodb://{}/{name}?directConnection=true&appName=faults", proxy.address())
         };
-        let stage = Stage::new(set, uri, Duration::from_secs(2)).await;
+        let stage = Stage::new(set, uri, TIMEOUT).await;
         Self { stage, proxy }
     }
 
@@ -79,8 +77,9 @@ async fn a_second_answer_does_not_hide_an_unknown_outcome() {
         UNLABELLED.map(|code| Fault::Code(code).point(COMMIT, "alwaysOn")).into();
     points.push(absent("alwaysOn"));
     let mut runs = 0;
-    for point in points {
-        for (kind, with_request) in (0..4).flat_map(|kind| [(kind, false), (kind, true)]) {
+    for (turn, point) in points.into_iter().enumerate() {
+        let of_kind = |kind| requests(false, turn + kind).iter().map(move |id| (kind, *id));
+        for (kind, with_request) in (0..4).flat_map(of_kind) {
             let call = hidden.stage.mutation(kind).await;
             let request = with_request.then(|| format!("hidden {runs}"));
             let start = hidden.stage.ledger.start();

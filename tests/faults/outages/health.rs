@@ -1,7 +1,7 @@
 //! Health and metrics of a server while shards hang one after the other.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use polynym_mongodb::PARTLY_UNREACHABLE;
@@ -11,6 +11,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use crate::scrape::free_address;
 use crate::server::Server;
 use crate::servers::{Layout, Sharded, Signal};
 use crate::stores::{TIMEOUT, fresh, prepare_sharded};
@@ -27,9 +28,7 @@ impl Stage {
         let cluster = Sharded::start(3, Layout::default()).await;
         let name = fresh();
         prepare_sharded(&cluster, &name).await;
-        // The address was free: whatever listens there next is the server, barring a race with
-        // another program.
-        let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let metrics = free_address();
         let uri = cluster.uri(&name);
         let server = Server::start(&["--store", &uri, "--metrics-listen", &metrics.to_string()]);
         Self { cluster, server, metrics }

@@ -18,7 +18,7 @@ use crate::caller::text;
 use crate::calls::{Client, handle, identity, merging};
 use crate::server::Server;
 use crate::servers::{Proxy, Side};
-use crate::stores::{LIFETIME, OwnSet, fresh, prepare, print_line};
+use crate::stores::{OwnSet, TIMEOUT, fresh, prepare, print_line};
 
 /// The position of a message at the kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,8 +326,8 @@ impl Job {
         let since = Instant::now();
         let again = mutation.send(client).await;
         let waited = since.elapsed();
-        // Longer than servers keep a transaction, and shorter than their own timeout.
-        assert!(waited < 15 * LIFETIME, "a transaction blocked others for {waited:?}");
+        // Longer than servers keep a transaction: they end it after its lifetime.
+        assert!(waited < TIMEOUT, "a transaction blocked others for {waited:?}");
         match (again, mutation.kind, happened && !self.with_request) {
             (Ok(user), _, false) | (Ok(user), Kind::Link, true) => {
                 assert!(mutation.has_happened(client).await);

@@ -222,8 +222,8 @@ async fn history(plan: Plan, mutations: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_by_two_routers_are_linearizable() {
-    history(PLAN, 300).await;
-    history(MERGES, 200).await;
+    history(PLAN, 150).await;
+    history(MERGES, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

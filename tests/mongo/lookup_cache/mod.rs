@@ -17,13 +17,13 @@ use polynym_layers::lookup_cache::Cached;
 use polynym_mongodb::{Mongo, Options};
 
 use crate::servers::{Databases, InDatabase, one_member};
-use crate::support;
+use crate::{LOOKING_UP, support};
 
 /// The time limit of an operation on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Random runs compared with the model.
-const RUNS: u32 = 12;
+const RUNS: u32 = 8;
 
 /// A store whose callers accept answers of the last day. It makes all mutations itself, so each
 /// answer must still be the latest.
@@ -67,6 +67,14 @@ impl StoreFactory for CachedFactory {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_of_cached_answers() {
+    let databases = Databases::of_set(one_member().await, "");
+    let factory = || -> Arc<dyn StoreFactory> { Arc::new(CachedFactory(databases.factory())) };
+    support::conformance_of(&LOOKING_UP, factory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_conformance_of_cached_answers() {
     let databases = Databases::of_set(one_member().await, "");
     support::conformance(|| Arc::new(CachedFactory(databases.factory()))).await;
 }

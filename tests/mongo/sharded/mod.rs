@@ -37,7 +37,7 @@ async fn an_unsplittable_collection_is_not_sharded() {
 }
 
 /// Random runs compared with the model.
-const RUNS: u32 = 8;
+const RUNS: u32 = 4;
 
 /// The shared databases of this file.
 async fn databases() -> Arc<Databases> {

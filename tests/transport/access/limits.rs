@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polynym_proto::DESCRIPTORS;
 use polynym_proto::v1::{self, identifier};
@@ -41,7 +41,7 @@ fn is_limited(outcome: &Result<(), Status>) -> bool {
     if is_limited {
         assert_eq!(status.code(), Code::ResourceExhausted);
         let delay = status.get_details_retry_info().and_then(|retry| retry.retry_delay).unwrap();
-        assert!(delay > Duration::ZERO && delay < Duration::from_secs(30), "{delay:?}");
+        assert!(delay > Duration::ZERO && delay < Duration::from_secs(120), "{delay:?}");
     }
     is_limited
 }
@@ -53,7 +53,7 @@ async fn calls_a_second_are_counted_over_all_connections() {
     limit(&callers, "{ calls = 5 }");
     let server = callers.serve(&[]);
     let mut outcomes = Vec::new();
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     for _ in 0..40 {
         outcomes.push(resolve(&server, &tokens[0], "joe").await);
     }
@@ -71,7 +71,7 @@ async fn calls_a_second_are_counted_over_all_connections() {
 async fn misses_stop_every_look_up_of_their_caller() {
     let callers = Callers::new();
     let tokens = ["one", "two"].map(|name| callers.create(name, "registrar", "*"));
-    limit(&callers, "{ misses = 10 }");
+    limit(&callers, "{ misses = 1 }");
     let server = callers.serve(&[]);
     for _ in 0..30 {
         resolve(&server, &tokens[0], "joe").await.unwrap();
@@ -84,7 +84,7 @@ async fn misses_stop_every_look_up_of_their_caller() {
     let channel = connect(&server).await;
     let path = "/polynym.v1.DirectoryService/BatchResolveIdentities";
     call::<_, ()>(&channel, path, Some(&header), request).await.unwrap();
-    // Nine more seconds are spent.
+    // A minute and a half are spent.
     for name in ["joe", "nobody"] {
         let outcome = resolve(&server, &tokens[0], name).await;
         assert!(is_limited(&outcome), "{name}: {outcome:?}");
@@ -99,7 +99,7 @@ async fn misses_stop_every_look_up_of_their_caller() {
         outcomes.push(call::<_, ()>(&channel, path, Some(&header), check.clone()).await);
     }
     let limited = outcomes.iter().filter(|outcome| is_limited(outcome)).count();
-    assert!((1..=50).contains(&limited), "{limited}");
+    assert!((1..60).contains(&limited), "{limited}");
 }
 
 /// A request that names users and identifiers that do not exist.
@@ -167,7 +167,7 @@ async fn a_caller_has_half_of_the_connections() {
     drop(open);
     // Its connections are free once the server has noticed.
     let mut outcome = Err(Status::ok(""));
-    for _ in 0..100 {
+    for _ in 0..600 {
         let channel = connect(&server).await;
         outcome = call::<_, ()>(&channel, RESOLVE, Some(&headers[0]), request.clone()).await;
         if outcome.is_ok() {
@@ -186,10 +186,13 @@ async fn connections_without_a_valid_call_make_room_for_others() {
     let address = server.url.trim_start_matches("http://").to_owned();
     let silent: Vec<_> = (0..35).map(|_| TcpStream::connect(&address).unwrap()).collect();
     resolve(&server, &token, "joe").await.unwrap();
-    let closed = silent.iter().filter(|stream| {
-        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let is_closed = |stream: &&TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         (&mut &**stream).read(&mut [0]).is_ok_and(|count| count == 0)
-    });
-    let ended = closed.count();
+    };
+    let (since, mut ended) = (Instant::now(), 0);
+    while ended < 25 && since.elapsed() < Duration::from_secs(60) {
+        ended = silent.iter().filter(is_closed).count();
+    }
     assert!((25..=26).contains(&ended), "{ended} of 35: a quarter of 40 may stay");
 }

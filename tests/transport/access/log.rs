@@ -102,7 +102,7 @@ async fn spans_of_sampled_calls_go_to_a_collector() {
     server.run(&["resolve", "handle:joe"]);
     server.signal("TERM");
     let mut sent = Vec::new();
-    for _ in 0..300 {
+    for _ in 0..600 {
         sent = messages.lock().unwrap().concat();
         if !sent.is_empty() {
             break;

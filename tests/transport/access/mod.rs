@@ -17,13 +17,13 @@ use polynym_proto::DESCRIPTORS;
 use polynym_proto::v1::{self, ListTenantsRequest};
 use prost_reflect::DescriptorPool;
 use tempfile::TempDir;
-use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
+use crate::calls::Client;
 use crate::server::{Server, polynym};
 use crate::status::{StatusDetails, status_details};
 
@@ -122,13 +122,16 @@ async fn call<M: prost::Message + 'static, A: prost::Message + Default + 'static
 /// The refusal of a call with an empty message, if it is refused.
 async fn refusal(channel: &Channel, path: &str, token: &str) -> Option<StatusDetails> {
     let header = format!("Bearer {token}");
-    let sent = call(channel, path, Some(&header), ());
-    // A watch that is permitted lasts an hour.
-    let answer: Result<(), _> = match path.ends_with("/Watch") {
-        true => timeout(Duration::from_secs(2), sent).await.unwrap_or(Ok(())),
-        false => sent.await,
-    };
-    answer.err().map(status_details)
+    if !path.ends_with("/Watch") {
+        let answer: Result<(), _> = call(channel, path, Some(&header), ()).await;
+        return answer.err().map(status_details);
+    }
+    // A watch that is permitted lasts an hour: its first message permits it.
+    let mut request = Request::new(v1::WatchRequest::default());
+    request.metadata_mut().insert("authorization", header.parse().unwrap());
+    let mut directory = Client::over(channel.clone()).directory;
+    let first = async { directory.watch(request).await?.into_inner().message().await };
+    first.await.err().map(status_details)
 }
 
 /// The paths of all methods of the API, with the least role of each.

@@ -15,14 +15,14 @@ async fn rates_count_and_say_when_to_retry() {
     let callers = Callers::new();
     let token = callers.create("billing", "resolver", "*");
     let text = fs::read_to_string(callers.path()).unwrap();
-    let limited = text.replace("token =", "rate = { calls = 5 }\ntoken =");
+    let limited = text.replace("token =", "rate = { calls = 1 }\ntoken =");
     fs::write(callers.path(), limited).unwrap();
     let mut server = callers.serve(&["--http-listen", "127.0.0.1:0"]);
     let url = server.http_url();
     let bearer = format!("Bearer {token}");
     let (mut answered, mut refused) = (0, 0);
+    let begun = std::time::Instant::now();
     for mut client in connections(&url).await {
-        let begun = std::time::Instant::now();
         for _ in 0..40 {
             let headers = [("authorization", &*bearer)];
             let response = client.post(RESOLVE, JSON, &headers, JOE).await;
@@ -35,10 +35,10 @@ async fn rates_count_and_say_when_to_retry() {
             assert!((1..30).contains(&seconds), "{seconds}");
             refused += 1;
         }
-        let most = 5 + (begun.elapsed().as_secs_f64() * 5.0).ceil() as usize;
-        assert!(answered <= 2 * most, "{answered} of at most {most}");
+        let most = 1 + begun.elapsed().as_secs_f64().ceil() as usize;
+        assert!(answered <= most, "{answered} of at most {most}");
     }
-    assert!(answered >= 5 && refused >= 10, "{answered} answered, {refused} refused");
+    assert!(answered >= 1 && refused >= 1, "{answered} answered, {refused} refused");
 }
 
 /// Refusals of tokens are slow, and say which scheme to use.

@@ -47,7 +47,7 @@ pub fn serves_others(server: &Server) {
 }
 
 /// Returns true if the call timed out, or if the create before it did.
-fn is_slow(status: &Status) -> bool {
+pub fn is_slow(status: &Status) -> bool {
     matches!(status.code(), Code::DeadlineExceeded | Code::NotFound)
 }
 
@@ -95,7 +95,7 @@ fn a_missing_message_ends_at_the_deadline(store: &TestStore) {
     raw.open(1, &[], false);
     let start = Instant::now();
     let headers = raw.until(HEADERS).expect("an answer");
-    assert!(start.elapsed() < TIMEOUT / 2);
+    assert!(start.elapsed() < TIMEOUT);
     assert!(holds(&headers, "4") || !headers.is_empty());
     serves_others(&server);
 }

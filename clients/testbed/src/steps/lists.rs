@@ -19,7 +19,7 @@ const RESOLVE: &str = "DirectoryService/ResolveIdentity";
 /// Concurrent calls of the testbed itself.
 const CONCURRENT_CALLS: usize = 64;
 /// The maximum time until a watch has seen its events.
-const WATCH_TIMEOUT_MS: u64 = 10_000;
+const WATCH_TIMEOUT_MS: u64 = 60_000;
 
 /// A list that has pages.
 pub struct Pages {

@@ -111,10 +111,10 @@ pub fn names_are_limited(server: &Server, path: &str) {
 }
 
 /// The file that is imported.
-pub const FILE: &str = "users.jsonl";
+const FILE: &str = "users.jsonl";
 
 /// Starts an import of [`FILE`].
-pub fn start(server: &Server, folder: &Path) -> Child {
+fn start(server: &Server, folder: &Path) -> Child {
     let mut command = polynym(&["import", FILE]);
     command.current_dir(folder).env("POLYNYM_SERVER", &server.url);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -176,7 +176,7 @@ pub fn import_with_kills(times: u32, users: &str, seed: u64, serve: impl Fn(&Pat
     assert!(output.status.success(), "{} {}", stdout(&output), stderr(&output));
     // The router of these tests may show a stale cluster for some seconds.
     let since = Instant::now();
-    while content(&server) != wanted && since.elapsed() < Duration::from_secs(30) {
+    while content(&server) != wanted && since.elapsed() < Duration::from_secs(60) {
         sleep(Duration::from_millis(500));
     }
     assert_eq!(content(&server), wanted);

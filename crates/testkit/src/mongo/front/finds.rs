@@ -24,7 +24,7 @@ use super::tables::Tables;
 /// The documents of a first batch, if the command names no number.
 const FIRST_BATCH: usize = 101;
 /// The time in which a router waits for a shard, and its pause between two attempts.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 /// The attempts with outdated tables.
 const REFRESHES: usize = 10;

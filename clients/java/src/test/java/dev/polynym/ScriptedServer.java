@@ -95,7 +95,9 @@ final class ScriptedServer implements AutoCloseable {
     var status = com.google.rpc.Status.newBuilder().setCode(code.value());
     status.addDetails(Any.pack(info));
     if (retryMillis > 0) {
-      Duration delay = Duration.newBuilder().setNanos(retryMillis * 1_000_000).build();
+      int nanos = retryMillis % 1_000 * 1_000_000;
+      Duration delay =
+          Duration.newBuilder().setSeconds(retryMillis / 1_000).setNanos(nanos).build();
       status.addDetails(Any.pack(RetryInfo.newBuilder().setRetryDelay(delay).build()));
     }
     return StatusProto.toStatusRuntimeException(status.build());
