@@ -80,8 +80,8 @@ impl Scene {
         assert!(matches!(reply, Reply::Done(_)), "{call:?}: {reply:?}");
     }
 
-    /// Starts a merge whose commit the last shard applies late, and waits until a look-up shows that
-    /// the primary has the secondary's name. None if half of the delay is over then.
+    /// Starts a merge whose commit the last shard applies late, and waits until a look-up shows
+    /// that the primary has the secondary's name. None if half of the delay is over then.
     async fn merge(&self, secondarys_name: usize, held: Duration) -> Option<JoinHandle<Reply>> {
         self.hold_last(held).await;
         let caller = self.caller.clone();

@@ -268,8 +268,8 @@ async fn a_shard_hangs(run: Run) {
         let share = during.rate / before.rate;
         print_line(&format!(
             "one of three shards hangs, 64 callers, 16 of them mutate: {:.0} look-ups a second \
-             that do not need it, {:.0} before ({share:.2}), p90 {:.0?}, p99 {:.0?}, {:.0?} before; \
-             {} mutations that do not need it succeeded, {} failed",
+             that do not need it, {:.0} before ({share:.2}), p90 {:.0?}, p99 {:.0?}, before \
+             {:.0?}; {} mutations that do not need it succeeded, {} failed",
             during.rate,
             before.rate,
             during.quantile(90),
