@@ -15,6 +15,7 @@ mod window;
 
 pub use definitions::types;
 pub use exchange::{Exchange, channel, requests};
+pub use lines::{Line, Lines};
 pub use reader::{FileReader, Format, ReadError, is_table_name};
 pub use rejects::Rejects;
 pub use target::Target;
