@@ -176,7 +176,8 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
 async fn files_that_are_no_table_say_what_to_do() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;
-    let utf16: Vec<u8> = "email\nä@example.com\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16: Vec<u8> =
+        "email\nä@example.com\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for (name, content, texts) in [
         ("a.csv.gz", &b"\x1f\x8b\x08\0"[..], ["compressed by gzip: unpack it first", "Read again"]),
         ("a.xlsx", b"PK\x03\x04xl/workbook.xml", ["a workbook", "save the sheet as CSV UTF-8"]),
@@ -369,7 +370,8 @@ async fn long_a_large_file_takes_bounded_memory() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;
     let rows = (0..ROWS).map(|n| {
-        let email = if n % 10 == 0 { "nobody@@example".to_owned() } else { format!("p{n}@example.org") };
+        let email =
+            if n % 10 == 0 { "nobody@@example".to_owned() } else { format!("p{n}@example.org") };
         format!("{email},Person {n},{}\n", "text ".repeat(20))
     });
     let text = format!("email,display_name,attributes.note\n{}", rows.collect::<String>());
