@@ -27,6 +27,11 @@ impl Site {
         Self::start(&["--sample"])
     }
 
+    /// The URL of the HTTP listener.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Opens a browser without cookies.
     pub async fn browser(&self) -> Browser {
         let client = HttpClient::connect(&self.url, Version::HTTP_11).await;

@@ -1,5 +1,6 @@
 //! The console over HTTP, as browsers without scripts use it.
 
 mod browser;
+mod importing;
 mod search;
 mod signing_in;

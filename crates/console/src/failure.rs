@@ -25,6 +25,8 @@ pub enum Failure {
     SearchGone,
     /// Too many requests are in flight.
     Busy,
+    /// A file that the session does not have.
+    FileGone,
 }
 
 /// A failure that is still to be shown.
@@ -54,7 +56,7 @@ impl Failure {
         match self {
             Self::RoleTooLow(_) => StatusCode::FORBIDDEN,
             Self::SignedOut => StatusCode::UNAUTHORIZED,
-            Self::NotFound | Self::SearchGone => StatusCode::NOT_FOUND,
+            Self::NotFound | Self::SearchGone | Self::FileGone => StatusCode::NOT_FOUND,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Form(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Call(error) => match error.kind() {

@@ -13,6 +13,7 @@ mod cookies;
 mod failure;
 mod form;
 mod frame;
+mod imports;
 mod pages;
 mod requests;
 mod security;

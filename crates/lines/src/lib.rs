@@ -6,10 +6,12 @@
 mod content;
 pub mod json;
 mod line;
+mod terminal;
 mod unique_json;
 mod user_line;
 
 pub use content::{hold_object, internals_object, tenant_object};
 pub use line::{ORIGINAL, Parsed, parse};
+pub use terminal::{escaped, is_terminal_control};
 pub use unique_json::UniqueValue;
 pub use user_line::UserLine;

@@ -85,6 +85,11 @@ impl Locale {
         })
     }
 
+    /// The tags of the locales.
+    pub fn tags() -> impl Iterator<Item = &'static str> {
+        LOCALES.iter().map(|(tag, _)| *tag)
+    }
+
     /// The languages, each once.
     pub fn languages() -> impl Iterator<Item = &'static str> {
         let own = LOCALES.iter().filter(|(tag, locale)| *tag == locale.language);

@@ -1,7 +1,14 @@
 //! A file of TOML with all that reading a table needs: what is too long for a command line.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::absent::Absent;
+use crate::inspect::Given;
+use crate::locale::Locale;
+use crate::mapping::{Options, Phones};
+use crate::{encoding, separator};
 
 /// The content of a map file. All parts may be absent.
 ///
@@ -92,6 +99,31 @@ impl MapFile {
             }
         }
         maps
+    }
+
+    /// How to read a table by this file.
+    ///
+    /// # Errors
+    /// A part has no such value: in words.
+    pub fn given(&self) -> Result<Given, String> {
+        let phones = match self.phones.as_deref() {
+            Some("strict") => Phones::Strict,
+            Some("national") | None => Phones::National,
+            Some(other) => return Err(format!("phones {other}: must be national or strict")),
+        };
+        let options = Options {
+            region: self.region.clone().unwrap_or_default(),
+            phones,
+            absent: self.absent.as_deref().map_or_else(Absent::default, Absent::parse),
+            ..Options::default()
+        };
+        Ok(Given {
+            encoding: self.encoding.as_deref().map(encoding::named).transpose()?,
+            separator: self.separator.as_deref().map(separator::named).transpose()?,
+            locale: self.locale.as_deref().map(Locale::parse).transpose()?,
+            maps: self.maps(),
+            options,
+        })
     }
 
     /// The file as text.

@@ -12,12 +12,12 @@ use tempfile::{NamedTempFile, TempPath};
 use tonic::Request;
 
 use super::arguments::{Export, Format};
-use super::reader::is_table_name;
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::files;
-use crate::output::{escaped, write_failure};
-use polynym_lines::UserLine;
+use crate::output::write_failure;
+use polynym_import::is_table_name;
+use polynym_lines::{UserLine, escaped};
 use polynym_proto::v1::{
     ExportUsersRequest, ExportedUser, ListTenantsRequest, SearchUsersRequest, User,
 };

@@ -1,40 +1,35 @@
 //! `polynym import`.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::StreamExt;
 use tokio::signal;
-use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 use tonic::Request;
 
-use super::arguments::{Ids, Import, OnConflict, OnExisting};
+use super::arguments::{Format, Ids, Import, OnConflict, OnExisting};
 use super::changes::Changes;
 use super::inspect;
-use super::reader::{self, FileReader};
-use super::rejects::{Rejected, Rejects};
 use super::report::{Bar, Summary};
 use super::table;
-use super::target::Target;
-use super::window::Window;
 use crate::client::Session;
 use crate::client::connection::root_cause;
 use crate::failure::Failure;
+use crate::files;
 use polynym_client::{Answers, Error};
+use polynym_import::{Exchange, FileReader, ReadError, Rejects, Target};
 use polynym_proto::v1;
 use polynym_table::{Given, Tally};
 use v1::import_users_request::Options;
 use v1::import_users_response::Progress;
 use v1::{ImportUsersRequest, ImportUsersResponse};
 
-/// Requests that wait between the reader and the connection.
-const QUEUE_SIZE: usize = 256;
-/// The idle time after which an empty message keeps the stream open.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 /// The time to wait after Ctrl-C for the answers to sent lines.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(15);
 const RESUME_ADVICE: &str = "run the same command again to continue; it imports no user twice";
@@ -54,24 +49,26 @@ async fn import(command: Import) -> Result<(), Failure> {
     let given = table::given(&command.table)?;
     let session = Session::open_operation(&command.settings, "import").await?;
     let given = with_types(given, &command, &session).await?;
-    let rejects = Arc::new(Rejects::new(rejects_path(&command), &command.file)?);
+    let path = rejects_path(&command);
+    let rejects = Arc::new(rejects(&path, &command.file)?);
     let (dry_run, names_rejects_file) = (command.dry_run, command.rejects.is_some());
     let Transferred { outcome, progress, rejected_here, changes } =
-        transfer(command, given, &session, &rejects).await?;
-    rejects.finish()?;
+        transfer(command, given, &session, &rejects, &path).await?;
+    let has_rejects = rejects.finish().map_err(|error| files::failure(&path, error))?;
     // Keeps a file that --rejects names: it may be something else.
-    if outcome.is_ok() && !names_rejects_file {
-        rejects.remove_older()?;
+    if outcome.is_ok() && !names_rejects_file && !has_rejects {
+        remove(&path).map_err(|error| files::failure(&path, error))?;
     }
 
     match outcome {
         Ok(tally) => {
             let (changes, json) = (changes.finish()?, session.json());
-            let (rejects, operation_id) = (&rejects, session.operation_id());
+            let (reasons, operation_id) = (rejects.reasons(), session.operation_id());
             let summary = Summary {
                 progress,
                 rejected_here,
-                rejects,
+                reasons,
+                rejects: &path,
                 tally,
                 operation_id,
                 changes,
@@ -107,36 +104,28 @@ async fn transfer(
     given: Given,
     session: &Session,
     rejects: &Arc<Rejects>,
+    path: &Path,
 ) -> Result<Transferred, Failure> {
-    let window = Arc::new(Window::default());
-    let rejected_count = Arc::new(AtomicI64::new(0));
     let bar = Bar::new(&command.file);
-    let (sender, receiver) = mpsc::channel(QUEUE_SIZE);
+    let (sender, receiver) = polynym_import::channel();
     let options = options(session, &command);
     let changes = Changes::new(command.changes.as_deref())?;
-    let reader = FileReader {
-        window: window.clone(),
-        rejects: rejects.clone(),
-        requests: sender,
-        rejected: rejected_count.clone(),
-        target: Target::new(&command, session.tenant()),
-        options: options.clone(),
-    };
-    let reader_thread = spawn(reader, command, given)?;
+    let exchange = Exchange::new(rejects.clone());
+    let reader = exchange.reader(sender, options.clone());
+    let reader_thread = spawn(reader, command, session.tenant(), given)?;
 
-    let progress = Progress::default();
-    let mut exchange = Exchange { window: &window, rejects, bar: &bar, progress, changes };
-    let end = exchange.run(session, options, receiver).await;
-    let Exchange { progress, changes, .. } = exchange;
-    window.close();
+    let mut transfer = Transfer { exchange, path, bar: &bar, changes };
+    let end = transfer.run(session, options, receiver).await;
+    let Transfer { exchange, changes, .. } = transfer;
+    exchange.window.close();
     bar.clear();
     let outcome = match end {
         // The reader may block on its input: do not wait for it.
         Ok(End::Interrupted) => Err(Failure::Interrupted),
-        Ok(End::Complete) => finish(reader_thread, &rejected_count, &progress),
+        Ok(End::Complete) => finish(reader_thread, &exchange),
         Err(failure) => Err(failure),
     };
-    let rejected_here = rejected_count.load(Ordering::Relaxed);
+    let (progress, rejected_here) = (exchange.progress, exchange.rejected_here());
     Ok(Transferred { outcome, progress, rejected_here, changes })
 }
 
@@ -147,7 +136,7 @@ async fn with_types(
     command: &Import,
     session: &Session,
 ) -> Result<Given, Failure> {
-    if !reader::is_table(command) {
+    if !is_table(command) {
         return Ok(given);
     }
     let tenant = session.find_tenant().await?.ok_or_else(|| {
@@ -155,7 +144,7 @@ async fn with_types(
         let advice = format!("make it with `polynym tenant set --tenant {name} --create`");
         Failure::Usage(format!("there is no tenant {name}: {advice}"))
     })?;
-    given.options.types = table::types(&tenant);
+    given.options.types = polynym_import::types(&tenant);
     Ok(given)
 }
 
@@ -168,13 +157,37 @@ enum End {
 /// The thread that reads the file.
 type ReaderThread = JoinHandle<Result<(i64, Tally), Failure>>;
 
-fn spawn(reader: FileReader, command: Import, given: Given) -> Result<ReaderThread, Failure> {
+fn spawn(
+    reader: FileReader,
+    command: Import,
+    tenant: String,
+    given: Given,
+) -> Result<ReaderThread, Failure> {
     std::thread::Builder::new()
         .name("polynym-reader".to_owned())
         .spawn(move || {
-            let outcome = reader.run(&command, given);
+            let path = &command.file;
+            let format = if is_table(&command) {
+                polynym_import::Format::Table {
+                    given: Box::new(given),
+                    key: command.matches.clone(),
+                }
+            } else {
+                let tenant = command.any_tenant.then_some(tenant);
+                let has_new_ids = command.new_ids;
+                polynym_import::Format::Lines(Target { tenant, has_new_ids })
+            };
+            let outcome = files::open(path).and_then(|file| {
+                reader.run(file, format).map_err(|error| match error {
+                    ReadError::File(error) => files::failure(path, error),
+                    ReadError::Mapping(error) => Failure::Usage(error),
+                    ReadError::Rejects(error) => {
+                        Failure::Other(format!("cannot write the rejects: {error}"))
+                    }
+                })
+            });
             if outcome.is_err() {
-                reader.window.close();
+                reader.close();
             }
             outcome
         })
@@ -182,31 +195,58 @@ fn spawn(reader: FileReader, command: Import, given: Given) -> Result<ReaderThre
 }
 
 /// Fails if the file could not be read to its end, or the server ended early.
-fn finish(
-    reader_thread: ReaderThread,
-    rejected_count: &AtomicI64,
-    progress: &Progress,
-) -> Result<Tally, Failure> {
+fn finish(reader_thread: ReaderThread, exchange: &Exchange) -> Result<Tally, Failure> {
     let (lines_read, tally) = reader_thread
         .join()
         .map_err(|_| Failure::Other("the reader of the file failed".to_owned()))??;
     if lines_read == 0 {
         return Err(Failure::Usage("the file is empty".to_owned()));
     }
-    if progress.lines + rejected_count.load(Ordering::Relaxed) < lines_read {
+    if !exchange.is_complete(lines_read) {
         return Err(Failure::Other("the server ended the import early".to_owned()));
     }
     Ok(tally)
 }
 
+/// Whether the file is a table.
+pub fn is_table(command: &Import) -> bool {
+    let is_named = || polynym_import::is_table_name(&command.file);
+    command.format.map_or_else(is_named, |format| format == Format::Csv)
+}
+
+/// The rejects of `input`, in the file at `path`. The first one replaces an earlier file.
+fn rejects(path: &Path, input: &Path) -> Result<Rejects, Failure> {
+    let is_input = match (path.canonicalize(), input.canonicalize()) {
+        (Ok(path), Ok(input)) => path == input && input.is_file(),
+        _ => false,
+    };
+    if is_input {
+        let message = "--rejects: the file to import: name another one";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let path = path.to_owned();
+    Ok(Rejects::new(move || {
+        remove(&path)?;
+        Ok(Box::new(BufWriter::new(File::create(&path)?)) as Box<dyn Write + Send>)
+    }))
+}
+
+/// Removes a regular file, but no device or link.
+fn remove(path: &Path) -> io::Result<()> {
+    if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
 fn rejects_path(command: &Import) -> PathBuf {
     let file = if command.file.as_os_str() == "-" { "import".into() } else { command.file.clone() };
-    let mut path = match (reader::is_table(command), file.extension()) {
+    let mut path = match (is_table(command), file.extension()) {
         (true, Some(_)) => file.with_extension(""),
         _ => file,
     }
     .into_os_string();
-    path.push(if reader::is_table(command) { ".rejects.csv" } else { ".rejects" });
+    path.push(if is_table(command) { ".rejects.csv" } else { ".rejects" });
     command.rejects.clone().unwrap_or_else(|| path.into())
 }
 
@@ -238,16 +278,16 @@ fn key(name: String) -> String {
     if is_field { name } else { format!("attributes.{name}") }
 }
 
-/// An exchange with the server.
-struct Exchange<'a> {
-    window: &'a Arc<Window>,
-    rejects: &'a Rejects,
+/// An import while it runs.
+struct Transfer<'a> {
+    exchange: Exchange,
+    /// The file of rejects.
+    path: &'a Path,
     bar: &'a Bar,
-    progress: Progress,
     changes: Changes,
 }
 
-impl Exchange<'_> {
+impl Transfer<'_> {
     async fn run(
         &mut self,
         session: &Session,
@@ -255,7 +295,7 @@ impl Exchange<'_> {
         receiver: Receiver<ImportUsersRequest>,
     ) -> Result<End, Failure> {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let requests = requests(options, receiver).take_until(stopped);
+        let requests = polynym_import::requests(options, receiver).take_until(stopped);
         let request = Request::new(requests);
         let mut answers = session.answer(session.admin().import_users(request).await)?;
         tokio::select! {
@@ -267,7 +307,7 @@ impl Exchange<'_> {
         }
 
         // Send no more lines, and wait for the answers to those sent.
-        self.window.close();
+        self.exchange.window.close();
         drop(stop);
         match timeout(SHUTDOWN_GRACE, self.receive(&mut answers)).await {
             Ok(Err(failure)) => Err(failure),
@@ -284,26 +324,12 @@ impl Exchange<'_> {
     }
 
     fn apply(&mut self, answer: &ImportUsersResponse) -> Result<(), Failure> {
-        for reject in &answer.rejects {
-            self.rejects.add(Rejected {
-                line: reject.line,
-                reason: &reject.reason,
-                message: &reject.message,
-                identity_index: reject.identity_index,
-                column: None,
-                skipped: reject.skipped,
-                owner: &reject.owner,
-                original: self.window.get(reject.line),
-            })?;
-        }
+        let bytes = self.exchange.apply(answer);
+        let bytes = bytes.map_err(|error| files::failure(self.path, error))?;
         for change in &answer.changes {
             self.changes.add(change)?;
         }
-        if let Some(progress) = answer.progress {
-            self.progress = progress;
-            let bytes = self.window.answer(progress.line);
-            self.bar.set(&progress, bytes);
-        }
+        self.bar.set(&self.exchange.progress, bytes);
         Ok(())
     }
 }
@@ -319,23 +345,4 @@ fn lost(error: Error) -> Failure {
         "the connection to the server was lost ({cause})\n  what to do: check that the server \
          runs, and run the same command again"
     ))
-}
-
-/// The messages of an import. The reader sends the options first; if it reads nothing, the import
-/// is one without lines. Empty messages keep an idle stream open.
-fn requests(
-    options: Options,
-    receiver: Receiver<ImportUsersRequest>,
-) -> impl Stream<Item = ImportUsersRequest> + Send + 'static {
-    let none = ImportUsersRequest { options: Some(options), ..Default::default() };
-    stream::unfold((receiver, Some(none)), |(mut receiver, none)| async move {
-        if none.is_some() {
-            let first = receiver.recv().await.or(none)?;
-            return Some((first, (receiver, None)));
-        }
-        match timeout(KEEPALIVE_INTERVAL, receiver.recv()).await {
-            Ok(line) => line.map(|line| (line, (receiver, None))),
-            Err(_) => Some((ImportUsersRequest::default(), (receiver, None))),
-        }
-    })
 }

@@ -1,11 +1,11 @@
 //! The progress and the result of an import.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::rejects::Rejects;
 use crate::failure::Failure;
 use crate::output;
 use polynym_proto::v1::import_users_response::Progress;
@@ -52,7 +52,10 @@ pub struct Summary<'a> {
     pub progress: Progress,
     /// Lines that were rejected before they were sent.
     pub rejected_here: i64,
-    pub rejects: &'a Rejects,
+    /// The number of rejects by reason.
+    pub reasons: BTreeMap<String, u64>,
+    /// The file of rejects.
+    pub rejects: &'a Path,
     /// How a table was read.
     pub tally: Tally,
     /// The id of the import in the history.
@@ -69,14 +72,14 @@ impl Summary<'_> {
         let Progress { created, changed, existing, skipped, orphans, .. } = self.progress;
         let rejected = self.progress.rejected + self.rejected_here;
         let has_rejects = rejected > 0 || skipped > 0 || orphans > 0;
-        let path = self.rejects.path().display().to_string();
+        let path = self.rejects.display().to_string();
         if self.json {
             let file = has_rejects.then_some(&path);
             output::print_json(&serde_json::json!({
                 "created": created, "changed": changed, "existing": existing, "rejected": rejected,
                 "skipped_identities": skipped, "orphans": orphans, "rejects": file,
                 "dry_run": self.dry_run, "operation_id": self.operation_id,
-                "reasons": self.rejects.reasons(),
+                "reasons": self.reasons,
                 "international_phones": self.tally.international,
                 "national_phones": self.tally.national,
                 "phones_without_prefix": self.tally.without_prefix,
@@ -99,7 +102,7 @@ impl Summary<'_> {
                 }
                 text += &format!(": see {path}");
             }
-            for (reason, count) in self.rejects.reasons() {
+            for (reason, count) in &self.reasons {
                 text += &format!("\n  {count} {reason}");
             }
             text += &tally_text(&self.tally);

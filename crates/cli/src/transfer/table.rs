@@ -1,11 +1,6 @@
 //! How to read a table: the options of the command line, then those of the map file.
 
-use std::collections::BTreeMap;
-
-use polynym_proto::v1::{AttributeType, Tenant};
-use polynym_table::{
-    Absent, Given, Locale, MapFile, Options, Phones, ValueType, encoding, separator,
-};
+use polynym_table::{Given, MapFile};
 
 use super::arguments::{PhonesArg, TableArgs};
 use crate::failure::Failure;
@@ -20,49 +15,20 @@ pub fn given(args: &TableArgs) -> Result<Given, Failure> {
         }
         None => MapFile::default(),
     };
-    parse(args, &file).map_err(Failure::Usage)
-}
-
-fn parse(args: &TableArgs, file: &MapFile) -> Result<Given, String> {
-    let either = |arg: &Option<String>, own: &Option<String>| arg.clone().or_else(|| own.clone());
-    let encoding = either(&args.encoding, &file.encoding);
-    let separator = either(&args.separator, &file.separator);
-    let locale = either(&args.locale, &file.locale);
-    let phones = match (args.phones, file.phones.as_deref()) {
-        (Some(PhonesArg::Strict), _) | (None, Some("strict")) => Phones::Strict,
-        (Some(PhonesArg::National), _) | (None, Some("national") | None) => Phones::National,
-        (None, Some(other)) => return Err(format!("phones {other}: must be national or strict")),
-    };
-    let absent = either(&args.absent, &file.absent);
-    let options = Options {
-        region: either(&args.region, &file.region).unwrap_or_default(),
-        phones,
-        absent: absent.map_or_else(Absent::default, |words| Absent::parse(&words)),
-        ..Options::default()
-    };
-    Ok(Given {
-        encoding: encoding.map(|name| encoding::named(&name)).transpose()?,
-        separator: separator.map(|name| separator::named(&name)).transpose()?,
-        locale: locale.map(|tag| Locale::parse(&tag)).transpose()?,
-        maps: if args.maps.is_empty() { file.maps() } else { args.maps.clone() },
-        options,
-    })
-}
-
-/// The types of a tenant's attributes.
-pub fn types(tenant: &Tenant) -> BTreeMap<String, ValueType> {
-    let definitions = tenant.policies.iter().flat_map(|policies| &policies.attribute_definitions);
-    let typed = definitions.filter_map(|definition| {
-        let value_type = match definition.r#type() {
-            AttributeType::String => ValueType::String,
-            AttributeType::Int => ValueType::Int,
-            AttributeType::Double => ValueType::Double,
-            AttributeType::Bool => ValueType::Bool,
-            AttributeType::Time => ValueType::Time,
-            AttributeType::List => ValueType::List,
-            AttributeType::Unspecified => return None,
-        };
-        Some((definition.name.clone(), value_type))
+    let phones = args.phones.map(|phones| match phones {
+        PhonesArg::Strict => "strict".to_owned(),
+        PhonesArg::National => "national".to_owned(),
     });
-    typed.collect()
+    let file = MapFile {
+        encoding: args.encoding.clone().or(file.encoding),
+        separator: args.separator.clone().or(file.separator),
+        locale: args.locale.clone().or(file.locale),
+        region: args.region.clone().or(file.region),
+        phones: phones.or(file.phones),
+        absent: args.absent.clone().or(file.absent),
+        map: file.map,
+    };
+    let given = file.given().map_err(Failure::Usage)?;
+    let maps = if args.maps.is_empty() { given.maps } else { args.maps.clone() };
+    Ok(Given { maps, ..given })
 }

@@ -60,6 +60,7 @@ fn message(failure: &Failure) -> String {
         Failure::Form(message) => message.clone(),
         Failure::SearchGone => "The server does not remember this search.".to_owned(),
         Failure::Busy => "Too many requests are in flight.".to_owned(),
+        Failure::FileGone => "Your session does not have this file.".to_owned(),
     }
 }
 
@@ -86,6 +87,10 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
         Failure::Form(_) => ("That did not work", "Go back and correct it."),
         Failure::Busy => ("Busy", "Try again in a moment."),
+        Failure::FileGone => (
+            "File not found",
+            "Upload it again: an import goes on where it was, and imports no user twice.",
+        ),
         Failure::SearchGone => ("Search again", "Searches are kept until you sign out."),
     }
 }

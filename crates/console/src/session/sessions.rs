@@ -17,6 +17,7 @@ use polynym_transport::Connector;
 
 use super::queries::Queries;
 use crate::context;
+use crate::imports::{Space, Uploads};
 
 /// The maximum number of sessions.
 const MAX_SESSIONS: usize = 1_024;
@@ -63,6 +64,8 @@ pub struct Session {
     pub requests: Arc<ActiveCount>,
     /// Its searches.
     pub queries: Queries,
+    /// Its files.
+    pub uploads: Arc<Uploads>,
 }
 
 impl Session {
@@ -97,13 +100,14 @@ impl Session {
 /// The open sessions.
 pub struct Sessions {
     connector: Connector,
+    space: Arc<Space>,
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
 }
 
 impl Sessions {
     /// No sessions. They call the API by `connector`.
     pub fn new(connector: Connector) -> Self {
-        Self { connector, open: Mutex::default() }
+        Self { connector, space: Arc::default(), open: Mutex::default() }
     }
 
     /// The session with this id, unless it has ended.
@@ -139,6 +143,7 @@ impl Sessions {
             last_used: AtomicU64::default(),
             requests: Arc::default(),
             queries: Queries::default(),
+            uploads: Uploads::new(&caller.name, self.space.clone()),
         });
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         make_room(&mut open, &caller.name);

@@ -19,9 +19,8 @@ impl Commands {
     pub fn new(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
         let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
         let body = quoted(&json.unwrap_or_default().to_string());
-        let words: Vec<_> = cli.iter().map(|word| quoted(word)).collect();
         Self {
-            cli: format!("polynym {}", words.join(" ")),
+            cli: line(cli),
             curl: format!(
                 "curl -H 'content-type: application/json' \\\n  \
                  -H \"authorization: Bearer $TOKEN\" \\\n  \
@@ -33,6 +32,12 @@ impl Commands {
             ),
         }
     }
+}
+
+/// A command of `polynym`, from the words after it.
+pub fn line(cli: &[&str]) -> String {
+    let words: Vec<_> = cli.iter().map(|word| quoted(word)).collect();
+    format!("polynym {}", words.join(" "))
 }
 
 /// A word for a shell, in single quotes if it needs them.

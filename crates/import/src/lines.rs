@@ -22,6 +22,7 @@ pub struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
+    /// The lines of a reader.
     pub const fn new(reader: R) -> Self {
         Self { reader, number: 0 }
     }

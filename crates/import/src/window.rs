@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use csv::StringRecord;
-use serde_json::Value;
-
 use polynym_lines::UniqueValue;
+use serde_json::Value;
 
 /// The maximum bytes of waiting lines.
 const MAX_BYTES: usize = 16 << 20;

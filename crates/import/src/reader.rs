@@ -1,58 +1,86 @@
 //! The thread that reads the file: parses lines, sends requests, and adds the lines to the window.
 
 use std::ffi::OsStr;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use polynym_lines::Parsed;
+use polynym_proto::v1::ImportUsersRequest;
+use polynym_proto::v1::import_users_request::Options as ImportOptions;
+use polynym_table::locale::NEUTRAL;
+use polynym_table::{CellError, Given, Mapping, Options, Row, Table, Tally};
 use prost::Message;
 use tokio::sync::mpsc::Sender;
 
-use super::arguments::{Format, Import};
-use super::lines::{Line, Lines, MAX_LINE_BYTES};
-use super::rejects::{Form, Rejected, Rejects};
-use super::target::Target;
-use super::window::{Original, OriginalRow, Window};
-use crate::failure::Failure;
-use crate::files;
-use polynym_lines::Parsed;
-use polynym_proto::v1::{ImportUsersRequest, import_users_request};
-use polynym_table::locale::NEUTRAL;
-use polynym_table::{CellError, Given, Mapping, Options, Row, Table, Tally};
+use crate::lines::{Line, Lines, MAX_LINE_BYTES};
+use crate::rejects::{Form, Rejected, Rejects};
+use crate::target::Target;
+use crate::window::{Original, OriginalRow, Window};
 
 /// The maximum bytes of a request.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// The format of a file.
+pub enum Format {
+    /// Lines of JSON, and where they go.
+    Lines(Target),
+    /// A table.
+    Table {
+        /// How to read it.
+        given: Box<Given>,
+        /// The name of the field or column by which a row finds its user.
+        key: Option<String>,
+    },
+}
+
 /// Reads a file.
 pub struct FileReader {
-    pub window: Arc<Window>,
-    pub rejects: Arc<Rejects>,
-    pub requests: Sender<ImportUsersRequest>,
+    pub(crate) window: Arc<Window>,
+    pub(crate) rejects: Arc<Rejects>,
+    pub(crate) requests: Sender<ImportUsersRequest>,
     /// Lines that were rejected before they were sent.
-    pub rejected: Arc<AtomicI64>,
-    pub target: Target,
+    pub(crate) rejected: Arc<AtomicI64>,
     /// The options of the import.
-    pub options: import_users_request::Options,
+    pub(crate) options: ImportOptions,
+}
+
+/// The error that ends reading.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The file cannot be read: in words.
+    File(String),
+    /// The mapping is wrong: in words.
+    Mapping(String),
+    /// The rejects cannot be written.
+    Rejects(io::Error),
 }
 
 impl FileReader {
-    /// Reads the file. Returns the number of lines that are not blank, and how a table was read.
-    pub fn run(&self, command: &Import, given: Given) -> Result<(i64, Tally), Failure> {
-        let path = &command.file;
-        let reader = files::open(path)?;
-        let read = match is_table(command) {
-            true => self.table(reader, command, given),
-            false => self.jsonl(reader).map(|count| (count, Tally::default())),
+    /// Reads a file, and sends its lines. Returns the number of lines that are not blank, and how a
+    /// table was read.
+    ///
+    /// # Errors
+    /// The file, its mapping or the rejects are the cause.
+    pub fn run(&self, reader: impl Read, format: Format) -> Result<(i64, Tally), ReadError> {
+        let outcome = match format {
+            Format::Table { given, key } => self.table(reader, *given, key.as_deref()),
+            Format::Lines(target) => self.lines(reader, &target).map(|n| (n, Tally::default())),
         };
-        read.map_err(|error| match error {
-            ReadError::File(error) => files::failure(path, error),
-            ReadError::Other(failure) => failure,
-        })
+        if outcome.is_err() {
+            self.window.close();
+        }
+        outcome
     }
 
-    fn jsonl(&self, reader: impl Read) -> Result<i64, ReadError> {
+    /// Ends the import: the file cannot be read.
+    pub fn close(&self) {
+        self.window.close();
+    }
+
+    fn lines(&self, reader: impl Read, target: &Target) -> Result<i64, ReadError> {
         if !self.begin(self.options.clone()) {
             return Ok(0);
         }
@@ -83,7 +111,7 @@ impl FileReader {
             };
             let continues = match parsed {
                 Ok((_, Parsed::Skipped)) => continue,
-                Ok((original, Parsed::Request(request))) => match self.target.apply(*request) {
+                Ok((original, Parsed::Request(request))) => match target.apply(*request) {
                     Some(request) => self.send(number, Some(original), request, bytes)?,
                     None => continue,
                 },
@@ -100,27 +128,25 @@ impl FileReader {
     }
 
     /// Sends the options. Returns whether the import continues.
-    fn begin(&self, options: import_users_request::Options) -> bool {
+    fn begin(&self, options: ImportOptions) -> bool {
         let first = ImportUsersRequest { options: Some(options), ..Default::default() };
         self.requests.blocking_send(first).is_ok()
     }
 
     fn table(
         &self,
-        reader: Box<dyn Read>,
-        command: &Import,
+        reader: impl Read,
         given: Given,
+        key: Option<&str>,
     ) -> Result<(i64, Tally), ReadError> {
         let table = Table::open(reader, given.encoding, given.separator);
         let mut table = table.map_err(ReadError::File)?;
         let options = Options { locale: given.locale.unwrap_or(NEUTRAL), ..given.options };
-        let mapping = Mapping::new(&given.maps, &table.columns, options)
-            .map_err(|error| ReadError::Other(Failure::Usage(error)))?;
-        let mut import =
-            import_users_request::Options { fields: mapping.fields(), ..self.options.clone() };
-        if let Some(name) = &command.matches {
-            let key = mapping.key(name, &table.columns);
-            import.key = key.map_err(|error| ReadError::Other(Failure::Usage(error)))?;
+        let mapping =
+            Mapping::new(&given.maps, &table.columns, options).map_err(ReadError::Mapping)?;
+        let mut import = ImportOptions { fields: mapping.fields(), ..self.options.clone() };
+        if let Some(name) = key {
+            import.key = mapping.key(name, &table.columns).map_err(ReadError::Mapping)?;
         }
         if !self.begin(import) {
             return Ok((0, Tally::default()));
@@ -187,7 +213,7 @@ impl FileReader {
     /// Rejects a line. Returns whether the import continues.
     fn reject(&self, rejected: Rejected<'_>) -> Result<bool, ReadError> {
         self.rejected.fetch_add(1, Ordering::Relaxed);
-        self.rejects.add(rejected).map_err(ReadError::Other)?;
+        self.rejects.add(rejected).map_err(ReadError::Rejects)?;
         Ok(!self.window.is_closed())
     }
 }
@@ -204,21 +230,8 @@ const LINE: Rejected<'static> = Rejected {
     original: None,
 };
 
-/// The error that ends reading.
-enum ReadError {
-    /// The file cannot be read.
-    File(String),
-    Other(Failure),
-}
-
-fn file_error(error: &std::io::Error) -> ReadError {
+fn file_error(error: &io::Error) -> ReadError {
     ReadError::File(error.to_string())
-}
-
-/// Whether the file is a table.
-pub fn is_table(command: &Import) -> bool {
-    let is_named = || is_table_name(&command.file);
-    command.format.map_or_else(is_named, |format| format == Format::Csv)
 }
 
 /// Whether a file has the name of a table.

@@ -2,24 +2,16 @@
 
 use polynym_proto::v1::ImportUsersRequest;
 
-use super::arguments::Import;
-
 /// Where lines go.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     /// The tenant of all lines, whatever they name.
-    tenant: Option<String>,
+    pub tenant: Option<String>,
     /// Whether users get new ids.
-    has_new_ids: bool,
+    pub has_new_ids: bool,
 }
 
 impl Target {
-    /// The target of the lines of an import into this tenant.
-    pub fn new(command: &Import, tenant: String) -> Self {
-        let tenant = command.any_tenant.then_some(tenant);
-        Self { tenant, has_new_ids: command.new_ids }
-    }
-
     /// The line for the target. With new ids, merged users have none: only their ids name them.
     pub fn apply(&self, mut request: ImportUsersRequest) -> Option<ImportUsersRequest> {
         if let Some(tenant) = &self.tenant {

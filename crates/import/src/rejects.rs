@@ -1,21 +1,16 @@
-//! The file of rejected lines, in the form of the input: lines of JSON, or the rows of a table. The
-//! first rejected line creates it, and replaces an earlier file.
+//! Rejected lines, in the form of the input: lines of JSON, or the rows of a table. The first one
+//! opens the file for them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use csv::{StringRecord, Terminator, WriterBuilder};
+use polynym_lines::{ORIGINAL, escaped};
 use polynym_table::Columns;
 use serde_json::{Map, Value};
 
-use super::window::{Original, line_value};
-use crate::failure::Failure;
-use crate::files::failure;
-use crate::output::escaped;
-use polynym_lines::ORIGINAL;
+use crate::window::{Original, line_value};
 
 /// The columns of a table of rejects, before those of the rejected rows.
 const COLUMNS: [&str; 6] = [
@@ -53,12 +48,14 @@ pub struct Form {
     pub separator: u8,
 }
 
-/// The file of rejects.
+/// Opens the file of rejects.
+type Open = Box<dyn FnMut() -> io::Result<Box<dyn Write + Send>> + Send>;
+
+/// The rejected lines.
 pub struct Rejects {
-    path: PathBuf,
     /// The form of rejected rows; none for lines of JSON.
     form: OnceLock<Form>,
-    file: Mutex<Option<BufWriter<File>>>,
+    file: Mutex<(Open, Option<Box<dyn Write + Send>>)>,
     reasons: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -74,36 +71,24 @@ impl Form {
     }
 
     /// The text of a row.
-    fn row<'c>(&self, own: [&'c str; 6], cells: &'c StringRecord) -> Result<Vec<u8>, Failure> {
+    fn row<'c>(&self, own: [&'c str; 6], cells: &'c StringRecord) -> io::Result<Vec<u8>> {
         let skipped = Self::own_columns(&self.header);
         let mut writer = WriterBuilder::new()
             .delimiter(self.separator)
             .terminator(Terminator::CRLF)
             .flexible(true)
             .from_writer(Vec::new());
-        let written = writer.write_record(own.into_iter().chain(cells.iter().skip(skipped)));
-        written.map_err(|error| Failure::Other(error.to_string()))?;
-        writer.into_inner().map_err(|error| Failure::Other(error.to_string()))
+        writer.write_record(own.into_iter().chain(cells.iter().skip(skipped)))?;
+        writer.into_inner().map_err(|error| io::Error::other(error.to_string()))
     }
 }
 
 impl Rejects {
-    /// The file at this path, for the rejects of `input`.
-    pub fn new(path: PathBuf, input: &Path) -> Result<Self, Failure> {
-        let is_input = match (path.canonicalize(), input.canonicalize()) {
-            (Ok(path), Ok(input)) => path == input && input.is_file(),
-            _ => false,
-        };
-        if is_input {
-            let message = "--rejects: the file to import: name another one";
-            return Err(Failure::Usage(message.to_owned()));
-        }
-        let (form, file, reasons) = Default::default();
-        Ok(Self { path, form, file, reasons })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// No rejects yet. The first one is written to the file that `open` returns; each reject is
+    /// written by one call.
+    pub fn new(open: impl FnMut() -> io::Result<Box<dyn Write + Send>> + Send + 'static) -> Self {
+        let file = Mutex::new((Box::new(open) as Open, None));
+        Self { form: OnceLock::new(), file, reasons: Mutex::default() }
     }
 
     /// The number of rejects by reason.
@@ -117,50 +102,48 @@ impl Rejects {
     }
 
     /// Adds a line.
-    pub fn add(&self, rejected: Rejected<'_>) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// The file cannot be opened or written.
+    pub fn add(&self, rejected: Rejected<'_>) -> io::Result<()> {
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         *reasons.entry(rejected.reason.to_owned()).or_default() += 1;
         drop(reasons);
         let (head, text) = match self.form.get() {
-            None => (Vec::new(), json(rejected).into_bytes()),
+            None => (Vec::new(), json_line(rejected).into_bytes()),
             Some(form) => {
                 let header = form.row(COLUMNS, &form.header)?;
                 ([BYTE_ORDER_MARK.as_bytes(), &header].concat(), row(form, &rejected)?)
             }
         };
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = match &mut *file {
-            Some(file) => file,
+        let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (open, file) = &mut *guard;
+        let opened = match file {
+            Some(opened) => opened,
             None => {
-                remove(&self.path)?;
-                let created =
-                    File::create(&self.path).map_err(|error| failure(&self.path, error))?;
-                let opened = file.insert(BufWriter::new(created));
-                opened.write_all(&head).map_err(|error| failure(&self.path, error))?;
+                let opened = file.insert(open()?);
+                opened.write_all(&head)?;
                 opened
             }
         };
-        opened.write_all(&text).map_err(|error| failure(&self.path, error))
+        opened.write_all(&text)
     }
 
-    /// Removes the rejects of an earlier import, if this one has none.
-    pub fn remove_older(&self) -> Result<(), Failure> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.is_none() { remove(&self.path) } else { Ok(()) }
-    }
-
-    /// Flushes the file.
-    pub fn finish(&self) -> Result<(), Failure> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *file {
-            Some(file) => file.flush().map_err(|error| failure(&self.path, error)),
-            None => Ok(()),
+    /// Flushes the file. Returns whether there is one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(&self) -> io::Result<bool> {
+        let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut guard.1 {
+            Some(file) => file.flush().map(|()| true),
+            None => Ok(false),
         }
     }
 }
 
 /// A reject as a line of JSON.
-fn json(rejected: Rejected<'_>) -> String {
+fn json_line(rejected: Rejected<'_>) -> String {
     let mut object = Map::new();
     let mut set = |key: &str, value: Value| drop(object.insert(key.to_owned(), value));
     set("line", rejected.line.into());
@@ -182,7 +165,7 @@ fn json(rejected: Rejected<'_>) -> String {
 }
 
 /// A reject as a row of its table.
-fn row(form: &Form, rejected: &Rejected<'_>) -> Result<Vec<u8>, Failure> {
+fn row(form: &Form, rejected: &Rejected<'_>) -> io::Result<Vec<u8>> {
     let none = StringRecord::new();
     let (cells, identity_columns) = match &rejected.original {
         Some(Original::Row(row)) => (&row.cells, &*row.identity_columns),
@@ -201,12 +184,4 @@ fn row(form: &Form, rejected: &Rejected<'_>) -> Result<Vec<u8>, Failure> {
         _ => rejected.message,
     };
     form.row([&line, state, rejected.reason, name, rejected.owner, message], cells)
-}
-
-/// Removes a regular file, but no device or link.
-fn remove(path: &Path) -> Result<(), Failure> {
-    if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-        std::fs::remove_file(path).map_err(|error| failure(path, error))?;
-    }
-    Ok(())
 }

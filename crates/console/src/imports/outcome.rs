@@ -1,0 +1,80 @@
+//! The outcome of a dry run or an import.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polynym_proto::v1::import_users_response::{Change, Progress};
+use polynym_table::Tally;
+
+use super::kept_file::KeptFile;
+use super::options::ImportOptions;
+use super::shown;
+use crate::views::changes::{self, ChangeRow};
+
+/// The changed users that are shown.
+const MAX_CHANGES: usize = 10;
+/// The changes of a user that are shown.
+const MAX_ROWS: usize = 10;
+
+/// The outcome of a dry run or an import.
+#[derive(Clone, Default)]
+pub struct Outcome {
+    pub is_dry_run: bool,
+    pub options: ImportOptions,
+    pub progress: Progress,
+    /// The lines that were rejected, here or by the server.
+    pub rejected: i64,
+    /// The reasons of rejects, with their numbers.
+    pub reasons: BTreeMap<String, u64>,
+    pub tally: Tally,
+    /// The first changes.
+    pub changes: Vec<UserChange>,
+    /// The other users that would change.
+    pub more_changes: usize,
+    /// The id of the import in the history.
+    pub operation_id: String,
+    /// The file of rejects.
+    pub rejects: Option<Arc<KeptFile>>,
+    /// Why it ended early; empty if it did not.
+    pub error: String,
+    pub was_stopped: bool,
+}
+
+/// What a line changes.
+#[derive(Clone)]
+pub struct UserChange {
+    pub line: i64,
+    pub user_id: String,
+    pub rows: Vec<ChangeRow>,
+}
+
+impl Outcome {
+    /// Adds what a line would change.
+    pub fn add(&mut self, change: &Change) {
+        if self.changes.len() == MAX_CHANGES {
+            self.more_changes += 1;
+            return;
+        }
+        let rows = change.changes.iter().flat_map(changes::rows).take(MAX_ROWS);
+        let cut = |row: ChangeRow| ChangeRow {
+            field: shown(&row.field),
+            before: shown(&row.before),
+            after: shown(&row.after),
+        };
+        self.changes.push(UserChange {
+            line: change.line,
+            user_id: change.user_id.clone(),
+            rows: rows.map(cut).collect(),
+        });
+    }
+
+    /// Whether it was stopped or failed before its end.
+    pub fn ended_early(&self) -> bool {
+        self.was_stopped || !self.error.is_empty()
+    }
+
+    /// Whether there are rejects to download.
+    pub fn has_rejects(&self) -> bool {
+        self.rejects.as_ref().is_some_and(|file| file.bytes() > 0)
+    }
+}

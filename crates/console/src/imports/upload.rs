@@ -1,0 +1,130 @@
+//! An uploaded file, and what became of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polynym_table::Tally;
+use tokio::task::AbortHandle;
+
+use super::job::{Job, JobKind};
+use super::kept_file::KeptFile;
+use super::outcome::Outcome;
+use super::settings::Settings;
+
+/// An uploaded file.
+pub struct Upload {
+    /// Its number in the session.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    pub tenant: String,
+    /// The id of the request that uploaded it.
+    pub request_id: String,
+    /// Whether it is a table, not lines of JSON.
+    pub is_table: bool,
+    pub file: Arc<KeptFile>,
+    state: Mutex<Snapshot>,
+    /// The task that removes the file after a day.
+    removal: Mutex<Option<AbortHandle>>,
+}
+
+/// What became of a file so far.
+#[derive(Clone, Default)]
+pub struct Snapshot {
+    /// The work on it that runs, or was last.
+    pub job: Option<Arc<Job>>,
+    pub settings: Settings,
+    /// The names of the columns, from when it was last read without an error.
+    pub names: Vec<String>,
+    /// What is in it, or why it cannot be read.
+    pub reading: Option<Result<Arc<Reading>, String>>,
+    pub dry_run: Option<Arc<Outcome>>,
+    pub import: Option<Arc<Outcome>>,
+}
+
+/// What is in a file.
+#[derive(Default)]
+pub struct Reading {
+    pub encoding: String,
+    pub separator: String,
+    /// Some cells of each column.
+    pub examples: Vec<String>,
+    /// The rows that have text.
+    pub rows: u64,
+    pub rejected: u64,
+    /// The reasons for which rows would be rejected, the most frequent first: with their number and
+    /// the first line.
+    pub reasons: Vec<(String, u64, i64)>,
+    /// The first rows.
+    pub sample: Vec<SampleRow>,
+    pub tally: Tally,
+}
+
+/// A row as it would be read.
+#[derive(Default)]
+pub struct SampleRow {
+    pub line: i64,
+    pub name: String,
+    /// The identities, in their text form.
+    pub identities: Vec<String>,
+    /// The attributes: name and value.
+    pub attributes: Vec<(String, String)>,
+    /// Why it cannot be read; empty if it can.
+    pub error: String,
+}
+
+impl Upload {
+    /// A file that is whole.
+    pub fn new(number: u32, file: Arc<KeptFile>, own: UploadNames) -> Self {
+        let UploadNames { name, tenant, request_id, is_table } = own;
+        let (state, removal) = (Mutex::default(), Mutex::default());
+        Self { number, name, tenant, request_id, is_table, file, state, removal }
+    }
+
+    /// What became of it so far.
+    pub fn snapshot(&self) -> Snapshot {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The work on it that runs.
+    pub fn running(&self) -> Option<Arc<Job>> {
+        self.snapshot().job.filter(|job| !job.has_ended())
+    }
+
+    /// Changes its state.
+    pub fn update(&self, change: impl FnOnce(&mut Snapshot)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether it is imported or checked.
+    pub fn is_sent(&self) -> bool {
+        self.running().is_some_and(|job| job.kind != JobKind::Read)
+    }
+
+    /// Sets the task that removes the file. It ends with the file.
+    pub fn set_removal(&self, task: AbortHandle) {
+        *self.removal.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    /// Stops the work on it.
+    pub fn stop(&self) {
+        if let Some(job) = self.running() {
+            job.stop.set();
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some(task) = self.removal.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            task.abort();
+        }
+    }
+}
+
+/// How a file is named.
+pub struct UploadNames {
+    pub name: String,
+    pub tenant: String,
+    pub request_id: String,
+    pub is_table: bool,
+}

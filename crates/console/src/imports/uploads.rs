@@ -1,0 +1,206 @@
+//! The files of a session.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::job::{Job, JobKind};
+use super::kept_file::KeptFile;
+use super::pool::Space;
+use super::upload::{Upload, UploadNames};
+use crate::failure::Failure;
+
+/// The maximum number of files of a session.
+pub const MAX_FILES: usize = 4;
+/// The maximum bytes of a file.
+pub const MAX_FILE_BYTES: u64 = 256 << 20;
+/// The maximum bytes of the rejects of an import.
+const MAX_REJECT_BYTES: u64 = 64 << 20;
+/// The time for which a file is kept.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The files of a session. They go with it.
+pub struct Uploads {
+    caller: String,
+    space: Arc<Space>,
+    files: Mutex<Files>,
+}
+
+#[derive(Default)]
+struct Files {
+    last: u32,
+    /// The ids of the requests whose files arrive.
+    arriving: Vec<String>,
+    open: Vec<Arc<Upload>>,
+}
+
+/// The room for a file that arrives, until it is dropped.
+pub struct Slot<'u> {
+    uploads: &'u Arc<Uploads>,
+    request_id: String,
+    pub file: Arc<KeptFile>,
+}
+
+impl Uploads {
+    /// No files of a caller.
+    pub fn new(caller: &str, space: Arc<Space>) -> Arc<Self> {
+        Arc::new(Self { caller: caller.to_owned(), space, files: Mutex::default() })
+    }
+
+    /// The files of a tenant.
+    pub fn of_tenant(&self, tenant: &str) -> Vec<Arc<Upload>> {
+        let guard = self.lock();
+        guard.open.iter().filter(|upload| upload.tenant == tenant).cloned().collect()
+    }
+
+    /// The number of all files.
+    pub fn count(&self) -> usize {
+        let guard = self.lock();
+        guard.open.len() + guard.arriving.len()
+    }
+
+    /// The file with this number.
+    pub fn get(&self, tenant: &str, number: u32) -> Option<Arc<Upload>> {
+        self.of_tenant(tenant).into_iter().find(|upload| upload.number == number)
+    }
+
+    /// The file that a request uploaded.
+    pub fn of_request(&self, tenant: &str, request_id: &str) -> Option<Arc<Upload>> {
+        let own = self.of_tenant(tenant).into_iter();
+        own.filter(|_| !request_id.is_empty()).find(|upload| upload.request_id == request_id)
+    }
+
+    /// Room for a file that arrives.
+    ///
+    /// # Errors
+    /// The session has too many files, the request is repeated, or the disk cannot be used.
+    pub fn receive(self: &Arc<Self>, request_id: &str) -> Result<Slot<'_>, Failure> {
+        let taken = self.space.bytes.take(&self.caller, 0).ok_or_else(no_space)?;
+        let file = KeptFile::new(taken, MAX_FILE_BYTES).map_err(|error| disk(&error))?;
+        let mut guard = self.lock();
+        if guard.arriving.iter().any(|known| known == request_id) {
+            return Err(Failure::Form("This file is being uploaded already.".to_owned()));
+        }
+        if guard.open.len() + guard.arriving.len() >= MAX_FILES {
+            return Err(Failure::Form(format!(
+                "A session has at most {MAX_FILES} files: remove one first."
+            )));
+        }
+        guard.arriving.push(request_id.to_owned());
+        let request_id = request_id.to_owned();
+        Ok(Slot { uploads: self, request_id, file: Arc::new(file) })
+    }
+
+    /// Removes a file, and stops the work on it.
+    pub fn remove(&self, number: u32) {
+        let mut guard = self.lock();
+        if let Some(n) = guard.open.iter().position(|upload| upload.number == number) {
+            guard.open.remove(n).stop();
+        }
+    }
+
+    /// Begins work on a file; none if the same request has begun it already.
+    ///
+    /// # Errors
+    /// Other work runs, or too much of it on this server.
+    pub fn begin(
+        &self,
+        upload: &Upload,
+        kind: JobKind,
+        request_id: &str,
+    ) -> Result<Option<Arc<Job>>, Failure> {
+        let guard = self.lock();
+        let last = upload.snapshot().job;
+        let is_repeated = |job: &Arc<Job>| !request_id.is_empty() && job.request_id == request_id;
+        if last.as_ref().is_some_and(is_repeated) {
+            return Ok(None);
+        }
+        let failure = |text: &str| Err(Failure::Form(text.to_owned()));
+        if upload.running().is_some() {
+            return failure("Work on this file goes on: wait until it ends, or stop it.");
+        }
+        if kind != JobKind::Read && guard.open.iter().any(|other| other.is_sent()) {
+            return failure("An import of yours goes on: wait until it ends, or stop it.");
+        }
+        let Some(permit) = self.space.jobs.take(&self.caller, 1) else {
+            return failure("The server reads and imports other files: try again in a minute.");
+        };
+        let job = Arc::new(Job::new(kind, request_id, upload.file.bytes(), permit));
+        upload.update(|state| state.job = Some(job.clone()));
+        Ok(Some(job))
+    }
+
+    /// An empty file for rejects.
+    ///
+    /// # Errors
+    /// The disk cannot be used: in words.
+    pub fn rejects_file(&self) -> Result<Arc<KeptFile>, String> {
+        let taken = self.space.bytes.take(&self.caller, 0);
+        let taken = taken.ok_or("the server has no room for rejects")?;
+        let file = KeptFile::new(taken, MAX_REJECT_BYTES).map_err(|error| error.to_string())?;
+        Ok(Arc::new(file))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Uploads {
+    fn drop(&mut self) {
+        for upload in &self.files.get_mut().unwrap_or_else(PoisonError::into_inner).open {
+            upload.stop();
+        }
+    }
+}
+
+impl Slot<'_> {
+    /// Appends to the file.
+    ///
+    /// # Errors
+    /// It is too large, or the caller's files are together.
+    pub async fn append(&self, bytes: Vec<u8>) -> Result<(), Failure> {
+        let file = self.file.clone();
+        let appended = tokio::task::spawn_blocking(move || file.append(&bytes)).await;
+        let fits = appended.map_err(|error| disk(&error))?.map_err(|error| disk(&error))?;
+        if fits { Ok(()) } else { Err(no_space()) }
+    }
+
+    /// Keeps the file, which is whole, for a day.
+    pub fn keep(self, own: UploadNames) -> Arc<Upload> {
+        let mut guard = self.uploads.lock();
+        guard.last += 1;
+        let upload = Arc::new(Upload::new(guard.last, self.file.clone(), own));
+        guard.open.push(upload.clone());
+        drop(guard);
+        let (uploads, number) = (Arc::downgrade(self.uploads), upload.number);
+        let removal = tokio::spawn(async move {
+            tokio::time::sleep(MAX_AGE).await;
+            if let Some(uploads) = uploads.upgrade() {
+                uploads.remove(number);
+            }
+        });
+        upload.set_removal(removal.abort_handle());
+        upload
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut guard = self.uploads.lock();
+        if let Some(n) = guard.arriving.iter().position(|id| *id == self.request_id) {
+            guard.arriving.swap_remove(n);
+        }
+    }
+}
+
+fn no_space() -> Failure {
+    Failure::Form(format!(
+        "A file has at most {} MiB, and the files of a caller 512 MiB: remove files, or use \
+         `polynym import`.",
+        MAX_FILE_BYTES >> 20
+    ))
+}
+
+fn disk(error: &dyn std::fmt::Display) -> Failure {
+    Failure::Form(format!("The server cannot keep the file: {error}"))
+}

@@ -1,0 +1,112 @@
+//! What is done with a file.
+
+use std::sync::Arc;
+
+use axum::extract::Path;
+use uuid::Uuid;
+
+use super::{files, path, upload};
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};
+use crate::pages::render::{Page, redirect};
+use crate::visit::Visit;
+
+/// Reads the file again, by the settings of the form.
+pub async fn read(visit: Visit, Path((tenant, number)): Path<(String, u32)>, form: Form) -> Page {
+    let upload = upload(&visit, &tenant, number)?;
+    let types = files::types(&visit, &tenant).await?;
+    let settings = upload.snapshot().settings.with(&form);
+    let begun = visit.session.uploads.begin(&upload, JobKind::Read, form.get("request_id"))?;
+    if let Some(job) = begun {
+        tokio::spawn(imports::inspect(upload.clone(), job, settings, types));
+    }
+    Ok(redirect(&path(&visit, &upload)))
+}
+
+/// Begins a dry run.
+pub async fn dry_run(
+    visit: Visit,
+    Path((tenant, number)): Path<(String, u32)>,
+    form: Form,
+) -> Page {
+    let upload = upload(&visit, &tenant, number)?;
+    send(&visit, &upload, JobKind::DryRun, ImportOptions::of(&form), &form).await
+}
+
+/// Begins the import that the last dry run showed.
+pub async fn import(visit: Visit, Path((tenant, number)): Path<(String, u32)>, form: Form) -> Page {
+    let upload = upload(&visit, &tenant, number)?;
+    let request_id = form.get("request_id");
+    let state = upload.snapshot();
+    let is_repeated = state.job.is_some_and(|job| job.request_id == request_id);
+    let shown = state.dry_run.filter(|_| form.get("dry_run") == state_id(&upload.snapshot()));
+    let options = match shown {
+        Some(dry_run) => dry_run.options.clone(),
+        None if is_repeated => return Ok(redirect(&path(&visit, &upload))),
+        None => {
+            let message = "The file was read in another way since: make a dry run again.";
+            return Err(Failure::Form(message.to_owned()));
+        }
+    };
+    send(&visit, &upload, JobKind::Import, options, &form).await
+}
+
+/// The id of the dry run that is shown.
+pub fn state_id(state: &Snapshot) -> String {
+    state.dry_run.as_ref().map_or_else(String::new, |dry_run| dry_run.operation_id.clone())
+}
+
+async fn send(
+    visit: &Visit,
+    upload: &Arc<Upload>,
+    kind: JobKind,
+    options: ImportOptions,
+    form: &Form,
+) -> Page {
+    let state = upload.snapshot();
+    if !matches!(state.reading, Some(Ok(_))) {
+        return Err(Failure::Form("The file is not read yet: choose its columns.".to_owned()));
+    }
+    let types = files::types(visit, &upload.tenant).await?;
+    let given = match upload.is_table {
+        true => {
+            let mut given = state.settings.map_file(&state.names).given().map_err(Failure::Form)?;
+            given.options.types = types;
+            Some(given)
+        }
+        false => None,
+    };
+    let uploads = &visit.session.uploads;
+    let plan = Plan {
+        client: visit.client(&upload.tenant),
+        options,
+        given,
+        rejects: uploads.rejects_file().map_err(Failure::Form)?,
+        operation_id: format!("import-{}", Uuid::now_v7()),
+    };
+    if let Some(job) = uploads.begin(upload, kind, form.get("request_id"))? {
+        upload.update(|state| {
+            state.import = None;
+            if kind == JobKind::DryRun {
+                state.dry_run = None;
+            }
+        });
+        tokio::spawn(imports::transfer(upload.clone(), job, plan));
+    }
+    Ok(redirect(&path(visit, upload)))
+}
+
+/// Stops the work on a file.
+pub async fn stop(visit: Visit, Path((tenant, number)): Path<(String, u32)>, _: Form) -> Page {
+    let upload = upload(&visit, &tenant, number)?;
+    upload.stop();
+    Ok(redirect(&path(&visit, &upload)))
+}
+
+/// Removes a file.
+pub async fn remove(visit: Visit, Path((tenant, number)): Path<(String, u32)>, _: Form) -> Page {
+    let upload = upload(&visit, &tenant, number)?;
+    visit.session.uploads.remove(upload.number);
+    Ok(redirect(&format!("{}/import", visit.frame(&tenant).home())))
+}

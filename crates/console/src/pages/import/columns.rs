@@ -1,0 +1,97 @@
+//! The form for the columns of a table.
+
+use crate::imports::{ColumnSetting, Reading, Settings, Snapshot, shown};
+
+/// The columns of a page.
+const PAGE_SIZE: usize = 40;
+/// The encodings to choose from.
+pub const ENCODINGS: [&str; 9] = [
+    "UTF-8",
+    "windows-1252",
+    "ISO-8859-15",
+    "windows-1250",
+    "windows-1251",
+    "UTF-16LE",
+    "UTF-16BE",
+    "macintosh",
+    "Shift_JIS",
+];
+/// The separators to choose from.
+pub const SEPARATORS: [&str; 4] = ["comma", "semicolon", "tab", "|"];
+
+/// The columns of a page.
+pub struct Columns {
+    pub rows: Vec<ColumnRow>,
+    pub count: usize,
+    /// The first column of the next page.
+    pub next: Option<usize>,
+    /// The first column of the previous page.
+    pub previous: Option<usize>,
+}
+
+/// A column.
+pub struct ColumnRow {
+    pub index: usize,
+    pub name: String,
+    pub examples: String,
+    pub setting: ColumnSetting,
+}
+
+impl Columns {
+    /// The columns from this one on.
+    pub fn of(state: &Snapshot, from: usize) -> Self {
+        let count = state.settings.columns.len();
+        let from = from.min(count);
+        let reading = state.reading.as_ref().and_then(|read| read.as_ref().ok());
+        let example = |n: usize| reading.and_then(|reading| reading.examples.get(n));
+        let row = |(index, (name, setting)): (usize, (&String, &ColumnSetting))| ColumnRow {
+            index,
+            name: shown(name),
+            examples: example(index).cloned().unwrap_or_default(),
+            setting: setting.clone(),
+        };
+        let columns = state.names.iter().zip(&state.settings.columns).enumerate();
+        let next = Some(from + PAGE_SIZE).filter(|next| *next < count);
+        let previous = (from > 0).then(|| from.saturating_sub(PAGE_SIZE));
+        let rows = columns.skip(from).take(PAGE_SIZE).map(row).collect();
+        Self { rows, count, next, previous }
+    }
+}
+
+/// The fields by which a line can find its user.
+pub fn keys(settings: &Settings, is_table: bool) -> Vec<String> {
+    if !is_table {
+        return ["email", "handle", "phone", "url"].map(str::to_owned).into();
+    }
+    let key = |own: &ColumnSetting| match (&*own.choice, own.choice.split_once(':')) {
+        ("email" | "handle" | "phone" | "url", _) => Some(own.choice.clone()),
+        ("social" | "attributes", _) => Some(format!("{}.{}", own.choice, own.name)),
+        (_, Some((kind, _))) => Some(format!("{kind}.{}", own.name)),
+        _ => None,
+    };
+    let mut keys: Vec<_> = settings.columns.iter().filter_map(key).collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// How a table was read in other than the plain way, in sentences.
+pub fn remarks(reading: &Reading) -> Vec<String> {
+    let tally = &reading.tally;
+    let mut remarks = Vec::new();
+    for (region, count) in &tally.national {
+        let region = if region.is_empty() { "no country" } else { region };
+        remarks.push(format!("{count} phone numbers in national form are read as of {region}."));
+    }
+    if tally.without_prefix > 0 {
+        remarks.push(format!(
+            "{} of them lack the national prefix, and may be of another country.",
+            tally.without_prefix
+        ));
+    }
+    if tally.absent > 0 {
+        let count = tally.absent;
+        remarks.push(format!("{count} cells have a word for no value, such as NULL."));
+    }
+    remarks
+}

@@ -1,0 +1,70 @@
+//! The files that belong to an import: the map file, and the rejects.
+
+use axum::body::Body;
+use axum::extract::{Path, Query};
+use axum::response::IntoResponse;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+use serde::Deserialize;
+
+use super::upload;
+use crate::failure::Failure;
+use crate::imports::Upload;
+use crate::pages::render::Page;
+use crate::visit::Visit;
+
+/// Which rejects are meant.
+#[derive(Default, Deserialize)]
+pub struct Which {
+    /// `dry-run`, or that of the import.
+    #[serde(default)]
+    of: String,
+}
+
+/// The map file, by which the command line reads the table in the same way.
+pub async fn map_file(visit: Visit, Path((tenant, number)): Path<(String, u32)>) -> Page {
+    let upload = upload(&visit, &tenant, number)?;
+    let state = upload.snapshot();
+    let text = state.settings.map_file(&state.names).text().map_err(Failure::Form)?;
+    Ok(attachment(Body::from(text), "application/toml", &map_name(&upload)))
+}
+
+/// The rejects, in the form of the file.
+pub async fn rejects(
+    visit: Visit,
+    Path((tenant, number)): Path<(String, u32)>,
+    Query(Which { of }): Query<Which>,
+) -> Page {
+    let upload = upload(&visit, &tenant, number)?;
+    let state = upload.snapshot();
+    let outcome = if of == "dry-run" { state.dry_run } else { state.import };
+    let file = outcome.and_then(|outcome| outcome.rejects.clone()).ok_or(Failure::FileGone)?;
+    let (kind, end) = match upload.is_table {
+        true => ("text/csv; charset=utf-8", ".rejects.csv"),
+        false => ("application/x-ndjson", ".rejects"),
+    };
+    Ok(attachment(file.body(), kind, &format!("{}{end}", stem(&upload))))
+}
+
+/// The name of the map file.
+pub fn map_name(upload: &Upload) -> String {
+    format!("{}.toml", stem(upload))
+}
+
+/// The name of a file without its end, of characters that need no quotes.
+fn stem(upload: &Upload) -> String {
+    let stem = upload.name.rsplit_once('.').map_or(&*upload.name, |(stem, _)| stem);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let plain: String = stem.chars().map(|c| if is_plain(c) { c } else { '-' }).take(64).collect();
+    if plain.trim_matches('-').is_empty() { "import".to_owned() } else { plain }
+}
+
+fn attachment(body: Body, kind: &'static str, name: &str) -> Response<Body> {
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{name}\"")) {
+        headers.insert(CONTENT_DISPOSITION, value);
+    }
+    response
+}

@@ -1,0 +1,233 @@
+//! The files of a session, and uploading one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::multipart::{Field, MultipartRejection};
+use axum::extract::{Multipart, Path};
+use http::{Response, StatusCode};
+use polynym_access::Role;
+use polynym_client::Kind;
+use polynym_proto::v1::GetTenantRequest;
+use polynym_table::ValueType;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::path;
+use crate::failure::Failure;
+use crate::frame::Frame;
+use crate::imports::{self, JobKind, MAX_FILES, Settings, Slot, Upload, UploadNames};
+use crate::pages::render::{Page, redirect, render};
+use crate::visit::Visit;
+
+/// The time to wait for more of a file.
+const IDLE: Duration = Duration::from_secs(30);
+/// The bytes that are written at once.
+const BLOCK_BYTES: usize = 1 << 20;
+/// The bytes that are read and dropped after an error, so that the browser sees it.
+const MAX_DROPPED_BYTES: usize = 512 << 20;
+/// The maximum bytes of a field that is no file, and of a file's name.
+const MAX_TEXT_BYTES: usize = 256;
+
+#[derive(Template)]
+#[template(path = "pages/import/files.html")]
+struct FilesPage {
+    frame: Frame,
+    files: Vec<FileRow>,
+    /// Whether the session may have one more file.
+    has_room: bool,
+    request_id: String,
+    error: String,
+}
+
+/// A file in the list.
+struct FileRow {
+    number: u32,
+    name: String,
+    bytes: String,
+    state: &'static str,
+}
+
+/// The page.
+pub async fn page(visit: Visit, Path(tenant): Path<String>) -> Page {
+    visit.require(Role::Admin)?;
+    Ok(files(&visit, &tenant, String::new()))
+}
+
+fn files(visit: &Visit, tenant: &str, error: String) -> Response<Body> {
+    let uploads = &visit.session.uploads;
+    let files = uploads.of_tenant(tenant).iter().map(|upload| row(upload)).collect();
+    let request_id = Uuid::new_v4().to_string();
+    let has_room = uploads.count() < MAX_FILES;
+    render(&FilesPage { frame: visit.frame(tenant), files, has_room, request_id, error })
+}
+
+fn row(upload: &Upload) -> FileRow {
+    let state = upload.snapshot();
+    let text = match upload.running().map(|job| job.kind) {
+        Some(JobKind::Read) => "is read",
+        Some(JobKind::DryRun) => "dry run goes on",
+        Some(JobKind::Import) => "import goes on",
+        None if state.import.is_some() => "imported",
+        None if state.dry_run.is_some() => "dry run made",
+        None if matches!(state.reading, Some(Err(_))) => "cannot be read",
+        None => "uploaded",
+    };
+    FileRow {
+        number: upload.number,
+        name: upload.name.clone(),
+        bytes: size(upload.file.bytes()),
+        state: text,
+    }
+}
+
+/// A number of bytes in its largest unit.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} bytes"),
+        1_024..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// Receives a file, and begins to read it.
+pub async fn upload(
+    visit: Visit,
+    Path(tenant): Path<String>,
+    form: Result<Multipart, MultipartRejection>,
+) -> Page {
+    visit.require(Role::Admin)?;
+    let form = form.map_err(|_| Failure::Form("The form has no file.".to_owned()))?;
+    match receive(&visit, &tenant, form).await {
+        Ok(upload) => Ok(redirect(&path(&visit, &upload))),
+        Err(Failure::Form(error)) => {
+            let mut response = files(&visit, &tenant, error);
+            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(response)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+async fn receive(visit: &Visit, tenant: &str, mut form: Multipart) -> Result<Arc<Upload>, Failure> {
+    let types = types(visit, tenant).await?;
+    let mut request_id = Uuid::new_v4().to_string();
+    loop {
+        let field = timeout(IDLE, form.next_field()).await.map_err(|_| stalled())?;
+        let Some(mut field) = field.map_err(|_| broken())? else {
+            return Err(Failure::Form("Choose a file.".to_owned()));
+        };
+        match field.name() {
+            Some("request_id") => request_id = text(&mut field).await?,
+            Some("file") => {
+                let known = visit.session.uploads.of_request(tenant, &request_id);
+                let received = match known {
+                    Some(upload) => Ok(upload),
+                    None => one(visit, tenant, &request_id, &mut field).await,
+                };
+                drain(field).await?;
+                let upload = received?;
+                begin(visit, &upload, types);
+                return Ok(upload);
+            }
+            _ => return Err(Failure::Form("The form has an unknown field.".to_owned())),
+        }
+    }
+}
+
+/// Receives one file.
+async fn one(
+    visit: &Visit,
+    tenant: &str,
+    request_id: &str,
+    field: &mut Field<'_>,
+) -> Result<Arc<Upload>, Failure> {
+    let name: String = field.file_name().unwrap_or_default().chars().take(MAX_TEXT_BYTES).collect();
+    if name.is_empty() {
+        return Err(Failure::Form("Choose a file.".to_owned()));
+    }
+    let slot = visit.session.uploads.receive(request_id)?;
+    let start = content(&slot, field).await?;
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
+    if slot.file.bytes() == 0 {
+        return Err(Failure::Form("The file is empty.".to_owned()));
+    }
+    let is_table = polynym_import::is_table_name(name.as_ref()) || !start.starts_with(b"{");
+    let (tenant, request_id) = (tenant.to_owned(), request_id.to_owned());
+    Ok(slot.keep(UploadNames { name, tenant, request_id, is_table }))
+}
+
+/// Writes the content of a field. Returns its first bytes.
+async fn content(slot: &Slot<'_>, field: &mut Field<'_>) -> Result<Vec<u8>, Failure> {
+    let (mut block, mut start) = (Vec::new(), Vec::new());
+    loop {
+        let chunk = timeout(IDLE, field.chunk()).await.map_err(|_| stalled())?;
+        let chunk = chunk.map_err(|_| broken())?;
+        let is_end = chunk.is_none();
+        block.extend_from_slice(&chunk.unwrap_or_default());
+        if start.is_empty() && (is_end || block.len() >= MAX_TEXT_BYTES) {
+            start = block.iter().take(MAX_TEXT_BYTES).copied().collect();
+        }
+        if block.len() >= BLOCK_BYTES || is_end {
+            slot.append(std::mem::take(&mut block)).await?;
+        }
+        if is_end {
+            return Ok(start);
+        }
+    }
+}
+
+/// The text of a short field.
+async fn text(field: &mut Field<'_>) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = field.chunk().await.map_err(|_| broken())? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_TEXT_BYTES {
+            return Err(Failure::Form("A field of the form is too long.".to_owned()));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| broken())
+}
+
+/// Drops the rest of a file: a browser shows no answer before it has sent all.
+async fn drain(mut field: Field<'_>) -> Result<(), Failure> {
+    let mut dropped = 0;
+    while dropped < MAX_DROPPED_BYTES {
+        match timeout(IDLE, field.chunk()).await.map_err(|_| stalled())? {
+            Ok(Some(chunk)) => dropped += chunk.len(),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// Begins to read a file. If the server has too much work, its page offers it again.
+fn begin(visit: &Visit, upload: &Arc<Upload>, types: BTreeMap<String, ValueType>) {
+    if let Ok(Some(job)) = visit.session.uploads.begin(upload, JobKind::Read, &upload.request_id) {
+        tokio::spawn(imports::inspect(upload.clone(), job, Settings::default(), types));
+    }
+}
+
+/// The types of the tenant's attributes.
+///
+/// # Errors
+/// There is no such tenant: it may be misspelled.
+pub async fn types(visit: &Visit, tenant: &str) -> Result<BTreeMap<String, ValueType>, Failure> {
+    let request = GetTenantRequest { tenant: tenant.to_owned() };
+    match visit.client(tenant).admin().get_tenant(request).await {
+        Ok(answer) => Ok(polynym_import::types(&answer.tenant.unwrap_or_default())),
+        Err(error) if error.kind() == Kind::NotFound && tenant == "default" => Ok(BTreeMap::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn broken() -> Failure {
+    Failure::Form("The upload broke off: choose the file again.".to_owned())
+}
+
+fn stalled() -> Failure {
+    Failure::Form("The upload stalled: choose the file again.".to_owned())
+}

@@ -1,0 +1,47 @@
+//! Imports: a file is uploaded, its columns get fields, a dry run shows what would happen, and then
+//! it is imported.
+
+mod actions;
+mod columns;
+mod downloads;
+mod file;
+mod files;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use polynym_access::Role;
+
+use crate::console::Shared;
+use crate::failure::Failure;
+use crate::imports::Upload;
+use crate::visit::Visit;
+
+/// The pages, below the path of a tenant.
+pub fn router() -> Router<Arc<Shared>> {
+    // The handler bounds the bytes of a file.
+    let upload = post(files::upload).layer(DefaultBodyLimit::disable());
+    Router::new()
+        .route("/import", get(files::page).merge(upload))
+        .route("/import/{number}", get(file::page))
+        .route("/import/{number}/columns", post(actions::read))
+        .route("/import/{number}/dry-run", post(actions::dry_run))
+        .route("/import/{number}/run", post(actions::import))
+        .route("/import/{number}/stop", post(actions::stop))
+        .route("/import/{number}/remove", post(actions::remove))
+        .route("/import/{number}/map", get(downloads::map_file))
+        .route("/import/{number}/rejects", get(downloads::rejects))
+}
+
+/// A file of the session, for callers who may import.
+fn upload(visit: &Visit, tenant: &str, number: u32) -> Result<Arc<Upload>, Failure> {
+    visit.require(Role::Admin)?;
+    visit.session.uploads.get(tenant, number).ok_or(Failure::FileGone)
+}
+
+/// The path of a file's page.
+fn path(visit: &Visit, upload: &Upload) -> String {
+    format!("{}/import/{}", visit.frame(&upload.tenant).home(), upload.number)
+}

@@ -1,0 +1,22 @@
+//! Imports of files, for the command line and the console: a thread reads lines of JSON or the rows
+//! of a table, a stream sends their users, and the answers say which of them were rejected.
+//!
+//! The memory is bounded: a [`Window`] has the lines that wait for an answer.
+
+#![forbid(unsafe_code)]
+
+mod definitions;
+mod exchange;
+mod lines;
+mod reader;
+mod rejects;
+mod target;
+mod window;
+
+pub use definitions::types;
+pub use exchange::{Exchange, channel, requests};
+pub use lines::{Line, Lines};
+pub use reader::{FileReader, Format, ReadError, is_table_name};
+pub use rejects::Rejects;
+pub use target::Target;
+pub use window::Window;
