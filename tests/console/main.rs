@@ -1,5 +1,8 @@
 //! The console over HTTP, as browsers without scripts use it.
 
 mod browser;
+mod history;
+mod lists;
+mod owners;
 mod search;
 mod signing_in;

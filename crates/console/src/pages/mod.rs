@@ -1,6 +1,7 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
 pub mod error;
+mod history;
 pub mod preferences;
 pub mod render;
 pub mod search;
@@ -32,7 +33,7 @@ pub fn router() -> Router<Arc<Shared>> {
 /// The pages of a tenant.
 fn tenant() -> Router<Arc<Shared>> {
     Router::new()
-        .route("/search", post(search::submit))
-        .route("/search/{id}", get(search::results))
         .route("/users/{user}", get(user::page))
+        .merge(search::router())
+        .merge(history::router())
 }

@@ -1,11 +1,13 @@
 //! What templates show: messages of the API as texts.
 
 pub mod commands;
+pub mod event;
 pub mod identity;
 pub mod reading;
 pub mod time;
 pub mod user;
 
 pub use commands::Commands;
+pub use event::EventView;
 pub use time::Time;
 pub use user::UserView;
