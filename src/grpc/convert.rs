@@ -15,8 +15,10 @@ use polynym_directory::model::event::EventKind;
 use polynym_directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 use polynym_directory::model::user::Verification;
 use polynym_directory::search::AccessPath;
+use polynym_directory::service::history::tenant_events::EventsRequest;
 use polynym_directory::service::history::tenant_history::TenantHistoryRequest;
 use polynym_directory::service::history::user_history::HistoryRequest;
+use polynym_directory::service::lookup::owners::{OwnerPeriod, Owners};
 use polynym_directory::service::lookup::read::UserRef;
 use polynym_directory::service::mutate::write::RawIdentity;
 use polynym_directory::service::search::Plan;
@@ -236,6 +238,34 @@ pub fn tenant_history(
         page_size: request.page_size,
         page_token: &request.page_token,
     })
+}
+
+/// The request for the events of the users of a tenant.
+pub fn events(request: &v1::ListEventsRequest) -> Result<EventsRequest<'_>, Error> {
+    Ok(EventsRequest {
+        from: optional_timestamp("from", request.from.as_ref())?,
+        to: optional_timestamp("to", request.to.as_ref())?,
+        kinds: kinds(&request.types)?,
+        caller: &request.caller,
+        operation_id: &request.operation_id,
+        page_size: request.page_size,
+        page_token: &request.page_token,
+    })
+}
+
+/// The owners of an identifier.
+pub fn owners(owners: Owners) -> v1::ListOwnersResponse {
+    let owner = |period: OwnerPeriod| v1::list_owners_response::Owner {
+        user_id: period.user.map(|id| id.to_string()).unwrap_or_default(),
+        from: Some(time_message(period.begin)),
+        to: period.end.map(time_message),
+        identity: period.identity,
+    };
+    v1::ListOwnersResponse {
+        identifier: Some(identifier_message(&owners.identifier)),
+        owners: owners.periods.into_iter().map(owner).collect(),
+        known_since: Some(time_message(owners.known_since)),
+    }
 }
 
 /// The request for a watch.

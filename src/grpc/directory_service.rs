@@ -201,6 +201,33 @@ impl DirectoryService for Api {
         }))
     }
 
+    async fn list_owners(
+        &self,
+        request: Request<v1::ListOwnersRequest>,
+    ) -> Result<Response<v1::ListOwnersResponse>, Status> {
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let raw = convert::raw(request.identifier.as_ref());
+        let owners = self.directory.list_owners(&context, raw).await.map_err(status)?;
+        Ok(Response::new(convert::owners(owners)))
+    }
+
+    async fn list_events(
+        &self,
+        request: Request<v1::ListEventsRequest>,
+    ) -> Result<Response<v1::ListEventsResponse>, Status> {
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let events = convert::events(&request).map_err(status)?;
+        let _permit = self.batch_permit().await?;
+        let page = self.directory.events(&context, events).await.map_err(status)?;
+        Ok(Response::new(v1::ListEventsResponse {
+            events: page.events.iter().map(event_message).collect(),
+            next_page_token: page.next_page_token,
+            users_read: page.users_read as i64,
+        }))
+    }
+
     type WatchStream = watch::Responses;
 
     async fn watch(

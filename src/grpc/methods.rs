@@ -117,6 +117,8 @@ static METHODS: &[Method] = &[
     look_up("/polynym.v1.DirectoryService/CheckIdentity"),
     scan(view(look_up("/polynym.v1.DirectoryService/SearchUsers"))),
     scan(view(look_up("/polynym.v1.DirectoryService/ListHistory"))),
+    view(look_up("/polynym.v1.DirectoryService/ListOwners")),
+    scan(view(look_up("/polynym.v1.DirectoryService/ListEvents"))),
     stream(MAX_WATCHES, view(look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
@@ -249,7 +251,9 @@ mod tests {
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
                 let expected = match method.name() {
-                    "SearchUsers" | "ListHistory" | "Watch" => Role::Viewer,
+                    "SearchUsers" | "ListHistory" | "ListOwners" | "ListEvents" | "Watch" => {
+                        Role::Viewer
+                    }
                     "ListNotices" | "CountUnread" => Role::Viewer,
                     "GetTenant" | "ListTenants" | "ListTenantHistory" => Role::Viewer,
                     "ListAttributeNames" => Role::Viewer,

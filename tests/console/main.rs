@@ -2,5 +2,8 @@
 
 mod browser;
 mod importing;
+mod history;
+mod lists;
+mod owners;
 mod search;
 mod signing_in;

@@ -9,7 +9,7 @@ use testkit::output::stdout;
 use testkit::server::polynym;
 
 /// A server with a token of a role.
-fn with_token(role: &str) -> (Site, TempDir, String) {
+pub fn with_token(role: &str) -> (Site, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let credentials = folder.path().join("callers.toml");
     let file = credentials.to_str().unwrap();

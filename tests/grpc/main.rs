@@ -16,6 +16,7 @@ mod inbox;
 mod large_answers;
 mod lifecycle;
 mod merge;
+mod owners;
 mod purposes;
 mod repeated_requests;
 mod search;

@@ -1,5 +1,7 @@
 //! `polynym identity`.
 
+mod owners;
+
 use clap::{Args, Subcommand};
 
 use super::client::user_ref::{self, UserRef};
@@ -63,6 +65,9 @@ pub enum Identity {
     /// Show the normalised form of an identifier, and the rules that apply.
     #[command(after_help = NORMALIZE)]
     Normalize(Normalize),
+    /// Show who owns an identifier and who owned it before, newest first.
+    #[command(after_help = owners::OWNERS)]
+    Owners(owners::Owners),
     /// Release the hold on an identifier, so that other users can link it.
     #[command(after_help = RELEASE)]
     Release(Release),
@@ -198,6 +203,7 @@ pub async fn run(command: Identity) -> Result<(), Failure> {
         Identity::Verify(command) => verify(command).await,
         Identity::Check(command) => check(command).await,
         Identity::Normalize(command) => normalize(command).await,
+        Identity::Owners(command) => owners::run(command).await,
         Identity::Release(command) => release(command).await,
     }
 }

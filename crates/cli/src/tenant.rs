@@ -1,6 +1,7 @@
 //! `polynym tenant`.
 
 mod delete;
+mod events;
 mod history;
 pub mod renormalize;
 pub mod usage;
@@ -58,6 +59,9 @@ pub enum Tenant {
     /// Show the history of a tenant, newest first: changes of its policies, and purged users.
     #[command(after_help = history::HISTORY)]
     History(history::History),
+    /// List the changes of a tenant's users by caller, operation, time and type, by user.
+    #[command(after_help = events::EVENTS)]
+    Events(events::Events),
     /// List the tenants.
     #[command(after_help = LIST)]
     List(Get),
@@ -157,6 +161,7 @@ pub async fn run(command: Tenant) -> Result<(), Failure> {
         Tenant::Get(command) => get(command).await,
         Tenant::Set(command) => set(command).await,
         Tenant::Delete(command) => delete::delete(command).await,
+        Tenant::Events(command) => events::run(command).await,
         Tenant::History(command) => history::history(command).await,
         Tenant::List(command) => list(command).await,
     }

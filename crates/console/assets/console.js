@@ -12,18 +12,44 @@
     next?.focus();
   };
 
+  const suggestions = () => document.getElementById("suggestions");
+
+  // No answer that is late opens them again.
+  let isClosed = false;
+  const closeSuggestions = () => {
+    isClosed = true;
+    document.getElementById("q")?.dispatchEvent(new Event("htmx:abort"));
+    suggestions()?.replaceChildren();
+  };
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (isClosed && event.target.id === "q") event.preventDefault();
+  });
+  document.addEventListener("input", (event) => {
+    if (event.target.id === "q") isClosed = false;
+  });
+
+  // Moves between the search box and its suggestions. Returns whether it moved.
+  const stepInSuggestions = (from, by) => {
+    const search = document.getElementById("q");
+    const all = [search, ...(suggestions()?.querySelectorAll("a[data-row]") ?? [])];
+    const at = all.indexOf(from);
+    if (at < 0 || all.length < 2) return false;
+    all[Math.max(0, Math.min(all.length - 1, at + by))].focus();
+    return true;
+  };
+
   const go = (key) => document.querySelector(`nav a[data-key="${CSS.escape(key)}"]`)?.click();
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const search = document.getElementById("q");
-    if (event.target === search && event.key === "ArrowDown") {
-      document.querySelector("#suggestions a[data-row]")?.focus();
-      event.preventDefault();
+    if (event.key === "Escape") {
+      if (suggestions()?.contains(event.target)) search?.focus();
+      closeSuggestions();
       return;
     }
-    if (event.key === "Escape") {
-      document.getElementById("suggestions")?.replaceChildren();
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      if (stepInSuggestions(event.target, event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
       return;
     }
     if (isTyping(event.target)) return;
@@ -68,7 +94,7 @@
   });
 
   document.addEventListener("click", (event) => {
-    if (!event.target.closest(".search")) document.getElementById("suggestions")?.replaceChildren();
+    if (!event.target.closest(".search")) closeSuggestions();
     for (const menu of document.querySelectorAll("details.menu[open]")) {
       if (!menu.contains(event.target)) menu.open = false;
     }

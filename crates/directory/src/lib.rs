@@ -72,11 +72,13 @@ pub use service::context::{MutationCall, RequestContext};
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
 };
+pub use service::history::tenant_events::{EventsPage, EventsRequest};
 pub use service::history::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::history::user_history::{HistoryPage, HistoryRequest};
 pub use service::inbox::list::{NoticePage, NoticesRequest};
 pub use service::inbox::send::{SendRequest, SentNotice};
 pub use service::lookup::as_of::owners_at;
+pub use service::lookup::owners::{OwnerPeriod, Owners};
 pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
 pub use service::mutate::write::{DISPLACED, RawIdentity};
 pub use service::purpose::Purpose;

@@ -225,6 +225,10 @@ async fn look_ups(counted: &mut Counted, client: &mut Client, ids: &[String]) {
     let of = Some(v1::list_history_request::User::UserId(ids[1].clone()));
     let request = v1::ListHistoryRequest { user: of, ..Default::default() };
     counted.count("ListHistory", client.directory.list_history(request)).await.unwrap();
+    let request = v1::ListOwnersRequest { identifier: address(1), ..Default::default() };
+    counted.count("ListOwners", client.directory.list_owners(request)).await.unwrap();
+    let request = v1::ListEventsRequest::default();
+    counted.count("ListEvents", client.directory.list_events(request)).await.unwrap();
 }
 
 async fn mutations(counted: &mut Counted, client: &mut Client, ids: &[String]) {

@@ -1,6 +1,7 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
 pub mod error;
+mod history;
 pub mod import;
 pub mod preferences;
 pub mod render;
@@ -34,7 +35,7 @@ pub fn router() -> Router<Arc<Shared>> {
 fn tenant() -> Router<Arc<Shared>> {
     Router::new()
         .merge(import::router())
-        .route("/search", post(search::submit))
-        .route("/search/{id}", get(search::results))
         .route("/users/{user}", get(user::page))
+        .merge(search::router())
+        .merge(history::router())
 }

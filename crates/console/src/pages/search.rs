@@ -1,15 +1,24 @@
 //! The search box: what a text means, whose identifier it is, and the users that a filter matches.
 
+mod background;
+mod columns;
+mod export;
+
 use std::sync::Arc;
 
 use askama::Template;
+use axum::Router;
 use axum::extract::{Path, Query, State};
+use axum::routing::{get, post};
+use http::HeaderMap;
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_proto::v1;
 use serde::Deserialize;
 use v1::{CheckIdentityRequest, ResolveIdentityRequest, SearchUsersRequest};
 
+use self::background::Background;
+use self::columns::{Cell, Columns, Row};
 use super::render::{Page, redirect, render};
 use crate::console::Shared;
 use crate::failure::Failure;
@@ -20,8 +29,6 @@ use crate::views::reading::{self, Reading, Typed};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 
-/// The users of a page.
-const PAGE_SIZE: i32 = 25;
 /// The users that are shown while somebody types.
 const SUGGESTIONS: i32 = 8;
 
@@ -38,6 +45,10 @@ struct ResultsPage {
     text: String,
     id: ShortId,
     results: Results,
+    labels: Vec<String>,
+    background: Option<Background>,
+    /// The owner's time that was asked for.
+    as_of: String,
     commands: Option<Commands>,
 }
 
@@ -54,7 +65,7 @@ struct Results {
     /// How the text was read.
     description: String,
     identity: Option<IdentityResult>,
-    users: Vec<UserView>,
+    rows: Vec<Row>,
     /// Why no user matches.
     hint: String,
     /// The token of the next page.
@@ -80,6 +91,17 @@ struct IdentityResult {
 pub struct Position {
     #[serde(default)]
     after: String,
+    #[serde(default)]
+    as_of: String,
+}
+
+/// The pages of searches, below the path of a tenant.
+pub fn router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/search", post(submit))
+        .route("/search/{id}", get(results))
+        .route("/search/{id}/columns", get(columns::page).post(columns::set))
+        .route("/search/{id}/export", get(export::file))
 }
 
 /// Leads to the first tenant that the caller may work in.
@@ -104,7 +126,7 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
     let text = form.get("q");
     let frame = visit.frame(&tenant);
     if visit.context.is_partial {
-        let list = List { size: SUGGESTIONS, after: String::new() };
+        let list = List { size: SUGGESTIONS, ..List::default() };
         let results = find(&visit, &tenant, text, list).await.unwrap_or_else(|failure| Results {
             hint: match failure {
                 Failure::Call(error) => error.message().to_owned(),
@@ -127,19 +149,43 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
 /// The results of a search.
 pub async fn results(
     visit: Visit,
+    headers: HeaderMap,
     Path((tenant, id)): Path<(String, ShortId)>,
-    Query(Position { after }): Query<Position>,
+    Query(Position { after, as_of }): Query<Position>,
 ) -> Page {
     let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
-    let results = find(&visit, &tenant, &text, List { size: PAGE_SIZE, after }).await?;
+    let columns = Columns::of(&headers);
+    let labels = columns.labels().into_iter().map(str::to_owned).collect();
+    let list = List { size: columns.size, after, columns };
+    let (results, background) = tokio::try_join!(
+        find(&visit, &tenant, &text, list),
+        background(&visit, &tenant, &text, &as_of)
+    )?;
     let commands = commands(&visit, &tenant, &text);
-    Ok(render(&ResultsPage { frame: visit.frame(&tenant), text, id, results, commands }))
+    let frame = visit.frame(&tenant);
+    Ok(render(&ResultsPage { frame, text, id, results, labels, background, as_of, commands }))
 }
 
-/// The part of a list to read.
+/// What is behind a text that names an identifier.
+async fn background(
+    visit: &Visit,
+    tenant: &str,
+    text: &str,
+    as_of: &str,
+) -> Result<Option<Background>, Failure> {
+    let Reading::Identifier(typed) = reading::read(text, &visit.context.region) else {
+        return Ok(None);
+    };
+    let may_view = visit.caller.role >= Role::Viewer;
+    background::gather(&visit.client(tenant), &typed, may_view, as_of).await.map(Some)
+}
+
+/// The part of a list to read, with its columns.
+#[derive(Default)]
 struct List {
     size: i32,
     after: String,
+    columns: Columns,
 }
 
 async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Results, Failure> {
@@ -149,8 +195,8 @@ async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Res
         Reading::Id(id) => {
             let request = v1::GetUserRequest { user_id: id, ..Default::default() };
             let user = client.directory().get_user(request).await?.user;
-            let users = user.iter().map(UserView::of).collect();
-            Ok(Results { description: "id of a user".to_owned(), users, ..Results::default() })
+            let rows = user.iter().map(|user| list.columns.row(user)).collect();
+            Ok(Results { description: "id of a user".to_owned(), rows, ..Results::default() })
         }
         Reading::Identifier(typed) => Ok(Results {
             identity: Some(owner(&client, &typed).await?),
@@ -201,17 +247,16 @@ async fn owner(client: &Client, typed: &Typed) -> Result<IdentityResult, Failure
 
 /// The users that a filter matches.
 async fn matching(client: &Client, filter: String, list: List) -> Result<Results, Failure> {
-    let paths = ["user_id", "display_name", "state", "identities", "update_time"];
     let request = SearchUsersRequest {
         filter,
         page_size: list.size,
         page_token: list.after,
-        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        read_mask: Some(list.columns.read_mask()),
         ..Default::default()
     };
     let page = client.directory().search_users(request).await?;
     Ok(Results {
-        users: page.users.iter().map(UserView::of).collect(),
+        rows: page.users.iter().map(|user| list.columns.row(user)).collect(),
         hint: page.hint,
         next: page.next_page_token,
         is_list: true,

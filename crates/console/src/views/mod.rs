@@ -2,11 +2,13 @@
 
 pub mod changes;
 pub mod commands;
+pub mod event;
 pub mod identity;
 pub mod reading;
 pub mod time;
 pub mod user;
 
 pub use commands::Commands;
+pub use event::EventView;
 pub use time::Time;
 pub use user::UserView;

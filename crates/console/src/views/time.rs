@@ -25,6 +25,38 @@ impl Time {
     }
 }
 
+/// The time of an input, such as `2026-11-27`, `2026-11-27T14:20` or `2026-11-27T14:20:05.123Z`, in
+/// UTC; none if the text is empty or none.
+pub fn parse(text: &str) -> Option<Timestamp> {
+    let text = text.trim().trim_end_matches(['Z', 'z']);
+    let whole = match text.len() {
+        10 => format!("{text}T00:00:00"),
+        16 => format!("{text}:00"),
+        _ => text.to_owned(),
+    };
+    let time = humantime::parse_rfc3339_weak(&whole).ok()?;
+    Some(Timestamp::from(time))
+}
+
+/// The period of this length, in milliseconds, with a time in it, as inputs have it.
+pub fn span(time: Option<&Timestamp>, millis: i64) -> (String, String) {
+    let Some(time) = time else { return Default::default() };
+    let at = time.seconds.saturating_mul(1_000).saturating_add(i64::from(time.nanos) / 1_000_000);
+    let begin = at - at.rem_euclid(millis);
+    (input(begin), input(begin.saturating_add(millis)))
+}
+
+/// A time in milliseconds as inputs have it, without a zone.
+fn input(millis: i64) -> String {
+    let duration = Duration::from_millis(millis.max(0).unsigned_abs());
+    let time = SystemTime::UNIX_EPOCH.checked_add(duration).unwrap_or(SystemTime::UNIX_EPOCH);
+    let text = match millis.rem_euclid(1_000) {
+        0 => humantime::format_rfc3339_seconds(time).to_string(),
+        _ => humantime::format_rfc3339_millis(time).to_string(),
+    };
+    text.trim_end_matches('Z').to_owned()
+}
+
 /// The distance of a time in its largest unit.
 fn relative(time: SystemTime, now: SystemTime) -> String {
     match now.duration_since(time) {
@@ -47,6 +79,19 @@ pub fn largest_unit(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inputs_are_read_and_written() {
+        let at = |seconds, nanos| Timestamp { seconds, nanos };
+        assert_eq!(parse("2001-09-09"), Some(at(999_993_600, 0)));
+        assert_eq!(parse("2001-09-09T01:46"), Some(at(999_999_960, 0)));
+        assert_eq!(parse("2001-09-09T01:46:40.5Z"), Some(at(1_000_000_000, 500_000_000)));
+        assert_eq!([parse(""), parse("soon")], [None, None]);
+        let (from, to) = span(Some(&at(1_000_000_000, 7_000_000)), 3_600_000);
+        assert_eq!((&*from, &*to), ("2001-09-09T01:00:00", "2001-09-09T02:00:00"));
+        let (from, to) = span(Some(&at(1_000_000_000, 7_000_000)), 1);
+        assert_eq!((&*from, &*to), ("2001-09-09T01:46:40.007", "2001-09-09T01:46:40.008"));
+    }
 
     #[test]
     fn times_are_told_in_their_largest_unit() {

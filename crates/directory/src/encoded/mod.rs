@@ -1,7 +1,7 @@
 //! The encoded forms of users and tenants: the API's messages, with internal parts.
 
 pub mod attributes;
-mod decode;
+pub(crate) mod decode;
 pub mod definition;
 pub mod encode;
 pub mod encoded_user;

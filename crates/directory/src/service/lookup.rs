@@ -3,4 +3,5 @@
 pub mod as_of;
 mod earlier_forms;
 pub mod merge_redirects;
+pub mod owners;
 pub mod read;

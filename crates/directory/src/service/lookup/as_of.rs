@@ -24,7 +24,7 @@ use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
 /// Attempts of a look-up: it is repeated if an owner changes between its reads.
-const MAX_ATTEMPTS: usize = 5;
+pub(super) const MAX_ATTEMPTS: usize = 5;
 /// The reads of a look-up: of claims, of ended ownerships, and of users.
 const READS: u32 = 3;
 
@@ -112,15 +112,15 @@ impl Directory {
 
 /// The forms of an identifier in a look-up: before its store was upgraded, it had one of earlier
 /// rules.
-struct FormsAt<'r> {
+pub(super) struct FormsAt<'r> {
     raw: Option<RawIdentifier<'r>>,
     /// By the present rules.
-    present: Result<Identifier, Error>,
+    pub(super) present: Result<Identifier, Error>,
     earlier: Vec<Identifier>,
 }
 
 impl<'r> FormsAt<'r> {
-    fn new(rules: Rules, field: String, raw: Option<RawIdentifier<'r>>) -> Self {
+    pub(super) fn new(rules: Rules, field: String, raw: Option<RawIdentifier<'r>>) -> Self {
         let present = parse(rules, field, raw);
         let mut earlier = raw.map(|raw| rules.earlier_forms(raw)).unwrap_or_default();
         // The form of another kind that the rules still have is that of another identifier.
@@ -128,8 +128,13 @@ impl<'r> FormsAt<'r> {
         Self { raw, present, earlier }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Identifier> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Identifier> {
         self.present.iter().chain(&self.earlier)
+    }
+
+    /// Whether the identifier names this form of a user that typed `display`.
+    pub(super) fn is_named(&self, form: &Identifier, display: &str) -> bool {
+        self.raw.is_none_or(|raw| form.is_named_by(raw, display))
     }
 
     /// The outcome of the first form that has an owner. `owners` has the outcome of each form.

@@ -136,7 +136,7 @@ impl Undo {
 
 /// A time before an operation whose id ends in a UUID with a time (version 7, RFC 9562); none for
 /// other ids. Clocks may differ.
-fn began_after(operation_id: &str) -> Option<Timestamp> {
+pub(crate) fn began_after(operation_id: &str) -> Option<Timestamp> {
     let uuid = operation_id.get(operation_id.len().checked_sub(36)?..)?;
     let (high, rest) = uuid.split_once('-')?;
     let (low, rest) = rest.split_once('-')?;

@@ -1,0 +1,78 @@
+//! `polynym tenant events`.
+
+use clap::Args;
+use prost_types::Timestamp;
+
+use crate::client::Session;
+use crate::client::pages::Pages;
+use crate::config::{Client, Flags};
+use crate::failure::Failure;
+use crate::output;
+use crate::text::time::instant;
+use crate::user::history;
+use polynym_proto::v1::{Event, EventType, ListEventsRequest};
+
+pub const EVENTS: &str = "\
+Examples:
+  polynym tenant events --caller ana --from 1h
+  polynym tenant events --operation import-01943cf2-e200-7b6a-9c0d-5f2e8a1b3c4d --json
+
+The servers read every user whose last change is in the period or later: a short period that is
+not long ago takes the least time.";
+
+#[derive(Args)]
+pub struct Events {
+    /// Show changes of this caller.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    caller: String,
+    /// Show changes of this operation, such as an import.
+    #[arg(long, value_name = "ID", default_value = "")]
+    operation: String,
+    /// Show events from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 1h.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    from: Option<Timestamp>,
+    /// Show events before this time.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    to: Option<Timestamp>,
+    /// Show events of this type, such as user_updated or identity_linked; can be repeated.
+    #[arg(long = "type", value_name = "TYPE", value_parser = history::event_type)]
+    types: Vec<EventType>,
+    /// The maximum number of events.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn run(command: Events) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut request = ListEventsRequest {
+        tenant: session.tenant(),
+        from: command.from,
+        to: command.to,
+        types: command.types.iter().map(|kind| (*kind).into()).collect(),
+        caller: command.caller,
+        operation_id: command.operation,
+        page_size: 0,
+        page_token: String::new(),
+    };
+    let mut pages = Pages::new(command.limit);
+    loop {
+        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
+        let answer = session.answer(session.directory().list_events(request.clone()).await)?;
+        for event in &answer.events {
+            show(&session, event)?;
+        }
+        if !pages.advance(answer.events.len(), answer.next_page_token) {
+            return Ok(());
+        }
+    }
+}
+
+/// Shows an event, with its user.
+fn show(session: &Session, event: &Event) -> Result<(), Failure> {
+    if !session.json() {
+        output::print(&format!("{}  ", output::printable(&event.user_id)))?;
+    }
+    history::show(session, event)
+}

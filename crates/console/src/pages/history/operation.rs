@@ -1,0 +1,69 @@
+//! An operation, such as an import: its changes, and how to undo them.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use polynym_access::Role;
+use polynym_proto::v1;
+use std::sync::Arc;
+
+use super::changes::{self, Changes};
+use super::progress::{self, Undoing};
+use super::{PAGE_SIZE, Period};
+use crate::console::Shared;
+use crate::frame::Frame;
+use crate::pages::render::{Page, render};
+use crate::views::Commands;
+use crate::visit::Visit;
+
+#[derive(Template)]
+#[template(path = "pages/history/operation.html")]
+struct OperationPage {
+    frame: Frame,
+    operation: String,
+    changes: Changes,
+    next: String,
+    commands: Commands,
+}
+
+/// The changes of an operation.
+pub async fn page(
+    visit: Visit,
+    Path((tenant, operation)): Path<(String, String)>,
+    Query(Period { after, .. }): Query<Period>,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    let request = v1::ListEventsRequest {
+        tenant: tenant.clone(),
+        operation_id: operation.clone(),
+        page_size: PAGE_SIZE,
+        page_token: after,
+        ..Default::default()
+    };
+    let commands = changes::commands(&tenant, &request);
+    let changes = changes::read(&visit.client(&tenant), request).await?;
+    let next = match &*changes.token {
+        "" => String::new(),
+        token => Period::default().next(token),
+    };
+    Ok(render(&OperationPage { frame: visit.frame(&tenant), operation, changes, next, commands }))
+}
+
+/// What undoing an operation would do.
+pub async fn preview(
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    Path((tenant, operation)): Path<(String, String)>,
+) -> Page {
+    let permit = shared.requests.of_session(&visit.session, &visit.caller)?;
+    progress::page(visit, permit, Undoing { tenant, operation, is_preview: true }).await
+}
+
+/// Undoes an operation. The same again goes on after an interruption.
+pub async fn undo(
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    Path((tenant, operation)): Path<(String, String)>,
+) -> Page {
+    let permit = shared.requests.of_session(&visit.session, &visit.caller)?;
+    progress::page(visit, permit, Undoing { tenant, operation, is_preview: false }).await
+}

@@ -1,0 +1,136 @@
+//! The page of an undoing, which grows while users are read. It ends when the browser leaves.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use askama::Template;
+use futures_util::stream;
+use polynym_access::Role;
+use polynym_client::Answers;
+use polynym_proto::v1::undo_operation_response::Kept;
+use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
+
+use crate::frame::Frame;
+use crate::pages::render::{Page, render_in_parts};
+use crate::requests::RequestPermit;
+use crate::views::Commands;
+use crate::visit::Visit;
+
+/// The users that are shown.
+const MAX_SHOWN: usize = 100;
+/// The time between two lines of progress.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// An operation that is undone.
+pub struct Undoing {
+    pub tenant: String,
+    pub operation: String,
+    /// Whether nothing changes.
+    pub is_preview: bool,
+}
+
+#[derive(Template)]
+#[template(path = "pages/history/undo.html")]
+struct UndoPage {
+    frame: Frame,
+    operation: String,
+    is_preview: bool,
+    commands: Commands,
+}
+
+#[derive(Template)]
+#[template(path = "pages/history/progress.html")]
+struct Progress {
+    users: i64,
+    reverted: i64,
+}
+
+/// The end of the page.
+#[derive(Template)]
+#[template(path = "pages/history/undone.html")]
+struct Undone {
+    home: String,
+    operation: String,
+    is_preview: bool,
+    users: i64,
+    reverted: i64,
+    kept: Vec<Kept>,
+    kept_count: usize,
+    /// Why it ended early; empty if it did not.
+    error: String,
+}
+
+/// An undoing in progress.
+struct Run {
+    answers: Answers<UndoOperationResponse>,
+    undone: Option<Undone>,
+    shown: Instant,
+    _permit: RequestPermit,
+}
+
+/// Begins to undo an operation, and answers with a page that grows.
+pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page {
+    visit.require(Role::Admin)?;
+    let Undoing { tenant, operation, is_preview } = undoing;
+    let request = UndoOperationRequest {
+        tenant: tenant.clone(),
+        operation_id: operation.clone(),
+        validate_only: is_preview,
+    };
+    let mut cli = vec!["undo", &operation, "--tenant", &tenant];
+    cli.extend(is_preview.then_some("--dry-run"));
+    let method = "AdminService/UndoOperation";
+    let commands = Commands::new(&cli, method, "UndoOperationRequest", &request);
+    let frame = visit.frame(&tenant);
+    let answers = visit.client(&tenant).admin().undo_operation(request).await?;
+    let undone = Undone {
+        home: frame.home(),
+        operation: operation.clone(),
+        is_preview,
+        users: 0,
+        reverted: 0,
+        kept: Vec::new(),
+        kept_count: 0,
+        error: String::new(),
+    };
+    let run = Run { answers, undone: Some(undone), shown: Instant::now(), _permit: permit };
+    let lines = stream::unfold(run, |mut run| async {
+        let line = run.next().await?;
+        Some((Ok::<_, Infallible>(line), run))
+    });
+    let page = UndoPage { frame, operation, is_preview, commands };
+    Ok(render_in_parts(&page, lines))
+}
+
+impl Run {
+    /// The next part of the page; none after the end.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            let undone = self.undone.as_mut()?;
+            match self.answers.message().await {
+                Ok(Some(answer)) => {
+                    undone.add(answer);
+                    if self.shown.elapsed() >= INTERVAL {
+                        self.shown = Instant::now();
+                        let Undone { users, reverted, .. } = *undone;
+                        return Progress { users, reverted }.render().ok();
+                    }
+                }
+                Ok(None) => return self.undone.take()?.render().ok(),
+                Err(error) => {
+                    undone.error = error.message().to_owned();
+                    return self.undone.take()?.render().ok();
+                }
+            }
+        }
+    }
+}
+
+impl Undone {
+    fn add(&mut self, answer: UndoOperationResponse) {
+        (self.users, self.reverted) = (answer.users, answer.reverted);
+        self.kept_count += answer.kept.len();
+        let room = MAX_SHOWN.saturating_sub(self.kept.len());
+        self.kept.extend(answer.kept.into_iter().take(room));
+    }
+}

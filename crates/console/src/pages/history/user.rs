@@ -1,0 +1,84 @@
+//! The history of a user: its changes, the newest first.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use polynym_access::Role;
+use polynym_proto::v1;
+use v1::list_history_request::User;
+
+use super::{PAGE_SIZE, Period};
+use crate::frame::Frame;
+use crate::pages::render::{Page, render};
+use crate::views::{Commands, EventView, UserView, event};
+use crate::visit::Visit;
+
+#[derive(Template)]
+#[template(path = "pages/history/user.html")]
+struct HistoryPage {
+    frame: Frame,
+    /// The id of the user, also if it was merged.
+    id: String,
+    title: String,
+    period: Period,
+    events: Vec<EventView>,
+    /// The query of the next page; empty after the last.
+    next: String,
+    commands: Commands,
+}
+
+/// The page.
+pub async fn page(
+    visit: Visit,
+    Path((tenant, id)): Path<(String, String)>,
+    Query(period): Query<Period>,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    let client = visit.client(&tenant);
+    let request = v1::ListHistoryRequest {
+        tenant: tenant.clone(),
+        user: Some(User::UserId(id.clone())),
+        from: period.begin()?,
+        to: period.end()?,
+        types: period.types(),
+        page_size: PAGE_SIZE,
+        page_token: period.after.clone(),
+    };
+    let get = v1::GetUserRequest { user_id: id.clone(), ..Default::default() };
+    let directory = client.directory();
+    let (answer, user) =
+        tokio::join!(directory.list_history(request.clone()), directory.get_user(get));
+    let (answer, user) = (answer?, user?);
+    let own = user.user.filter(|_| user.merged_from.is_empty());
+    let title = own.map_or(id.clone(), |user| UserView::of(&user).title().to_owned());
+    let commands = commands(&tenant, &id, &period, &request);
+    let next = answer.next_page_token;
+    let next = if next.is_empty() { next } else { period.next(&next) };
+    let events = event::views(&answer.events);
+    Ok(render(&HistoryPage {
+        frame: visit.frame(&tenant),
+        id,
+        title,
+        period,
+        events,
+        next,
+        commands,
+    }))
+}
+
+/// The calls that list the same.
+fn commands(tenant: &str, id: &str, period: &Period, request: &v1::ListHistoryRequest) -> Commands {
+    let mut cli = vec!["user", "history", id, "--tenant", tenant];
+    let [from, to] = [&request.from, &request.to].map(|time| time.map(|time| time.to_string()));
+    for (flag, value) in [("--from", &from), ("--to", &to)] {
+        cli.extend(value.iter().flat_map(|value| [flag, value.as_str()]));
+    }
+    let kind = request.types.first().and_then(|kind| v1::EventType::try_from(*kind).ok());
+    let kind = kind.map(|kind| kind.as_str_name().trim_start_matches("EVENT_TYPE_").to_lowercase());
+    cli.extend(kind.iter().flat_map(|kind| ["--type", kind]));
+    let first = period.after.is_empty();
+    let request = v1::ListHistoryRequest {
+        page_token: if first { String::new() } else { request.page_token.clone() },
+        ..request.clone()
+    };
+    Commands::new(&cli, "DirectoryService/ListHistory", "ListHistoryRequest", &request)
+}

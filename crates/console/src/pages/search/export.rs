@@ -1,0 +1,199 @@
+//! A search as a file: all its pages, with the columns of the screen. It is sent while it is read,
+//! and ends when the browser leaves.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use csv::{Terminator, WriterBuilder};
+use futures_util::stream;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Response};
+use polynym_access::Role;
+use polynym_client::Client;
+use polynym_lines::UserLine;
+use polynym_proto::v1::{SearchUsersRequest, User};
+use polynym_table::ExportColumns;
+use serde::Deserialize;
+
+use super::columns::Columns;
+use super::filter_of;
+use crate::console::Shared;
+use crate::context;
+use crate::failure::Failure;
+use crate::pages::render::Page;
+use crate::requests::RequestPermit;
+use crate::session::ShortId;
+use crate::views::reading::{self, Reading};
+use crate::visit::Visit;
+
+/// The users of one read.
+const PAGE_SIZE: i32 = 500;
+
+/// The form of a file.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Csv,
+    Jsonl,
+}
+
+/// The query of the file.
+#[derive(Deserialize)]
+pub struct Parameters {
+    format: Format,
+}
+
+/// A file in progress.
+struct Export {
+    client: Client,
+    trace: String,
+    columns: Columns,
+    /// The columns of a table; none for lines.
+    table: Option<ExportColumns>,
+    request: SearchUsersRequest,
+    is_complete: bool,
+    _permit: RequestPermit,
+}
+
+/// The file of a search.
+pub async fn file(
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    headers: HeaderMap,
+    Path((tenant, id)): Path<(String, ShortId)>,
+    Query(Parameters { format }): Query<Parameters>,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
+    let filter = match reading::read(&text, &visit.context.region) {
+        Reading::Filter(filter) => filter,
+        Reading::Words(words) => filter_of(&words),
+        Reading::Id(_) | Reading::Identifier(_) => return Err(Failure::NotFound),
+    };
+    let columns = Columns::of(&headers);
+    let table = match format {
+        Format::Jsonl => None,
+        Format::Csv => {
+            let fields = ExportColumns::parse(&columns.fields().join(","));
+            Some(fields.map_err(Failure::Form)?)
+        }
+    };
+    let request = SearchUsersRequest {
+        filter,
+        page_size: PAGE_SIZE,
+        read_mask: Some(columns.read_mask()),
+        ..Default::default()
+    };
+    let mut export = Export {
+        client: visit.client(&tenant),
+        trace: visit.context.trace.clone(),
+        columns,
+        table,
+        request,
+        is_complete: false,
+        _permit: shared.requests.of_session(&visit.session, &visit.caller)?,
+    };
+    // A failure of the first read has a page.
+    let first = export.read().await?;
+    let first = [export.begin(), first].concat();
+    let rest = stream::unfold(Some(export), |export| async {
+        let mut export = export.filter(|export| !export.is_complete)?;
+        match export.read().await {
+            Ok(part) => Some((Ok(part), Some(export))),
+            // The browser reports a download that ends early as failed.
+            Err(failure) => {
+                tracing::warn!(trace = export.trace, "an export of the console ended early");
+                Some((Err(io::Error::other(format!("{failure:?}"))), None))
+            }
+        }
+    });
+    let first = stream::once(async { Ok::<_, io::Error>(first) });
+    Ok(response(format, Body::from_stream(futures_util::StreamExt::chain(first, rest))))
+}
+
+fn response(format: Format, body: Body) -> Response<Body> {
+    let (content_type, disposition) = match format {
+        Format::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"users.csv\""),
+        Format::Jsonl => ("application/jsonl", "attachment; filename=\"users.jsonl\""),
+    };
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static(disposition));
+    response
+}
+
+impl Export {
+    /// What is before the first user: the names of columns, after the mark that tells spreadsheets
+    /// the encoding.
+    fn begin(&self) -> Vec<u8> {
+        let header = self.table.as_ref().and_then(|table| row(&table.header()));
+        header.map(|header| ["\u{feff}".as_bytes(), &header].concat()).unwrap_or_default()
+    }
+
+    /// Reads the next page.
+    async fn read(&mut self) -> Result<Vec<u8>, Failure> {
+        let directory = self.client.directory();
+        let call = directory.search_users(self.request.clone());
+        let page = context::scope(self.trace.clone(), call).await?;
+        self.is_complete = page.next_page_token.is_empty();
+        self.request.page_token = page.next_page_token;
+        let mut part = Vec::new();
+        for mut user in page.users {
+            self.columns.prune(&mut user);
+            part.extend(self.line(&user)?);
+        }
+        Ok(part)
+    }
+
+    fn line(&self, user: &User) -> Result<Vec<u8>, Failure> {
+        let Some(table) = &self.table else {
+            let mut line = serde_json::to_vec(&UserLine { user, internals: None });
+            line.iter_mut().for_each(|line| line.push(b'\n'));
+            return line.map_err(|error| Failure::Form(error.to_string()));
+        };
+        let mut cells = table.row(user).map_err(Failure::Form)?;
+        cells.iter_mut().filter(|cell| is_formula(cell)).for_each(|cell| cell.insert(0, '\''));
+        Ok(row(&cells).unwrap_or_default())
+    }
+}
+
+/// A row of a table (RFC 4180).
+fn row(cells: &[String]) -> Option<Vec<u8>> {
+    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    writer.write_record(cells).ok()?;
+    writer.into_inner().ok()
+}
+
+/// Whether a spreadsheet may compute a cell instead of showing it. Numbers and plain handles are
+/// shown.
+fn is_formula(cell: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || " ._-".contains(c);
+    let is_number = |c: char| c.is_ascii_digit() || " +-().".contains(c);
+    match cell.chars().next() {
+        Some('=' | '\t' | '\r' | '\n') => true,
+        Some('+' | '-') => !cell.chars().all(is_number),
+        Some('@') => !cell.chars().skip(1).all(is_plain),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_found_and_numbers_are_not() {
+        for cell in ["=1+1", "+A1", "-2+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "+HYPERLINK(\"\")"]
+        {
+            assert!(is_formula(cell), "{cell}");
+        }
+        for cell in
+            ["", "+14155552671", "+1 (415) 555-2671", "-3.5", "@joe", "joe=1", "a@b.example"]
+        {
+            assert!(!is_formula(cell), "{cell}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Histories of users, callers, operations and the tenant, and undoing an operation.
+
+use polynym_proto::v1;
+use testkit::calls::{Client, email, handle, user};
+use tonic::Request;
+
+use crate::browser::{Browser, Site};
+
+const HOME: &str = "/console/t/default";
+
+/// A server with users of whom an operation changed three, and its pages.
+async fn with_operation() -> (Site, Browser, Client, Vec<String>) {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    let mut ids = Vec::new();
+    for name in ["ann", "bob", "cleo", "dora"] {
+        let identities = vec![handle(name), email(&format!("{name}@example.com"))];
+        ids.push(client.create(user(name, identities)).await.unwrap().user_id);
+    }
+    for id in &ids[..3] {
+        let message = v1::DisableUserRequest { user_id: id.clone(), ..Default::default() };
+        let mut request = Request::new(message);
+        let metadata = request.metadata_mut();
+        metadata.insert("polynym-operation-id", "leavers-7".parse().unwrap());
+        metadata.insert("polynym-reason", "left the company".parse().unwrap());
+        client.registry.disable_user(request).await.unwrap();
+    }
+    let browser = site.browser().await;
+    (site, browser, client, ids)
+}
+
+#[tokio::test]
+async fn a_history_has_changes_with_before_and_after() {
+    let (_site, mut browser, mut client, ids) = with_operation().await;
+    let ann = &ids[0];
+    client.link(ann, handle("annie")).await.unwrap();
+    client.verify(ann, handle("annie"), true, "a <letter>").await.unwrap();
+    client.unlink(ann, handle("annie")).await.unwrap();
+    let page = browser.get(&format!("{HOME}/users/{ann}")).await;
+    let page = browser.get(&page.attribute("href", &format!("{HOME}/users/{ann}/history"))).await;
+    page.assert_has(&[
+        "History of ann",
+        "<h3>identity linked</h3>",
+        "annie (primary, verified by a &#60;letter&#62;)",
+        "<h3>disabled</h3>",
+        "Reason: left the company",
+        "leavers-7",
+        "polynym user history",
+    ]);
+    assert!(!page.text.contains("<letter>"));
+    let newest = page.text.find("identity unlinked</h3>").unwrap();
+    assert!(newest < page.text.find("created</h3>").unwrap(), "the newest are first");
+
+    let kind = i32::from(v1::EventType::UserDisabled);
+    let some = browser.get(&format!("{HOME}/users/{ann}/history?kind={kind}")).await;
+    some.assert_has(&["<h3>disabled</h3>"]);
+    assert!(!some.text.contains("created</h3>"));
+    let none = browser.get(&format!("{HOME}/users/{ann}/history?to=2001-01-01")).await;
+    none.assert_has(&["No such change is known."]);
+    let wrong = browser.get(&format!("{HOME}/users/{ann}/history?from=soon")).await;
+    wrong.assert_has(&["From is no time. Write 2026-01-31"]);
+    assert_eq!(wrong.status, 422);
+    let nobody = browser.get(&format!("{HOME}/users/{}x/history", &ann[..ann.len() - 1])).await;
+    assert_eq!(nobody.status, 422);
+}
+
+#[tokio::test]
+async fn a_history_has_pages_below_100_kilobytes() {
+    let (_site, mut browser, mut client, ids) = with_operation().await;
+    let id = &ids[3];
+    for n in 0..30 {
+        let mut changed = v1::User { user_id: id.clone(), ..Default::default() };
+        let value = format!("{n} {}", "<&\"'".repeat(200));
+        let paths: Vec<_> = (0..20).map(|a| format!("attributes.a{a}")).collect();
+        for a in 0..20 {
+            changed.attributes.insert(format!("a{a}"), testkit::calls::text(&value));
+        }
+        let mask: Vec<_> = paths.iter().map(String::as_str).collect();
+        client.update(changed, &mask).await.unwrap();
+    }
+    let mut path = format!("{HOME}/users/{id}/history");
+    let mut events = 0;
+    for _ in 0..2 {
+        let page = browser.get(&path).await;
+        // Each sign of these values takes five bytes in HTML.
+        assert!(page.text.len() < 400_000, "{} bytes", page.text.len());
+        page.assert_has(&["Show all"]);
+        events += page.text.matches("class=\"card event\"").count();
+        if events == 25 {
+            path = page.attribute("href", &format!("{path}?")).replace("&amp;", "&");
+        }
+    }
+    assert_eq!(events, 31);
+    let first = browser.get(&path).await;
+    let alone = first.attribute("href", &format!("{HOME}/users/{id}/history?from="));
+    let alone = browser.get(&alone.replace("&amp;", "&").replace("&#38;", "&")).await;
+    alone.assert_has(&["class=\"card event\""]);
+}
+
+#[tokio::test]
+async fn everything_a_caller_did_in_an_hour_is_found() {
+    let (_site, mut browser, _client, ids) = with_operation().await;
+    let page = browser.get(&format!("{HOME}/users/{}/history", ids[0])).await;
+    let path = format!("{HOME}/changes");
+    let hour = browser.submit(&page, &path, &[]).await;
+    assert!(hour.path.starts_with(&format!("{path}/")), "{}", hour.path);
+    assert!(!hour.path.contains("anonymous"), "{}", hour.path);
+    hour.assert_has(&["value=\"anonymous\"", "4 users were read", "polynym tenant events"]);
+    assert_eq!(hour.text.matches("class=\"card event\"").count(), 7);
+    let others = browser.post(&path, &[("caller", "somebody")]).await;
+    others.assert_has(&["No such change is known."]);
+    let gone = browser.get(&format!("{path}/999")).await;
+    assert_eq!(gone.status, 404);
+}
+
+#[tokio::test]
+async fn an_operation_is_undone_after_a_preview() {
+    let (_site, mut browser, mut client, ids) = with_operation().await;
+    client.enable(&ids[1]).await.unwrap();
+    let operation = format!("{HOME}/operations/leavers-7");
+    let page = browser.get(&operation).await;
+    page.assert_has(&["<h3>disabled</h3>", "polynym tenant events --tenant default --operation"]);
+    assert_eq!(page.text.matches("class=\"card event\"").count(), 3);
+    let preview = browser.get(&page.attribute("href", &format!("{operation}/undo"))).await;
+    preview.assert_has(&["2 of 4 users would be as before; 1 stay as they are", "CHANGED_SINCE"]);
+    preview.assert_has(&["polynym undo leavers-7 --tenant default --dry-run", "</html>"]);
+    let state = |outcome: testkit::calls::Outcome| outcome.unwrap().state();
+    assert_eq!(state(client.get(&ids[0]).await), v1::State::Disabled);
+
+    let undone = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
+    undone.assert_has(&["2 of 4 users are as before; 1 stay as they are"]);
+    assert_eq!(state(client.get(&ids[0]).await), v1::State::Active);
+    let again = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
+    again.assert_has(&["0 of 4 users are as before"]);
+    let nothing = browser.get(&format!("{HOME}/operations/nothing/undo")).await;
+    nothing.assert_has(&["Nothing is left of such an operation."]);
+}
+
+#[tokio::test]
+async fn the_tenant_has_a_history() {
+    let (_site, mut browser, mut client, ids) = with_operation().await;
+    client.hold_nothing().await;
+    client.purge(&ids[3]).await.unwrap();
+    let page = browser.get(&format!("{HOME}/policies/history")).await;
+    page.assert_has(&["<h3>policies changed</h3>", "<h3>user purged</h3>", &ids[3]]);
+    page.assert_has(&["polynym tenant history --tenant default"]);
+    assert!(!page.text.contains("dora"));
+    let none = browser.get(&format!("{HOME}/policies/history?to=2001-01-01")).await;
+    none.assert_has(&["No such change of the tenant is known."]);
+}
