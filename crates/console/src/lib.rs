@@ -7,6 +7,7 @@
 
 mod assets;
 mod begin;
+mod change;
 mod console;
 mod context;
 mod cookies;

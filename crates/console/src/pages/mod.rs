@@ -34,5 +34,5 @@ fn tenant() -> Router<Arc<Shared>> {
     Router::new()
         .route("/search", post(search::submit))
         .route("/search/{id}", get(search::results))
-        .route("/users/{user}", get(user::page))
+        .merge(user::router())
 }

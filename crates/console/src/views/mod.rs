@@ -1,5 +1,6 @@
 //! What templates show: messages of the API as texts.
 
+pub mod changes;
 pub mod commands;
 pub mod identity;
 pub mod reading;
