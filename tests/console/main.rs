@@ -1,5 +1,7 @@
 //! The console over HTTP, as browsers without scripts use it.
 
 mod browser;
+mod commands;
 mod search;
 mod signing_in;
+mod users;

@@ -9,7 +9,7 @@ use testkit::output::stdout;
 use testkit::server::polynym;
 
 /// A server with a token of a role.
-fn with_token(role: &str) -> (Site, TempDir, String) {
+pub fn with_token(role: &str) -> (Site, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let credentials = folder.path().join("callers.toml");
     let file = credentials.to_str().unwrap();
@@ -24,7 +24,7 @@ fn create_token(file: &str, role: &str) -> String {
     stdout(&polynym(&create).output().unwrap()).trim().to_owned()
 }
 
-async fn sign_in(browser: &mut Browser, token: &str) {
+pub async fn sign_in(browser: &mut Browser, token: &str) {
     let answer = browser.post("/console/sign-in", &[("token", token), ("next", "")]).await;
     answer.assert_has(&["Who is this?"]);
 }

@@ -15,6 +15,7 @@ mod failure;
 mod form;
 mod frame;
 mod pages;
+mod purpose;
 mod requests;
 mod security;
 mod session;

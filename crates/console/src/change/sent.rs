@@ -1,6 +1,5 @@
 //! A form that was sent to change something.
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use polynym_access::Role;
 use polynym_client::{Client, Error};
 use polynym_proto::v1;
@@ -11,13 +10,9 @@ use super::draft::Draft;
 use super::problem::{self, Problem};
 use crate::failure::Failure;
 use crate::form::Form;
+use crate::purpose::with_reason;
 use crate::views::identity;
 use crate::visit::Visit;
-
-/// The header with the reason of a call.
-const REASON_HEADER: &str = "polynym-reason";
-/// The characters of a reason that are encoded, beside those that are not ASCII.
-const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// A form that was sent to change something.
 pub struct Sent {
@@ -61,14 +56,7 @@ impl Sent {
     /// # Errors
     /// The reason cannot be sent.
     pub fn call<T>(&self, message: T) -> Result<Request<T>, Failure> {
-        let mut request = Request::new(message);
-        let reason = self.form.get("reason");
-        if !reason.is_empty() {
-            let encoded = utf8_percent_encode(reason, ENCODED).to_string();
-            let wrong = |_| Failure::Form("The reason cannot be sent.".to_owned());
-            request.metadata_mut().insert(REASON_HEADER, encoded.parse().map_err(wrong)?);
-        }
-        Ok(request)
+        with_reason(message, self.form.get("reason"))
     }
 
     /// Releases the hold on an identifier first if an admin has chosen that.

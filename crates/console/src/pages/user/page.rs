@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::extract::{Path, Query};
+use locality_uuid::LocalityId;
 use polynym_access::Role;
 use polynym_client::{Client, Kind};
 use polynym_proto::v1::{CountUnreadRequest, GetUserRequest};
@@ -28,6 +29,8 @@ struct UserPage {
     done: &'static str,
     /// The id of the merged user that was asked for; empty if it is this one.
     merged_from: String,
+    /// The id of a user that was just merged into this one.
+    just_merged: Option<LocalityId>,
     /// The users that were merged into this one.
     merged: Vec<MergedView>,
     /// The unread notices, if the caller may know.
@@ -46,6 +49,9 @@ struct PurgedPage {
 pub struct Shown {
     #[serde(default)]
     done: String,
+    /// The id of a user that was just merged into this one.
+    #[serde(default)]
+    merged: String,
     /// The first identity to show.
     #[serde(default)]
     identities: usize,
@@ -85,6 +91,7 @@ pub async fn page(
         identities: Part::new(identities, shown.identities),
         attributes: Part::new(attributes, shown.attributes),
         done: shown::done(&shown.done),
+        just_merged: shown.merged.parse().ok(),
         merged_from: answer.merged_from,
         merged,
         unread,
