@@ -102,7 +102,7 @@ async fn a_taken_identifier_names_its_owner_and_moves() {
 
     let moving = format!("{grace}/move");
     let preview = browser.submit(&taken, &moving, &[]).await;
-    preview.assert_has(&["Move an identity", "Afterwards", ">Joe Smith</a>"]);
+    preview.assert_has(&["Move an identity", "yes, and it stays so", ">Joe Smith</a>"]);
     user(&mut browser, "@grace").await.assert_has(&["Grace Okafor"]);
     let moved = browser.submit(&preview, &moving, &[("apply", "yes")]).await;
     moved.assert_has(&["The identity was moved to this user.", "<h1 dir=\"auto\">Joe Smith"]);

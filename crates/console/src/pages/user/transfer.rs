@@ -12,7 +12,7 @@ use crate::change::{Draft, Problem, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::render::{Page, render};
-use crate::views::identity::{IdentityView, parse, text};
+use crate::views::identity::{parse, text};
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
 
@@ -24,8 +24,8 @@ struct MovePage {
     identity: String,
     /// The user who gets it, once it is chosen.
     to: Option<UserView>,
-    /// The identity as the user who gets it would have it.
-    moved: Option<IdentityView>,
+    /// Whether the identity is verified, which it stays.
+    is_verified: bool,
     /// The users to choose from.
     users: Vec<UserView>,
     draft: Draft,
@@ -52,7 +52,7 @@ pub async fn transfer(
         Err(error) => error,
     };
     let (user, draft) = sent.refused(error, &to).await?;
-    show(&sent, &id, Some(&user), None, Vec::new(), draft).await
+    show(&sent, &id, Some(&user), Vec::new(), draft).await
 }
 
 fn request(sent: &Sent, from: &str, to: &str, validate_only: bool) -> MoveIdentityRequest {
@@ -84,7 +84,7 @@ async fn choose(sent: Sent, from: String) -> Page {
         }
         _ => {
             let draft = Draft::new(sent.form.clone());
-            show(&sent, &from, None, None, users, draft).await
+            show(&sent, &from, None, users, draft).await
         }
     }
 }
@@ -95,30 +95,27 @@ async fn preview(sent: Sent, from: &str, to: &str) -> Page {
     let user = problem::get(&client, to).await?;
     let draft = Draft::of(&user, sent.form.clone());
     let request = request(&sent, from, &user.user_id, true);
-    let (draft, moved) = match client.registry().move_identity(request).await {
-        Ok(answer) => (draft, answer.user),
+    let draft = match client.registry().move_identity(request).await {
+        Ok(_) => draft,
         Err(error) => match Problem::of_call(&client, &error).await {
-            Some(problem) => (draft.with(problem), None),
+            Some(problem) => draft.with(problem),
             None => return Err(error.into()),
         },
     };
-    show(&sent, from, Some(&user), moved, Vec::new(), draft).await
+    show(&sent, from, Some(&user), Vec::new(), draft).await
 }
 
 async fn show(
     sent: &Sent,
     from: &str,
     to: Option<&v1::User>,
-    moved: Option<v1::User>,
     users: Vec<UserView>,
     draft: Draft,
 ) -> Page {
     let from = problem::get(&sent.client(), from).await?;
     let identity = sent.field("identity");
-    let moved = moved.and_then(|user| {
-        let mut all = user.identities.iter();
-        all.find(|one| text(one.identifier.as_ref()) == identity).map(IdentityView::of)
-    });
+    let mut all = from.identities.iter();
+    let found = all.find(|one| text(one.identifier.as_ref()) == identity);
     let status = status(&draft);
     let commands = to.map(|to| commands(sent, &from.user_id, &to.user_id));
     let page = MovePage {
@@ -126,7 +123,7 @@ async fn show(
         from: UserView::of(&from),
         to: to.map(UserView::of),
         identity,
-        moved,
+        is_verified: found.is_some_and(|one| one.verify_time.is_some()),
         users,
         draft,
         commands,
