@@ -10,7 +10,8 @@ use url::form_urlencoded::Serializer;
 /// A server with the console.
 pub struct Site {
     pub server: Server,
-    url: String,
+    /// The address of the HTTP listener.
+    pub url: String,
 }
 
 impl Site {

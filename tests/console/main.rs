@@ -5,5 +5,7 @@ mod importing;
 mod history;
 mod lists;
 mod owners;
+mod commands;
 mod search;
 mod signing_in;
+mod users;

@@ -24,7 +24,7 @@ fn create_token(file: &str, role: &str) -> String {
     stdout(&polynym(&create).output().unwrap()).trim().to_owned()
 }
 
-async fn sign_in(browser: &mut Browser, token: &str) {
+pub async fn sign_in(browser: &mut Browser, token: &str) {
     let answer = browser.post("/console/sign-in", &[("token", token), ("next", "")]).await;
     answer.assert_has(&["Who is this?"]);
 }

@@ -13,6 +13,12 @@ use crate::requests::FORM_TIMEOUT;
 pub struct Form(Vec<(String, String)>);
 
 impl Form {
+    /// A form with these fields.
+    pub fn of(fields: &[(&str, &str)]) -> Self {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self(fields.iter().map(owned).collect())
+    }
+
     /// The value of a field without the white space around it; empty if there is none.
     pub fn get(&self, name: &str) -> &str {
         self.raw(name).trim()

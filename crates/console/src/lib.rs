@@ -7,6 +7,7 @@
 
 mod assets;
 mod begin;
+mod change;
 mod console;
 mod context;
 mod cookies;
@@ -15,6 +16,7 @@ mod form;
 mod frame;
 mod imports;
 mod pages;
+mod purpose;
 mod requests;
 mod security;
 mod session;

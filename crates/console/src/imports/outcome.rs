@@ -9,7 +9,7 @@ use polynym_table::Tally;
 use super::kept_file::KeptFile;
 use super::options::ImportOptions;
 use super::shown;
-use crate::views::changes::{self, ChangeRow};
+use crate::views::event::{self, ChangeView};
 
 /// The changed users that are shown.
 const MAX_CHANGES: usize = 10;
@@ -45,7 +45,7 @@ pub struct Outcome {
 pub struct UserChange {
     pub line: i64,
     pub user_id: String,
-    pub rows: Vec<ChangeRow>,
+    pub rows: Vec<ChangeView>,
 }
 
 impl Outcome {
@@ -55,9 +55,9 @@ impl Outcome {
             self.more_changes += 1;
             return;
         }
-        let rows = change.changes.iter().flat_map(changes::rows).take(MAX_ROWS);
-        let cut = |row: ChangeRow| ChangeRow {
-            field: shown(&row.field),
+        let rows = change.changes.iter().flat_map(event::changes).take(MAX_ROWS);
+        let cut = |row: ChangeView| ChangeView {
+            name: shown(&row.name),
             before: shown(&row.before),
             after: shown(&row.after),
         };

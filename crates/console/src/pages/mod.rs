@@ -35,7 +35,7 @@ pub fn router() -> Router<Arc<Shared>> {
 fn tenant() -> Router<Arc<Shared>> {
     Router::new()
         .merge(import::router())
-        .route("/users/{user}", get(user::page))
         .merge(search::router())
         .merge(history::router())
+        .merge(user::router())
 }

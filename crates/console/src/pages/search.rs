@@ -265,7 +265,7 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
 }
 
 /// The filter for names with these words; the last one may be cut off.
-fn filter_of(words: &str) -> String {
+pub fn filter_of(words: &str) -> String {
     if words.is_empty() {
         return String::new();
     }

@@ -170,7 +170,13 @@ fn parts(event: &v1::Event) -> (&'static str, Option<&ChangeSet>) {
     (name, Some(set))
 }
 
-fn changes(set: &ChangeSet) -> Vec<ChangeView> {
+/// What an event changes.
+pub fn change_set(event: &v1::Event) -> Option<&ChangeSet> {
+    parts(event).1
+}
+
+/// The changes of a set, with their whole values.
+pub fn changes(set: &ChangeSet) -> Vec<ChangeView> {
     let state = set.state.iter().map(|change| {
         ChangeView::new("state", state(change.before.as_ref()), state(change.after.as_ref()))
     });

@@ -1,6 +1,5 @@
 //! What templates show: messages of the API as texts.
 
-pub mod changes;
 pub mod commands;
 pub mod event;
 pub mod identity;

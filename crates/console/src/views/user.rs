@@ -6,6 +6,9 @@ use v1::attribute_value::Kind;
 use super::identity::IdentityView;
 use super::time::Time;
 
+/// The characters of a value that lists show.
+const SHORT: usize = 500;
+
 /// A user.
 #[derive(Clone, Debug)]
 pub struct UserView {
@@ -76,6 +79,17 @@ impl AttributeView {
         let (kind, value) = attribute(value);
         Self { name: name.clone(), kind, value }
     }
+
+    /// The beginning of the value.
+    pub fn short(&self) -> &str {
+        let end = self.value.char_indices().nth(SHORT).map(|(end, _)| end);
+        &self.value[..end.unwrap_or(self.value.len())]
+    }
+
+    /// Whether the value goes on after its beginning.
+    pub fn is_long(&self) -> bool {
+        self.short().len() < self.value.len()
+    }
 }
 
 /// The type and the text of an attribute's value.
@@ -85,9 +99,7 @@ pub fn attribute(value: &v1::AttributeValue) -> (&'static str, String) {
         Some(Kind::IntValue(number)) => ("integer", number.to_string()),
         Some(Kind::DoubleValue(number)) => ("number", number.to_string()),
         Some(Kind::BoolValue(value)) => ("yes/no", if *value { "yes" } else { "no" }.to_owned()),
-        Some(Kind::TimeValue(time)) => {
-            ("time", Time::of(Some(time)).map(|time| time.iso).unwrap_or_default())
-        }
+        Some(Kind::TimeValue(time)) => ("time", time.to_string()),
         Some(Kind::ListValue(list)) => ("list", list.values.join("\n")),
         None => ("", String::new()),
     }

@@ -1,0 +1,65 @@
+//! A form that changes something, as it is shown.
+
+use polynym_proto::v1;
+use uuid::Uuid;
+
+use super::problem::Problem;
+use crate::form::Form;
+
+/// A form that changes something, as it is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// What was typed.
+    pub form: Form,
+    /// The etag of the user as it is shown; empty if there is none.
+    pub etag: String,
+    /// When that user last changed, in RFC 3339; empty if there is none.
+    pub seen: String,
+    /// The idempotency key, so that the same form sent twice changes nothing twice.
+    pub request_id: String,
+    /// Why it was refused.
+    pub problem: Option<Problem>,
+}
+
+impl Draft {
+    /// A form about nobody in particular, such as of a new user.
+    pub fn new(form: Form) -> Self {
+        Self { form, request_id: Uuid::new_v4().to_string(), ..Self::default() }
+    }
+
+    /// A form about a user as it is now.
+    pub fn of(user: &v1::User, form: Form) -> Self {
+        let seen = user.update_time.as_ref().map(ToString::to_string).unwrap_or_default();
+        Self { etag: user.etag.clone(), seen, ..Self::new(form) }
+    }
+
+    /// The form as it was sent, with its etag and its request id.
+    pub fn unchanged(form: Form) -> Self {
+        let field = |name| form.get(name).to_owned();
+        let (etag, seen, request_id) = (field("etag"), field("seen"), field("request_id"));
+        Self { etag, seen, request_id, problem: None, form }
+    }
+
+    /// The same form with why it was refused.
+    pub fn with(self, problem: Problem) -> Self {
+        Self { problem: Some(problem), ..self }
+    }
+
+    /// The text of the button: `verb`, or what it does after somebody else changed the user.
+    pub fn verb<'a>(&'a self, verb: &'a str) -> &'a str {
+        match &self.problem {
+            Some(problem) if problem.is_stale() => "Apply again",
+            _ => verb,
+        }
+    }
+
+    /// Whether the form was refused because of a field of this name.
+    pub fn is_wrong(&self, field: &str) -> bool {
+        self.problem.as_ref().is_some_and(|problem| problem.field.contains(field))
+    }
+
+    /// Whether the identifier is held for its former owner.
+    pub fn is_held(&self) -> bool {
+        self.problem.as_ref().is_some_and(|problem| problem.reason == "IDENTITY_HELD")
+    }
+}

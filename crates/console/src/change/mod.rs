@@ -1,0 +1,12 @@
+//! Forms that change something: what was typed, the state that the person saw, and why the change
+//! was refused.
+
+mod draft;
+pub mod problem;
+mod sent;
+pub mod typed;
+pub mod value;
+
+pub use draft::Draft;
+pub use problem::Problem;
+pub use sent::Sent;

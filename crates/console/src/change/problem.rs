@@ -1,0 +1,191 @@
+//! Why a change was refused, and what can be done.
+
+use http::StatusCode;
+use polynym_client::{Client, Error, Kind};
+use polynym_proto::v1;
+use prost_types::Timestamp;
+use v1::list_history_request::User as Subject;
+
+use crate::failure::Failure;
+use crate::views::event::{self, EventView};
+use crate::views::{Time, UserView};
+
+/// The maximum number of changes of others that are shown.
+const MAX_CHANGES: i32 = 10;
+
+/// Why a change was refused.
+#[derive(Clone, Debug, Default)]
+pub struct Problem {
+    /// What was wrong, in a sentence.
+    pub message: String,
+    /// The reason for programs, such as `IDENTITY_TAKEN`; empty for an error of the form.
+    pub reason: String,
+    /// The field that it is about; may be empty.
+    pub field: String,
+    /// What to do.
+    pub advice: &'static str,
+    /// The user who owns the identifier.
+    pub owner: Option<UserView>,
+    /// The end of the hold on the identifier.
+    pub until: Option<Time>,
+    /// What others changed since the person saw the user, the latest first.
+    pub changes: Vec<EventView>,
+    /// The identifier, as text.
+    pub identifier: String,
+    /// The user who was to get it; empty for a new user.
+    pub target: String,
+    /// The status of the page.
+    pub status: StatusCode,
+}
+
+impl Problem {
+    /// An error of the form.
+    pub fn form(field: &str, message: &str) -> Self {
+        Self {
+            message: message.to_owned(),
+            field: field.to_owned(),
+            advice: "Correct it and send the form again.",
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            ..Self::default()
+        }
+    }
+
+    /// The problem of a call that failed; none if a form cannot help. For an identifier that is
+    /// taken it has the owner.
+    pub async fn of_call(client: &Client, error: &Error) -> Option<Self> {
+        if !can_correct(error) {
+            return None;
+        }
+        let prefix = error.field().map(|field| format!("{field}: ")).unwrap_or_default();
+        let message = error.message().strip_prefix(&prefix).unwrap_or(error.message());
+        let owner = match error.owner() {
+            Some(id) => get(client, id).await.ok(),
+            None => None,
+        };
+        let until = error.metadata().get("until");
+        let until = until.and_then(|text| text.parse::<Timestamp>().ok());
+        Some(Self {
+            message: sentence(message),
+            reason: error.reason().to_owned(),
+            field: error.field().unwrap_or_default().to_owned(),
+            advice: advice(error),
+            owner: owner.as_ref().map(UserView::of),
+            until: Time::of(until.as_ref()),
+            status: Failure::Call(error.clone()).status(),
+            ..Self::default()
+        })
+    }
+
+    /// Adds what others changed since `seen`.
+    pub async fn add_changes(&mut self, client: &Client, user_id: &str, seen: &str) {
+        let Ok(seen) = seen.parse::<Timestamp>() else { return };
+        let request = v1::ListHistoryRequest {
+            user: Some(Subject::UserId(user_id.to_owned())),
+            from: Some(one_millisecond_after(seen)),
+            page_size: MAX_CHANGES,
+            ..Default::default()
+        };
+        // The history may be off: then the form says only that something changed.
+        if let Ok(page) = client.directory().list_history(request).await {
+            self.changes = event::views(&page.events);
+        }
+    }
+
+    /// Names the identifier that it is about, and the user who was to get it.
+    pub fn about(self, identifier: &str, target: &str) -> Self {
+        Self { identifier: identifier.to_owned(), target: target.to_owned(), ..self }
+    }
+
+    /// Whether somebody else changed the user since the person saw it.
+    pub fn is_stale(&self) -> bool {
+        self.reason == "ETAG_MISMATCH"
+    }
+
+    /// Whether the change may have happened, so that the same form is to be sent again.
+    pub fn is_open(&self) -> bool {
+        matches!(
+            self.status,
+            StatusCode::GATEWAY_TIMEOUT
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::TOO_MANY_REQUESTS
+        )
+    }
+}
+
+/// The user with this id, or the one that it was merged into.
+pub async fn get(client: &Client, id: &str) -> Result<v1::User, Failure> {
+    let request = v1::GetUserRequest { user_id: id.to_owned(), ..Default::default() };
+    client.directory().get_user(request).await?.user.ok_or(Failure::NotFound)
+}
+
+/// Whether the form can be corrected, or sent again.
+fn can_correct(error: &Error) -> bool {
+    match error.kind() {
+        Kind::NotFound => matches!(error.reason(), "IDENTITY_NOT_FOUND" | "HOLD_NOT_FOUND"),
+        Kind::InvalidArgument => error.reason() != "USER_ID_INVALID",
+        Kind::AlreadyExists
+        | Kind::FailedPrecondition
+        | Kind::Aborted
+        | Kind::OutOfRange
+        | Kind::ResourceExhausted
+        | Kind::Unavailable
+        | Kind::DeadlineExceeded
+        | Kind::OutcomeUnknown => true,
+        _ => false,
+    }
+}
+
+/// What to do.
+fn advice(error: &Error) -> &'static str {
+    match error.reason() {
+        "IDENTITY_TAKEN" => {
+            "Look at its owner. Move the identity, or merge the users if they are one person."
+        }
+        "IDENTITY_HELD" => "Wait until then, or have an admin release the hold.",
+        "IDENTITY_CONFUSABLE" => "Choose one that looks different.",
+        "IDENTITY_RESERVED" => "Choose another. The policies of the tenant list them.",
+        "IDENTITY_NOT_FOUND" => "The user has it no longer: look at its identities.",
+        "LAST_IDENTITY" => "Link another identity first. The policies of the tenant demand one.",
+        "PRIMARY_IDENTITY" => "Make another one of its kind primary first.",
+        "USER_DELETED" => "Restore the user first.",
+        "USER_MERGED" => "Open the user that it was merged into.",
+        "ETAG_MISMATCH" => "Look at what changed. Apply your change again if it is still right.",
+        "REQUEST_ID_REUSED" => "This form did something else before. Send it again to do this.",
+        _ => match error.kind() {
+            Kind::OutcomeUnknown | Kind::DeadlineExceeded => {
+                "It may have happened. Send the same form again: it happens once."
+            }
+            Kind::ResourceExhausted | Kind::Unavailable => "Send it again in a moment.",
+            _ => "Correct it and send the form again.",
+        },
+    }
+}
+
+/// A message of the API as a sentence.
+fn sentence(message: &str) -> String {
+    let mut chars = message.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", chars.as_str().trim_end_matches('.'))
+}
+
+/// Two changes of a user are at least a millisecond apart.
+fn one_millisecond_after(time: Timestamp) -> Timestamp {
+    let nanos = time.nanos + 1_000_000;
+    Timestamp {
+        seconds: time.seconds + i64::from(nanos / 1_000_000_000),
+        nanos: nanos % 1_000_000_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_sentences() {
+        assert_eq!(sentence("is taken"), "Is taken.");
+        assert_eq!(sentence(""), ".");
+        let end = Timestamp { seconds: 1, nanos: 999_500_000 };
+        assert_eq!(one_millisecond_after(end), Timestamp { seconds: 2, nanos: 500_000 });
+    }
+}

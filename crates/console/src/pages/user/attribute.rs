@@ -1,0 +1,176 @@
+//! The attributes of a user: add, change, remove.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::extract::Path;
+use polynym_access::Role;
+use polynym_proto::v1;
+use prost_types::FieldMask;
+use v1::{AttributeValue, UpdateUserRequest};
+
+use super::shown::{status, to_user, user_id, with_status};
+use crate::change::{Draft, Problem, Sent, problem, value};
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::pages::render::{Page, redirect, render};
+use crate::session::ShortId;
+use crate::views::{Commands, UserView};
+use crate::visit::Visit;
+
+/// The maximum number of known names that are offered.
+const MAX_NAMES: i32 = 100;
+
+#[derive(Template)]
+#[template(path = "pages/user/attribute.html")]
+struct AttributePage {
+    frame: Frame,
+    user: UserView,
+    draft: Draft,
+    /// The name; empty for a new attribute.
+    name: String,
+    /// The value, if a form cannot change it.
+    fixed: Option<String>,
+    /// The name of the type that the tenant has defined; empty for any.
+    defined: &'static str,
+    types: Vec<(&'static str, &'static str)>,
+    /// The names that users have.
+    names: Vec<String>,
+    commands: Option<Commands>,
+}
+
+/// Keeps the name of an attribute under a short id, and leads to its page: names are in no address.
+pub async fn open(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
+    let search = visit.session.queries.add(form.raw("attribute"));
+    let (home, id) = (visit.frame(&tenant).home(), user_id(&id)?);
+    Ok(redirect(&format!("{home}/users/{id}/attribute/{search}")))
+}
+
+/// The page of an attribute.
+pub async fn page(
+    visit: Visit,
+    Path((tenant, id, search)): Path<(String, String, ShortId)>,
+) -> Page {
+    let name = visit.session.queries.get(search).ok_or(Failure::SearchGone)?;
+    let user = problem::get(&visit.client(&tenant), &id).await?;
+    let current = user.attributes.get(&name).and_then(value::editable);
+    let (type_name, text) = current.unwrap_or_default();
+    let form = Form::of(&[("attribute", &name), ("type", type_name), ("text", &text)]);
+    show(&visit, &tenant, &user, Draft::of(&user, form)).await
+}
+
+/// The form of a new attribute.
+pub async fn new(visit: Visit, Path((tenant, id)): Path<(String, String)>) -> Page {
+    visit.require(Role::Registrar)?;
+    let user = problem::get(&visit.client(&tenant), &id).await?;
+    show(&visit, &tenant, &user, Draft::of(&user, Form::default())).await
+}
+
+/// Sets or removes an attribute.
+pub async fn set(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
+    let sent = Sent::new(visit, tenant, form)?;
+    let is_removal = sent.form.has("remove");
+    let request = match request(&sent.tenant, &id, &sent.form) {
+        Ok(request) => request,
+        Err(problem) => {
+            let (user, draft) = sent.wrong(problem, &id).await?;
+            return show(&sent.visit, &sent.tenant, &user, draft).await;
+        }
+    };
+    match sent.client().registry().update_user(sent.call(request)?).await {
+        Ok(_) => Ok(to_user(&sent, &id, if is_removal { "removed" } else { "set" })),
+        Err(error) => {
+            let (user, draft) = sent.refused(error, &id).await?;
+            show(&sent.visit, &sent.tenant, &user, draft).await
+        }
+    }
+}
+
+/// The name in a form: that of an attribute which the user has, or a new one.
+fn name(form: &Form) -> &str {
+    if form.has("attribute") { form.raw("attribute") } else { form.get("name") }
+}
+
+fn request(tenant: &str, id: &str, form: &Form) -> Result<UpdateUserRequest, Problem> {
+    let name = name(form);
+    if name.is_empty() {
+        return Err(Problem::form("name", "Type a name, such as team."));
+    }
+    let mut attributes = HashMap::new();
+    if !form.has("remove") {
+        let value = value::parse(form.get("type"), form.raw("text"));
+        let value = value.map_err(|message| Problem::form("text", message))?;
+        attributes.insert(name.to_owned(), value);
+    }
+    let etag = form.get("etag").to_owned();
+    Ok(UpdateUserRequest {
+        tenant: tenant.to_owned(),
+        user: Some(v1::User {
+            user_id: id.to_owned(),
+            etag,
+            attributes: attributes.into_iter().collect(),
+            ..Default::default()
+        }),
+        update_mask: Some(FieldMask { paths: vec![value::mask_path(name)] }),
+        request_id: form.get("request_id").to_owned(),
+    })
+}
+
+async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Page {
+    let is_new = !draft.form.has("attribute");
+    let name = name(&draft.form).to_owned();
+    let current = user.attributes.get(&name);
+    let fixed = current.filter(|value| value::editable(value).is_none());
+    let status = status(&draft);
+    let page = AttributePage {
+        frame: visit.frame(tenant),
+        fixed: fixed.map(|value| crate::views::user::attribute(value).1),
+        defined: defined(visit, tenant, &name).await,
+        types: value::types().collect(),
+        names: if is_new { names(visit, tenant).await } else { Vec::new() },
+        commands: commands(tenant, &user.user_id, &draft.form),
+        name: if is_new { String::new() } else { name },
+        user: UserView::of(user),
+        draft,
+    };
+    Ok(with_status(render(&page), status))
+}
+
+/// The type that the tenant has defined for an attribute; empty for any.
+async fn defined(visit: &Visit, tenant: &str, name: &str) -> &'static str {
+    if name.is_empty() {
+        return "";
+    }
+    let request = v1::GetTenantRequest::default();
+    let answer = visit.client(tenant).admin().get_tenant(request).await.ok();
+    let policies = answer.and_then(|answer| answer.tenant).and_then(|own| own.policies);
+    let definitions = policies.map(|policies| policies.attribute_definitions).unwrap_or_default();
+    let definition = definitions.iter().find(|definition| definition.name == name);
+    definition.map_or("", |definition| value::type_name(definition.r#type()))
+}
+
+/// Names that users of the tenant have.
+async fn names(visit: &Visit, tenant: &str) -> Vec<String> {
+    let request = v1::ListAttributeNamesRequest { page_size: MAX_NAMES, ..Default::default() };
+    let answer = visit.client(tenant).admin().list_attribute_names(request).await;
+    answer.map(|answer| answer.names).unwrap_or_default()
+}
+
+/// The calls that do the same; none if nothing is typed yet.
+fn commands(tenant: &str, id: &str, form: &Form) -> Option<Commands> {
+    let mut request = request(tenant, id, form).ok()?;
+    request.request_id.clear();
+    let user = request.user.as_mut()?;
+    user.etag.clear();
+    let name = name(form);
+    let value: Option<&AttributeValue> = user.attributes.get(name);
+    let argument = match value {
+        Some(value) => value::argument(name, value),
+        None => Some(name.to_owned()),
+    };
+    let flag = if value.is_some() { "--attribute" } else { "--remove-attribute" };
+    let cli = argument.as_deref().map(|own| ["user", "update", id, flag, own, "--tenant", tenant]);
+    let cli = cli.as_ref().map_or(&[][..], |words| &words[..]);
+    Some(Commands::new(cli, "RegistryService/UpdateUser", "UpdateUserRequest", &request))
+}

@@ -1,0 +1,139 @@
+//! Finding a user, such as the one to whom an identity is to be linked or moved.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use polynym_access::Role;
+use polynym_client::{Client, Error, Kind};
+use polynym_proto::v1;
+use serde::Deserialize;
+use v1::{ResolveIdentityRequest, SearchUsersRequest};
+
+use crate::change::Problem;
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::pages::render::{Page, redirect, render};
+use crate::pages::search::filter_of;
+use crate::pages::user::shown::with_status;
+use crate::session::ShortId;
+use crate::views::UserView;
+use crate::views::reading::{self, Reading};
+use crate::visit::Visit;
+
+/// The maximum number of users to choose from.
+const MAX_USERS: i32 = 10;
+
+#[derive(Template)]
+#[template(path = "pages/user/choose.html")]
+struct ChoosePage {
+    frame: Frame,
+    /// The short id of the search for the identifier.
+    search: ShortId,
+    identifier: String,
+    /// What was typed.
+    text: String,
+    users: Vec<UserView>,
+    problem: Option<Problem>,
+}
+
+/// The query of the page.
+#[derive(Deserialize)]
+pub struct Found {
+    search: ShortId,
+}
+
+/// The form: which user is to get the identifier of a search.
+pub async fn page(
+    visit: Visit,
+    Path(tenant): Path<String>,
+    Query(Found { search }): Query<Found>,
+) -> Page {
+    visit.require(Role::Registrar)?;
+    show(&visit, &tenant, search, "", Vec::new(), None)
+}
+
+/// Leads to the form of the user that was found, or shows those that match.
+pub async fn find(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
+    visit.require(Role::Registrar)?;
+    let search = form.get("search").parse().map_err(|_| Failure::SearchGone)?;
+    let text = form.get("user");
+    let users = match candidates(&visit, &tenant, text).await {
+        Ok(users) => users,
+        Err(problem) => return show(&visit, &tenant, search, text, Vec::new(), Some(problem)),
+    };
+    match &users[..] {
+        [one] => {
+            let home = visit.frame(&tenant).home();
+            Ok(redirect(&format!("{home}/users/{}/link?search={search}", one.id)))
+        }
+        _ => show(&visit, &tenant, search, text, users, None),
+    }
+}
+
+fn show(
+    visit: &Visit,
+    tenant: &str,
+    search: ShortId,
+    text: &str,
+    users: Vec<UserView>,
+    problem: Option<Problem>,
+) -> Page {
+    let identifier = visit.session.queries.get(search).ok_or(Failure::SearchGone)?;
+    let (frame, text) = (visit.frame(tenant), text.to_owned());
+    let status = problem.as_ref().map_or(http::StatusCode::OK, |problem| problem.status);
+    let page = ChoosePage { frame, search, identifier, text, users, problem };
+    Ok(with_status(render(&page), status))
+}
+
+/// The users that a text means: an id, an identifier, a filter, or words of names.
+///
+/// # Errors
+/// There is none, or the text is wrong.
+pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<UserView>, Problem> {
+    let wrong = |message: &str| Problem::form("user", message);
+    if text.is_empty() {
+        return Err(wrong("Type an id, an identifier, or words of a name."));
+    }
+    let client = visit.client(tenant);
+    let directory = client.directory();
+    let found = match reading::read(text, &visit.context.region) {
+        Reading::Id(id) => {
+            let request = v1::GetUserRequest { user_id: id, ..Default::default() };
+            directory.get_user(request).await.map(|answer| answer.user.into_iter().collect())
+        }
+        Reading::Identifier(typed) => {
+            let request = ResolveIdentityRequest {
+                identifier: Some(typed.message),
+                show_disabled: true,
+                ..Default::default()
+            };
+            let outcome = directory.resolve_identity(request).await;
+            outcome.map(|answer| answer.user.into_iter().collect())
+        }
+        Reading::Filter(filter) => search(&client, filter).await,
+        Reading::Words(words) => search(&client, filter_of(&words)).await,
+    };
+    let users = match found {
+        Ok(users) => users,
+        Err(error) if error.kind() == Kind::NotFound => Vec::new(),
+        Err(error) => {
+            let problem = Problem::of_call(&client, &error).await;
+            return Err(problem.unwrap_or_else(|| wrong(error.message())));
+        }
+    };
+    if users.is_empty() {
+        return Err(wrong("No user matches this."));
+    }
+    Ok(users.iter().map(UserView::of).collect())
+}
+
+async fn search(client: &Client, filter: String) -> Result<Vec<v1::User>, Error> {
+    let paths = ["user_id", "display_name", "state", "identities"];
+    let request = SearchUsersRequest {
+        filter,
+        page_size: MAX_USERS,
+        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        ..Default::default()
+    };
+    Ok(client.directory().search_users(request).await?.users)
+}

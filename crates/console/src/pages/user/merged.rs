@@ -1,0 +1,123 @@
+//! The users that were merged into a user, and until when that can be undone.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use polynym_client::Client;
+use polynym_proto::v1;
+use prost_types::Timestamp;
+use v1::event::Change;
+use v1::list_history_request::User as Subject;
+use v1::{EventType, ListHistoryRequest};
+
+use crate::views::event::change_set;
+use crate::views::{Time, identity};
+
+/// The maximum number of merges and undone merges that are read.
+const MAX_EVENTS: i32 = 100;
+/// The maximum number of users that are shown.
+const MAX_USERS: usize = 25;
+/// The maximum number of identities that are shown of each.
+const MAX_IDENTITIES: usize = 3;
+
+/// A user that was merged into another.
+pub struct MergedView {
+    pub id: String,
+    pub time: Option<Time>,
+    pub caller: String,
+    /// Identities that it brought along.
+    pub identities: Vec<String>,
+    /// Until when the merge can be undone; none if it cannot.
+    pub undo_until: Option<Time>,
+}
+
+/// The users that were merged into a user, the latest first, as far as its history knows. None for
+/// callers who may not read it.
+pub async fn users(client: &Client, id: &str, may_view: bool) -> Vec<MergedView> {
+    if !may_view {
+        return Vec::new();
+    }
+    let request = ListHistoryRequest {
+        user: Some(Subject::UserId(id.to_owned())),
+        types: vec![EventType::UserMerged.into(), EventType::UserUnmerged.into()],
+        page_size: MAX_EVENTS,
+        ..Default::default()
+    };
+    // A tenant may keep no history.
+    let Ok(page) = client.directory().list_history(request).await else { return Vec::new() };
+    if page.events.is_empty() {
+        return Vec::new();
+    }
+    let policies = client.admin().get_tenant(v1::GetTenantRequest::default()).await;
+    let policies = policies.ok().and_then(|answer| answer.tenant).and_then(|own| own.policies);
+    let window = policies.and_then(|policies| policies.undo_window);
+    let window = window.and_then(|window| Duration::try_from(window).ok());
+    merges(page.events, window.unwrap_or_default(), SystemTime::now())
+}
+
+/// The merges among events, the latest first, that were not undone.
+fn merges(events: Vec<v1::Event>, window: Duration, now: SystemTime) -> Vec<MergedView> {
+    let mut undone = BTreeSet::new();
+    let mut merged = Vec::new();
+    for event in events {
+        let (Some(change), Some(set)) = (&event.change, change_set(&event)) else { continue };
+        let other = &set.other_user_id;
+        // The event of the secondary has its new state.
+        let is_secondary = set.state.is_some();
+        match change {
+            _ if other.is_empty() || is_secondary => {}
+            Change::UserUnmerged(_) => drop(undone.insert(other.clone())),
+            Change::UserMerged(_) if !undone.remove(other) => {
+                merged.push(view(&event, set, window, now));
+            }
+            _ => {}
+        }
+    }
+    merged.truncate(MAX_USERS);
+    merged
+}
+
+fn view(event: &v1::Event, set: &v1::ChangeSet, window: Duration, now: SystemTime) -> MergedView {
+    let gained = set.identities.iter().filter(|change| change.before.is_none());
+    let identities = gained.filter_map(|change| change.after.as_ref());
+    let until = event.time.and_then(|time| SystemTime::try_from(time).ok()).map(|t| t + window);
+    let until = until.filter(|until| *until > now).map(Timestamp::from);
+    MergedView {
+        id: set.other_user_id.clone(),
+        time: Time::of(event.time.as_ref()),
+        caller: event.caller.clone(),
+        identities: identities
+            .map(|one| identity::value(one.identifier.as_ref()))
+            .take(MAX_IDENTITIES)
+            .collect(),
+        undo_until: Time::of(until.as_ref()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undone_merges_are_left_out() {
+        let event = |second: i64, change: fn(v1::ChangeSet) -> Change, other: &str| v1::Event {
+            time: Some(Timestamp { seconds: second, nanos: 0 }),
+            change: Some(change(v1::ChangeSet {
+                other_user_id: other.to_owned(),
+                ..Default::default()
+            })),
+            ..Default::default()
+        };
+        let events = vec![
+            event(4, Change::UserMerged, "b"),
+            event(3, Change::UserUnmerged, "a"),
+            event(2, Change::UserMerged, "a"),
+            event(1, Change::UserMerged, "c"),
+        ];
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(5);
+        let merged = merges(events, Duration::from_secs(2), now);
+        let ids: Vec<_> =
+            merged.iter().map(|user| (&*user.id, user.undo_until.is_some())).collect();
+        assert_eq!(ids, [("b", true), ("c", false)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! A user: identities, attributes, merged users, and what can be done.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use locality_uuid::LocalityId;
+use polynym_access::Role;
+use polynym_client::{Client, Kind};
+use polynym_proto::v1::{CountUnreadRequest, GetUserRequest};
+use serde::Deserialize;
+
+use super::merged::{self, MergedView};
+use super::shown::{self, Part};
+use crate::failure::Failure;
+use crate::frame::Frame;
+use crate::pages::render::{Page, render};
+use crate::views::identity::IdentityView;
+use crate::views::user::AttributeView;
+use crate::views::{Commands, UserView};
+use crate::visit::Visit;
+
+#[derive(Template)]
+#[template(path = "pages/user/page.html")]
+struct UserPage {
+    frame: Frame,
+    user: UserView,
+    identities: Part<IdentityView>,
+    attributes: Part<AttributeView>,
+    /// What was done, in a sentence.
+    done: &'static str,
+    /// The id of the merged user that was asked for; empty if it is this one.
+    merged_from: String,
+    /// The id of a user that was just merged into this one.
+    just_merged: Option<LocalityId>,
+    /// The users that were merged into this one.
+    merged: Vec<MergedView>,
+    /// The unread notices, if the caller may know.
+    unread: Option<i32>,
+    commands: Commands,
+}
+
+#[derive(Template)]
+#[template(path = "pages/user/purged.html")]
+struct PurgedPage {
+    frame: Frame,
+}
+
+/// The query of the page.
+#[derive(Default, Deserialize)]
+pub struct Shown {
+    #[serde(default)]
+    done: String,
+    /// The id of a user that was just merged into this one.
+    #[serde(default)]
+    merged: String,
+    /// The first identity to show.
+    #[serde(default)]
+    identities: usize,
+    /// The first attribute to show.
+    #[serde(default)]
+    attributes: usize,
+}
+
+/// The page of a user.
+pub async fn page(
+    visit: Visit,
+    Path((tenant, id)): Path<(String, String)>,
+    Query(shown): Query<Shown>,
+) -> Page {
+    let request = GetUserRequest { tenant: tenant.clone(), user_id: id, ..Default::default() };
+    let client = visit.client(&tenant);
+    let directory = client.directory();
+    let may_view = visit.caller.role >= Role::Viewer;
+    let (answer, merged, unread) = tokio::join!(
+        directory.get_user(request.clone()),
+        merged::users(&client, &request.user_id, may_view),
+        unread(&client, &request.user_id, may_view),
+    );
+    let answer = match answer {
+        Err(error) if error.kind() == Kind::NotFound && shown.done == "purged" => {
+            return Ok(render(&PurgedPage { frame: visit.frame(&tenant) }));
+        }
+        answer => answer?,
+    };
+    let mut user = answer.user.as_ref().map(UserView::of).ok_or(Failure::NotFound)?;
+    let identities = std::mem::take(&mut user.identities);
+    let attributes = std::mem::take(&mut user.attributes);
+    let cli = ["user", "get", &request.user_id, "--tenant", &tenant];
+    let commands = Commands::new(&cli, "DirectoryService/GetUser", "GetUserRequest", &request);
+    Ok(render(&UserPage {
+        frame: visit.frame(&tenant),
+        identities: Part::new(identities, shown.identities),
+        attributes: Part::new(attributes, shown.attributes),
+        done: shown::done(&shown.done),
+        just_merged: shown.merged.parse().ok(),
+        merged_from: answer.merged_from,
+        merged,
+        unread,
+        commands,
+        user,
+    }))
+}
+
+/// The number of unread notices. None if the caller may not know, or if the store has no inboxes.
+async fn unread(client: &Client, id: &str, may_view: bool) -> Option<i32> {
+    let request = CountUnreadRequest { user_id: id.to_owned(), ..Default::default() };
+    let inbox = client.inbox();
+    if !may_view {
+        return None;
+    }
+    inbox.count_unread(request).await.ok().map(|answer| answer.unread)
+}

@@ -1,0 +1,126 @@
+//! What the pages of a user share: parts of lists, sentences about what was done, and searches.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use locality_uuid::LocalityId;
+use serde::Deserialize;
+
+use crate::change::{Draft, Problem, Sent};
+use crate::failure::Failure;
+use crate::pages::render::redirect;
+use crate::visit::Visit;
+
+/// The rows of a table.
+pub const ROWS: usize = 25;
+
+/// A part of a list.
+pub struct Part<T> {
+    pub rows: Vec<T>,
+    pub total: usize,
+    /// The number of the first row, from 0.
+    from: usize,
+}
+
+impl<T> Part<T> {
+    /// The rows from a number on.
+    pub fn new(all: Vec<T>, from: usize) -> Self {
+        let total = all.len();
+        let from = if from < total { from } else { 0 };
+        Self { rows: all.into_iter().skip(from).take(ROWS).collect(), total, from }
+    }
+
+    /// The first row of the part before.
+    pub fn previous(&self) -> Option<usize> {
+        (self.from > 0).then(|| self.from.saturating_sub(ROWS))
+    }
+
+    /// The first row of the next part.
+    pub fn next(&self) -> Option<usize> {
+        Some(self.from + ROWS).filter(|next| *next < self.total)
+    }
+}
+
+/// The query of a page that begins from a search.
+#[derive(Default, Deserialize)]
+pub struct Origin {
+    /// The short id of the search.
+    #[serde(default)]
+    search: String,
+}
+
+impl Origin {
+    /// The text of the search; empty if the server does not remember it.
+    pub fn text(&self, visit: &Visit) -> String {
+        let id = self.search.parse().ok();
+        id.and_then(|id| visit.session.queries.get(id)).unwrap_or_default()
+    }
+}
+
+/// What was done, by its name in the address.
+const DONE: [(&str, &str); 19] = [
+    ("created", "The user was created."),
+    ("renamed", "The display name was changed."),
+    ("linked", "The identity was linked."),
+    ("unlinked", "The identity was unlinked."),
+    ("replaced", "The identity was replaced."),
+    ("moved", "The identity was moved to this user."),
+    ("verified", "The identity is marked as verified."),
+    ("unverified", "The identity is marked as not verified."),
+    ("primary", "The identity is the primary one of its kind."),
+    ("set", "The attribute was set."),
+    ("removed", "The attribute was removed."),
+    ("disabled", "The user was disabled."),
+    ("enabled", "The user was enabled."),
+    ("deleted", "The user was deleted."),
+    ("restored", "The user was restored."),
+    ("sent", "The notice was sent."),
+    ("read", "The notices are marked as read."),
+    ("removed-notice", "The notice was deleted."),
+    ("gone", "The user no longer has this identity."),
+];
+
+/// The sentence about what was done; empty if nothing was.
+pub fn done(name: &str) -> &'static str {
+    DONE.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+}
+
+/// The id of a user in an address.
+///
+/// # Errors
+/// It is none.
+pub fn user_id(text: &str) -> Result<LocalityId, Failure> {
+    text.parse().map_err(|_| Failure::NotFound)
+}
+
+/// Leads to a user's page, which says what was done.
+pub fn to_user(sent: &Sent, id: &str, done: &str) -> Response<Body> {
+    redirect(&format!("{}?done={done}", sent.user_path(id)))
+}
+
+/// The page of a form, with the status of its problem.
+pub fn with_status(mut page: Response<Body>, status: StatusCode) -> Response<Body> {
+    *page.status_mut() = status;
+    page
+}
+
+/// The status of the page of a form.
+pub fn status(draft: &Draft) -> StatusCode {
+    draft.problem.as_ref().map_or(StatusCode::OK, |problem: &Problem| problem.status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_have_parts() {
+        let all: Vec<_> = (0..60).collect();
+        let first = Part::new(all.clone(), 0);
+        assert_eq!((first.rows.len(), first.previous(), first.next()), (25, None, Some(25)));
+        let last = Part::new(all.clone(), 50);
+        assert_eq!((last.rows.len(), last.previous(), last.next()), (10, Some(25), None));
+        assert_eq!(Part::new(all, 999).rows[0], 0);
+        assert_eq!(done("linked"), "The identity was linked.");
+        assert_eq!(done("<script>"), "");
+    }
+}

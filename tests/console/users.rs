@@ -1,0 +1,438 @@
+//! What can be done with one user.
+
+use crate::browser::{Answer, Browser, Site};
+use crate::signing_in::{sign_in, with_token};
+use testkit::output::stdout;
+use testkit::server::polynym;
+
+const HOME: &str = "/console/t/default";
+
+/// The page of the user whom a text finds.
+async fn user(browser: &mut Browser, text: &str) -> Answer {
+    let found = browser.post(&format!("{HOME}/search"), &[("q", text)]).await;
+    let path = found.attribute("href", &format!("{HOME}/users/"));
+    browser.get(&path).await
+}
+
+/// The path of a user's page.
+async fn path(browser: &mut Browser, text: &str) -> String {
+    user(browser, text).await.path
+}
+
+/// The page of an identity.
+async fn identity(browser: &mut Browser, user: &str, identity: &str) -> Answer {
+    browser.post(&format!("{user}/identity"), &[("identity", identity)]).await
+}
+
+/// Opens the form at a path, and sends it with these fields.
+async fn fill_in(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> Answer {
+    let page = browser.get(path).await;
+    browser.submit(&page, path, fields).await
+}
+
+#[tokio::test]
+async fn identities_are_linked_changed_and_unlinked() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let fields = [
+        ("kind", ""),
+        ("value", "(415) 555-0199"),
+        ("region", "us"),
+        ("verified", "yes"),
+        ("verified_by", "call centre"),
+        ("reason", "new number, größer"),
+    ];
+    let linked = fill_in(&mut browser, &format!("{joe}/link"), &fields).await;
+    linked.assert_has(&["The identity was linked.", "+14155550199", "by call centre"]);
+
+    let phone = identity(&mut browser, &joe, "phone:+14155550199").await;
+    phone.assert_has(&["Make primary", "Mark as not verified", "Anybody can take it at once."]);
+    assert!(!phone.path.contains("415"), "{}", phone.path);
+    let primary = browser.submit(&phone, &format!("{joe}/primary"), &[]).await;
+    primary.assert_has(&["The identity is the primary one of its kind."]);
+    let phone = identity(&mut browser, &joe, "phone:+14155550199").await;
+    assert!(!phone.text.contains("Make primary"));
+    let unverified = browser.submit(&phone, &format!("{joe}/verify"), &[]).await;
+    unverified.assert_has(&["The identity is marked as not verified."]);
+    let phone = identity(&mut browser, &joe, "phone:+14155550199").await;
+    let by = [("verified_by", "a letter")];
+    let verified = browser.submit(&phone, &format!("{joe}/verify"), &by).await;
+    verified.assert_has(&["The identity is marked as verified.", "by a letter"]);
+
+    let phone = identity(&mut browser, &joe, "phone:+14155550199").await;
+    let new = [("kind", "email"), ("value", "Joe.New@Example.com")];
+    let replaced = browser.submit(&phone, &format!("{joe}/replace"), &new).await;
+    replaced.assert_has(&["The identity was replaced.", "joe.new@example.com"]);
+    assert!(!replaced.text.contains("+14155550199"));
+    let handle = identity(&mut browser, &joe, "handle:joe").await;
+    handle.assert_has(&["Nobody else can take it for 30 days"]);
+    let unlinked = browser.submit(&handle, &format!("{joe}/unlink"), &[]).await;
+    unlinked.assert_has(&["The identity was unlinked."]);
+    assert!(!unlinked.text.contains("handle:joe"));
+    // The page of an identity that is gone leads to the user.
+    let gone = identity(&mut browser, &joe, "handle:joe").await;
+    gone.assert_has(&["The user no longer has this identity."]);
+    let history = polynym(&["user", "history", &id(&joe), "--server", &site.server.url]);
+    assert!(stdout(&{ history }.output().unwrap()).contains("reason: new number, größer"));
+}
+
+/// The id in the path of a user's page.
+fn id(path: &str) -> String {
+    path.rsplit('/').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_taken_identifier_names_its_owner_and_moves() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let grace = path(&mut browser, "@grace").await;
+    let fields = [("kind", "handle"), ("value", "grace")];
+    let taken = fill_in(&mut browser, &format!("{joe}/link"), &fields).await;
+    assert_eq!(taken.status, 409);
+    taken.assert_has(&[
+        "IDENTITY_TAKEN",
+        ">Grace Okafor</a>",
+        "value=\"grace\"",
+        "Merge the users",
+    ]);
+    let merge = format!("{joe}/merge/{}", id(&grace));
+    taken.assert_has(&[&merge]);
+
+    let moving = format!("{grace}/move");
+    let preview = browser.submit(&taken, &moving, &[]).await;
+    preview.assert_has(&["Move an identity", "yes, and it stays so", ">Joe Smith</a>"]);
+    user(&mut browser, "@grace").await.assert_has(&["Grace Okafor"]);
+    let moved = browser.submit(&preview, &moving, &[("apply", "yes")]).await;
+    moved.assert_has(&["The identity was moved to this user.", "<h1 dir=\"auto\">Joe Smith"]);
+    user(&mut browser, "@grace").await.assert_has(&["<h1 dir=\"auto\">Joe Smith"]);
+
+    // Back again, to a user whom words find among others.
+    let handle = identity(&mut browser, &joe, "handle:grace").await;
+    let moving = format!("{joe}/move");
+    let none = browser.submit(&handle, &moving, &[("user", "nobody like this")]).await;
+    none.assert_has(&["No user matches this.", "value=\"nobody like this\""]);
+    assert_eq!(none.status, 422);
+    let several = browser.submit(&handle, &moving, &[("user", "example")]).await;
+    several.assert_has(&["Choose the user who gets it", ">Alice Example<", ">Carol Example<"]);
+    let chosen = [("to_id", &*id(&grace))];
+    let preview = browser.submit(&several, &moving, &chosen).await;
+    let moved = browser.submit(&preview, &moving, &[("apply", "yes")]).await;
+    moved.assert_has(&["The identity was moved to this user.", "<h1 dir=\"auto\">Grace Okafor"]);
+}
+
+#[tokio::test]
+async fn a_held_identifier_is_free_once_an_admin_releases_it() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let grace = path(&mut browser, "@grace").await;
+    let handle = identity(&mut browser, &joe, "handle:joe").await;
+    browser.submit(&handle, &format!("{joe}/unlink"), &[]).await;
+    let link = format!("{grace}/link");
+    let fields = [("kind", "handle"), ("value", "@joe")];
+    let held = fill_in(&mut browser, &link, &fields).await;
+    held.assert_has(&["IDENTITY_HELD", "Held until", "Release the hold first", "value=\"@joe\""]);
+    assert_eq!(held.status, 409);
+    let released = [("kind", "handle"), ("value", "@joe"), ("release", "yes")];
+    let linked = browser.submit(&held, &link, &released).await;
+    linked.assert_has(&["The identity was linked."]);
+    user(&mut browser, "@joe").await.assert_has(&["<h1 dir=\"auto\">Grace Okafor"]);
+}
+
+#[tokio::test]
+async fn identifiers_that_nobody_can_have_say_why() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let grace = path(&mut browser, "@grace").await;
+    // Cyrillic letters that look like `ape`.
+    let fields = [("kind", "handle"), ("value", "аре")];
+    fill_in(&mut browser, &format!("{grace}/link"), &fields).await.assert_has(&["was linked"]);
+    let link = format!("{joe}/link");
+    for (kind, value, text) in [
+        ("handle", "ape", "IDENTITY_CONFUSABLE"),
+        ("handle", "admin", "IDENTITY_RESERVED"),
+        ("email", "no address", "IDENTIFIER_INVALID"),
+        ("", "joe", "choose the kind"),
+        ("", "", "Type an identifier"),
+        ("social", "github", "a slash"),
+    ] {
+        let refused = fill_in(&mut browser, &link, &[("kind", kind), ("value", value)]).await;
+        refused.assert_has(&[text, "aria-invalid=\"true\"", &format!("value=\"{value}\"")]);
+        assert!(matches!(refused.status, 409 | 422), "{value}: {}", refused.status);
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_another_tab_is_shown_before_it_is_overwritten() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let form = format!("{joe}/name");
+    let one = browser.get(&form).await;
+    let other = browser.get(&form).await;
+    let first = [("name", "Joe A. Smith"), ("reason", "as in the passport")];
+    browser.submit(&one, &form, &first).await.assert_has(&["The display name was changed."]);
+    let stale = browser.submit(&other, &form, &[("name", "Joseph")]).await;
+    assert_eq!(stale.status, 409);
+    stale.assert_has(&[
+        "ETAG_MISMATCH",
+        "Joe A. Smith",
+        "as in the passport",
+        "value=\"Joseph\"",
+        "Apply again",
+    ]);
+    user(&mut browser, "joe.smith@example.com")
+        .await
+        .assert_has(&["<h1 dir=\"auto\">Joe A. Smith"]);
+    let applied = browser.submit(&stale, &form, &[("name", "Joseph")]).await;
+    applied.assert_has(&["The display name was changed.", "<h1 dir=\"auto\">Joseph"]);
+}
+
+#[tokio::test]
+async fn a_form_sent_twice_happens_once() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let link = format!("{joe}/link");
+    let form = browser.get(&link).await;
+    let fields = [("kind", "email"), ("value", "joe@two.example")];
+    for _ in 0..2 {
+        let linked = browser.submit(&form, &link, &fields).await;
+        linked.assert_has(&["The identity was linked.", "joe@two.example"]);
+    }
+    let other = [("kind", "email"), ("value", "joe@three.example")];
+    let reused = browser.submit(&form, &link, &other).await;
+    reused.assert_has(&["REQUEST_ID_REUSED", "value=\"joe@three.example\""]);
+    browser.submit(&reused, &link, &other).await.assert_has(&["The identity was linked."]);
+
+    let create = format!("{HOME}/users/new");
+    let form = browser.get(&create).await;
+    let fields = [("name", "Twice"), ("kind.1", "handle"), ("value.1", "twice")];
+    let first = browser.submit(&form, &create, &fields).await;
+    let second = browser.submit(&form, &create, &fields).await;
+    first.assert_has(&["The user was created."]);
+    assert_eq!(first.path, second.path);
+
+    let purge = format!("{joe}/purge");
+    let form = browser.get(&purge).await;
+    for _ in 0..2 {
+        let purged = browser.submit(&form, &purge, &[("confirmation", "Joe Smith")]).await;
+        purged.assert_has(&["The user was purged"]);
+    }
+}
+
+#[tokio::test]
+async fn attributes_of_all_types_are_added_changed_and_removed() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let add = format!("{joe}/attributes");
+    for (name, own, text, shown) in [
+        ("note", "string", "two\r\nlines", "two\nlines"),
+        ("level", "int", "-3", "-3"),
+        ("score", "double", "0.5", "0.5"),
+        ("staff", "bool", "Yes", "yes"),
+        ("joined", "time", "2026-01-31T12:00:00.5Z", "2026-01-31T12:00:00.500Z"),
+        ("Ämter & mehr", "list", "a\r\nb c", "a\nb c"),
+    ] {
+        let fields = [("name", name), ("type", own), ("text", text)];
+        let added = fill_in(&mut browser, &add, &fields).await;
+        added.assert_has(&["The attribute was set.", shown]);
+    }
+    let wrong = [("name", "age"), ("type", "int"), ("text", "old")];
+    let wrong = fill_in(&mut browser, &add, &wrong).await;
+    wrong.assert_has(&["Type a whole number", "value=\"age\"", "old</textarea>"]);
+    assert_eq!(wrong.status, 422);
+
+    let level = browser.post(&format!("{joe}/attribute"), &[("attribute", "level")]).await;
+    level.assert_has(&["<h1 dir=\"auto\">level</h1>", "-3</textarea>"]);
+    assert!(!level.path.contains("level"), "{}", level.path);
+    let changed = browser.submit(&level, &add, &[("type", "int"), ("text", "4")]).await;
+    changed.assert_has(&["The attribute was set.", ">4</td>"]);
+    let again = browser.post(&format!("{joe}/attribute"), &[("attribute", "level")]).await;
+    let removed = browser.submit(&again, &add, &[("remove", "yes")]).await;
+    removed.assert_has(&["The attribute was removed.", "joined"]);
+    assert!(!removed.text.contains(">level</th>"));
+}
+
+#[tokio::test]
+async fn a_user_is_disabled_deleted_restored_and_purged() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    for (action, text) in [
+        ("disable", "The user was disabled."),
+        ("enable", "The user was enabled."),
+        ("delete", "The user was deleted."),
+        ("undelete", "The user was restored."),
+    ] {
+        let done = fill_in(&mut browser, &format!("{joe}/{action}"), &[("reason", "a test")]).await;
+        done.assert_has(&[text]);
+    }
+    let delete = browser.get(&format!("{joe}/delete")).await;
+    delete.assert_has(&["You can restore the user until", "(in 2"]);
+    let gone = browser.submit(&delete, &format!("{joe}/delete"), &[]).await;
+    gone.assert_has(&["It can be restored until", "Restore</a>"]);
+    assert!(!gone.text.contains("Link an identity"));
+
+    let purge = format!("{joe}/purge");
+    let wrong = fill_in(&mut browser, &purge, &[("confirmation", "joe")]).await;
+    wrong.assert_has(&["nothing was purged", "Type the name or the id of the user"]);
+    assert_eq!(wrong.status, 422);
+    let purged = fill_in(&mut browser, &purge, &[("confirmation", &id(&joe))]).await;
+    purged.assert_has(&["The user was purged"]);
+    assert_eq!(browser.get(&joe).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_user_is_created_with_what_was_searched() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let search = [("q", "Ada@Example.com")];
+    let free = browser.post(&format!("{HOME}/search"), &search).await;
+    free.assert_has(&["Nobody owns it. It is free.", "Link it to a user"]);
+    let create = free.attribute("href", &format!("{HOME}/users/new?"));
+    let form = browser.get(&create).await;
+    form.assert_has(&["value=\"Ada@Example.com\"", "Identity 1"]);
+    let path = format!("{HOME}/users/new");
+    let fields = [
+        ("name", "Ada"),
+        ("kind.1", "email"),
+        ("value.1", "Ada@Example.com"),
+        ("verified", "yes"),
+        ("verified_by", "ticket 7"),
+        ("attribute.1", "team"),
+        ("type.1", "string"),
+        ("text.1", "search"),
+    ];
+    let more = browser.submit(&form, &path, &[&fields[..], &[("add", "identity")]].concat()).await;
+    more.assert_has(&["Identity 2", "value=\"Ada\"", "search</textarea>"]);
+    let taken = [("kind.2", "handle"), ("value.2", "grace"), ("primary.2", "yes")];
+    let refused = browser.submit(&more, &path, &[&fields[..], &taken[..]].concat()).await;
+    refused.assert_has(&["IDENTITY_TAKEN", ">Grace Okafor</a>", "value=\"grace\" aria-invalid"]);
+    let free = [("kind.2", "handle"), ("value.2", "ada"), ("primary.2", "yes")];
+    let created = browser.submit(&refused, &path, &[&fields[..], &free[..]].concat()).await;
+    created.assert_has(&["The user was created.", "ada@example.com", "by ticket 7", "search</td>"]);
+
+    let free = browser.post(&format!("{HOME}/search"), &[("q", "ada@example.org")]).await;
+    let link = free.attribute("href", &format!("{HOME}/link?"));
+    let choose = browser.get(&link).await;
+    choose.assert_has(&["Link it to a user", "ada@example.org"]);
+    let found = browser.submit(&choose, &format!("{HOME}/link"), &[("user", "example")]).await;
+    found.assert_has(&["Choose the user", "Alice Example"]);
+    let form = browser.submit(&choose, &format!("{HOME}/link"), &[("user", "@ada")]).await;
+    form.assert_has(&["<h1>Link an identity</h1>", "value=\"ada@example.org\""]);
+}
+
+#[tokio::test]
+async fn notices_are_sent_once_read_and_deleted() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let inbox = format!("{joe}/inbox");
+    browser.get(&inbox).await.assert_has(&["There is no notice here."]);
+    let send = format!("{inbox}/send");
+    let wrong = [("subject", "Terms"), ("days", "soon")];
+    fill_in(&mut browser, &send, &wrong).await.assert_has(&["a number of days", "value=\"Terms\""]);
+    let none = fill_in(&mut browser, &send, &[("subject", "")]).await;
+    none.assert_has(&["aria-invalid=\"true\""]);
+    let form = browser.get(&send).await;
+    let long = format!("{}END", "word ".repeat(200));
+    let fields = [("subject", "Terms have changed"), ("body", &*long), ("days", "7")];
+    for _ in 0..2 {
+        let sent = browser.submit(&form, &send, &fields).await;
+        sent.assert_has(&["The notice was sent.", "1 unread", "Show all of it"]);
+        assert!(!sent.text.contains("END"));
+    }
+    browser.get(&joe).await.assert_has(&["Inbox (1 unread)"]);
+    let list = browser.get(&inbox).await;
+    let open = list.attribute("href", &format!("{inbox}?unread=false")).replace("&amp;", "&");
+    browser.get(&open).await.assert_has(&["END"]);
+    let notice = list.attribute("name=\"notice\" value", "");
+    let read = browser.post(&format!("{inbox}/read"), &[("notice", &notice)]).await;
+    read.assert_has(&["marked as read", "0 unread"]);
+    fill_in(&mut browser, &send, &[("subject", "Second")]).await.assert_has(&["1 unread"]);
+    let list = browser.get(&format!("{inbox}?unread=true")).await;
+    assert!(!list.text.contains("Terms have changed"));
+    let all = browser.submit(&list, &format!("{inbox}/read"), &[("all", "yes")]).await;
+    all.assert_has(&["0 unread"]);
+    for _ in 0..2 {
+        let deleted = browser.post(&format!("{inbox}/delete"), &[("notice", &notice)]).await;
+        deleted.assert_has(&["The notice was deleted.", "Second"]);
+        assert!(!deleted.text.contains("Terms have changed"));
+    }
+}
+
+#[tokio::test]
+async fn merged_users_are_shown_and_purged_with_their_primary() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let grace = id(&path(&mut browser, "@grace").await);
+    let server = ["--server", &site.server.url];
+    let merge = [&["user", "merge", "handle:joe", "handle:grace"][..], &server[..]].concat();
+    stdout(&polynym(&merge).output().unwrap());
+    let page = browser.get(&joe).await;
+    page.assert_has(&["Merged users", &grace, "grace.okafor@example.com"]);
+    page.assert_has(&[&format!("{joe}/unmerge/{grace}")]);
+    let merged = browser.get(&format!("{HOME}/users/{grace}")).await;
+    merged.assert_has(&["was merged into this one", "<h1 dir=\"auto\">Joe Smith"]);
+    let purge = browser.get(&format!("{joe}/purge")).await;
+    purge.assert_has(&[&format!("<code>{grace}</code>: a user that was merged into it")]);
+    let undo = [&["user", "unmerge", "handle:joe", &grace][..], &server[..]].concat();
+    stdout(&polynym(&undo).output().unwrap());
+    assert!(!browser.get(&joe).await.text.contains("Merged users"));
+}
+
+#[tokio::test]
+async fn a_role_sees_and_does_no_more_than_it_may() {
+    let mutations = [
+        "link",
+        "unlink",
+        "replace",
+        "move",
+        "verify",
+        "primary",
+        "name",
+        "attributes",
+        "disable",
+        "enable",
+        "delete",
+        "undelete",
+        "inbox/send",
+        "inbox/read",
+        "inbox/delete",
+    ];
+    for role in ["resolver", "viewer", "registrar"] {
+        let (site, _folder, token) = with_token(role);
+        let mut browser = site.browser().await;
+        sign_in(&mut browser, &token).await;
+        let found = browser.post(&format!("{HOME}/search"), &[("q", "@joe")]).await;
+        let joe = found.attribute("href", &format!("{HOME}/users/"));
+        let page = browser.get(&joe).await;
+        assert_eq!(page.text.contains(">History</a>"), role != "resolver", "{role}");
+        assert_eq!(page.text.contains(">Link an identity</a>"), role == "registrar", "{role}");
+        assert!(!page.text.contains(">Purge</a>"), "{role}");
+        let handle = identity(&mut browser, &joe, "handle:joe").await;
+        assert_eq!(handle.text.contains("Unlink identity"), role == "registrar", "{role}");
+        let fields = [("identity", "handle:joe"), ("kind", "handle"), ("value", "joe2")];
+        if role != "registrar" {
+            for action in mutations {
+                let refused = browser.post(&format!("{joe}/{action}"), &fields).await;
+                assert_eq!(refused.status, 403, "{role}: {action}");
+            }
+            let refused = browser.post(&format!("{HOME}/users/new"), &[("name", "New")]).await;
+            assert_eq!(refused.status, 403, "{role}");
+        }
+        let purge = format!("{joe}/purge");
+        assert_eq!(browser.get(&purge).await.status, 403, "{role}");
+        let confirmed = [("confirmation", "Joe Smith")];
+        assert_eq!(browser.post(&purge, &confirmed).await.status, 403, "{role}");
+        let released = [("held", "handle:joe"), ("release", "yes"), fields[1], fields[2]];
+        assert_eq!(browser.post(&format!("{joe}/link"), &released).await.status, 403, "{role}");
+        browser.get(&joe).await.assert_has(&["<h1 dir=\"auto\">Joe Smith", "handle:joe"]);
+    }
+}
