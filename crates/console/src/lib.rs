@@ -15,6 +15,7 @@ mod form;
 mod frame;
 mod pages;
 mod requests;
+mod samples;
 mod security;
 mod session;
 mod site;
@@ -22,4 +23,5 @@ mod views;
 mod visit;
 
 pub use console::Options;
+pub use samples::Metrics;
 pub use site::Console;

@@ -1,10 +1,14 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
 pub mod error;
+pub mod events;
 pub mod preferences;
 pub mod render;
 pub mod search;
+pub mod server;
 pub mod sign_in;
+pub mod tenants;
+pub mod usage;
 pub mod user;
 
 use std::sync::Arc;
@@ -25,6 +29,8 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/t/{tenant}/", get(search::home))
+        .merge(server::router())
+        .merge(tenants::router())
         .nest("/t/{tenant}", tenant())
         .fallback(|| async { Failure::NotFound })
 }
@@ -35,4 +41,7 @@ fn tenant() -> Router<Arc<Shared>> {
         .route("/search", post(search::submit))
         .route("/search/{id}", get(search::results))
         .route("/users/{user}", get(user::page))
+        .merge(events::router())
+        .merge(tenants::tenant_router())
+        .merge(usage::router())
 }

@@ -1,8 +1,11 @@
 //! What templates show: messages of the API as texts.
 
 pub mod commands;
+pub mod duration;
 pub mod identity;
+pub mod policies;
 pub mod reading;
+pub mod tenant;
 pub mod time;
 pub mod user;
 
