@@ -113,9 +113,10 @@ fn callers(access: &Access, own: &Caller, after: &str) -> (Vec<CallerView>, bool
         if credential.caller.name.as_str() <= after {
             continue;
         }
+        let count = by_caller.len();
         match by_caller.last_mut() {
             Some(own) if own[0].caller.name == credential.caller.name => own.push(credential),
-            _ if by_caller.len() > PAGE_SIZE => break,
+            _ if count > PAGE_SIZE => break,
             _ => by_caller.push(vec![credential]),
         }
     }
