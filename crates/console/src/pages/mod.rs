@@ -1,12 +1,16 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
 pub mod error;
+pub mod events;
 mod history;
 pub mod import;
 pub mod preferences;
 pub mod render;
 pub mod search;
+pub mod server;
 pub mod sign_in;
+pub mod tenants;
+pub mod usage;
 pub mod user;
 
 use std::sync::Arc;
@@ -27,6 +31,8 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/t/{tenant}/", get(search::home))
+        .merge(server::router())
+        .merge(tenants::router())
         .nest("/t/{tenant}", tenant())
         .fallback(|| async { Failure::NotFound })
 }
@@ -38,4 +44,7 @@ fn tenant() -> Router<Arc<Shared>> {
         .merge(search::router())
         .merge(history::router())
         .merge(user::router())
+        .merge(events::router())
+        .merge(tenants::tenant_router())
+        .merge(usage::router())
 }

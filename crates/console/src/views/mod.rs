@@ -1,9 +1,12 @@
 //! What templates show: messages of the API as texts.
 
 pub mod commands;
+pub mod duration;
 pub mod event;
 pub mod identity;
+pub mod policies;
 pub mod reading;
+pub mod tenant;
 pub mod time;
 pub mod user;
 
