@@ -184,7 +184,7 @@ mod tests {
         let (modest, greedy) = (caller(), caller());
         modest.record_notice(1, 4_000);
         assert!(modest.check_notice_limit().is_ok());
-        greedy.record_notice(1, 64_000);
+        greedy.record_notice(1, 640_000);
         let wait = greedy.check_notice_limit().unwrap_err();
         assert!(wait > Duration::from_secs(1), "{wait:?}");
     }

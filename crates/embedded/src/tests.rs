@@ -115,7 +115,7 @@ async fn run(good: u64, count: u64) -> Run {
     wait_for_recovery(&store).await;
     assert_agrees(&store, &outcome, good).await;
     if exists(&store, USERS).await.unwrap() {
-        let seen = tokio::time::timeout(Duration::from_secs(30), watch).await;
+        let seen = tokio::time::timeout(Duration::from_secs(60), watch).await;
         let seen = seen.expect("a watch is woken by a commit that was recovered");
         assert_eq!(seen.unwrap(), id(USERS), "after {good} good steps");
     } else {

@@ -182,7 +182,7 @@ mod tests {
 
     fn wait_for_growth(hints: &OwnerHints) {
         let since = Instant::now();
-        while hints.is_growing.load(Relaxed) && since.elapsed() < Duration::from_secs(10) {
+        while hints.is_growing.load(Relaxed) && since.elapsed() < Duration::from_secs(60) {
             std::thread::yield_now();
         }
     }

@@ -8,28 +8,23 @@ const BUDGET: Duration = Duration::from_micros(500);
 /// The slowdown of a build without optimisation.
 const SLOWDOWN: u32 = if cfg!(debug_assertions) { 12 } else { 1 };
 /// The number of runs, of which the shortest counts: others may have been preempted.
-const RUNS: usize = 20;
+const RUNS: usize = 1_000;
 
 /// A pattern repeated to the maximum length, then an end.
 fn filled(pattern: &str, end: &str) -> String {
     pattern.repeat((MAX_INPUT_BYTES - end.len()) / pattern.len()) + end
 }
 
-fn shortest(raw: RawIdentifier<'_>) -> Duration {
-    (0..RUNS)
-        .map(|_| {
-            let start = Instant::now();
-            let _ = Identifier::parse(raw);
-            start.elapsed()
-        })
-        .min()
-        .unwrap()
+fn time(raw: RawIdentifier<'_>) -> Duration {
+    let start = Instant::now();
+    let _ = Identifier::parse(raw);
+    start.elapsed()
 }
 
 fn assert_cheap(raw: RawIdentifier<'_>) {
-    let took = shortest(raw);
+    let is_in_time = (0..RUNS).any(|_| time(raw) < BUDGET * SLOWDOWN);
     let start: String = raw.to_string().chars().take(20).collect();
-    assert!(took < BUDGET * SLOWDOWN, "{start}…: {took:?}");
+    assert!(is_in_time, "{start}…: {:?}", time(raw));
 }
 
 #[test]
