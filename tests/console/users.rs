@@ -436,3 +436,30 @@ async fn a_role_sees_and_does_no_more_than_it_may() {
         browser.get(&joe).await.assert_has(&["<h1 dir=\"auto\">Joe Smith", "handle:joe"]);
     }
 }
+
+#[tokio::test]
+async fn forms_follow_the_policies_of_the_tenant() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let server = ["--server", &site.server.url];
+    for command in [
+        &["attribute", "define", "level", "--type", "int"][..],
+        &["tenant", "set", "--verified-wins", "on"],
+    ] {
+        stdout(&polynym(&[command, &server[..]].concat()).output().unwrap());
+    }
+    let joe = path(&mut browser, "@joe").await;
+    let add = format!("{joe}/attributes");
+    let fields = [("name", "level"), ("type", "string"), ("text", "high")];
+    let refused = fill_in(&mut browser, &add, &fields).await;
+    refused.assert_has(&["ATTRIBUTE_INVALID", "demands the type <code>int</code>", "high</textarea>"]);
+
+    let link = format!("{joe}/link");
+    let form = browser.get(&link).await;
+    form.assert_has(&["Verified wins in this tenant"]);
+    let new = [("name", "Loser"), ("kind.1", "handle"), ("value.1", "wanted")];
+    fill_in(&mut browser, &format!("{HOME}/users/new"), &new).await.assert_has(&["was created"]);
+    let fields = [("kind", "handle"), ("value", "wanted"), ("verified", "yes")];
+    browser.submit(&form, &link, &fields).await.assert_has(&["The identity was linked."]);
+    user(&mut browser, "@wanted").await.assert_has(&["<h1 dir=\"auto\">Joe Smith"]);
+}
