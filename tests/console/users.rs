@@ -102,7 +102,7 @@ async fn a_taken_identifier_names_its_owner_and_moves() {
 
     let moving = format!("{grace}/move");
     let preview = browser.submit(&taken, &moving, &[]).await;
-    preview.assert_has(&["Move an identity", "yes, and it stays so", ">Joe Smith</a>"]);
+    preview.assert_has(&["Move an identity", "<dd>no</dd>", ">Joe Smith</a>"]);
     user(&mut browser, "@grace").await.assert_has(&["Grace Okafor"]);
     let moved = browser.submit(&preview, &moving, &[("apply", "yes")]).await;
     moved.assert_has(&["The identity was moved to this user.", "<h1 dir=\"auto\">Joe Smith"]);
@@ -356,8 +356,11 @@ async fn notices_are_sent_once_read_and_deleted() {
     read.assert_has(&["marked as read", "0 unread"]);
     fill_in(&mut browser, &send, &[("subject", "Second")]).await.assert_has(&["1 unread"]);
     let list = browser.get(&format!("{inbox}?unread=true")).await;
+    list.assert_has(&["Mark all as read"]);
     assert!(!list.text.contains("Terms have changed"));
-    let all = browser.submit(&list, &format!("{inbox}/read"), &[("all", "yes")]).await;
+    let latest = list.attribute("name=\"latest\" value", "20");
+    let fields = [("all", "yes"), ("latest", &*latest)];
+    let all = browser.post(&format!("{inbox}/read"), &fields).await;
     all.assert_has(&["0 unread"]);
     for _ in 0..2 {
         let deleted = browser.post(&format!("{inbox}/delete"), &[("notice", &notice)]).await;
@@ -452,7 +455,11 @@ async fn forms_follow_the_policies_of_the_tenant() {
     let add = format!("{joe}/attributes");
     let fields = [("name", "level"), ("type", "string"), ("text", "high")];
     let refused = fill_in(&mut browser, &add, &fields).await;
-    refused.assert_has(&["ATTRIBUTE_INVALID", "demands the type <code>int</code>", "high</textarea>"]);
+    refused.assert_has(&[
+        "ATTRIBUTE_INVALID",
+        "demands the type <code>int</code>",
+        "high</textarea>",
+    ]);
 
     let link = format!("{joe}/link");
     let form = browser.get(&link).await;
