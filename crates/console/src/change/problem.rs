@@ -157,6 +157,7 @@ fn advice(error: &Error) -> &'static str {
         "ETAG_MISMATCH" => {
             "Nothing was changed by you. Apply your change again if it is still right."
         }
+        "LIMIT_EXCEEDED" | "ATTRIBUTE_NAMES_FULL" => "Remove something first.",
         "REQUEST_ID_REUSED" => "This form did something else before. Send it again to do this.",
         _ => match error.kind() {
             Kind::OutcomeUnknown | Kind::DeadlineExceeded => {
