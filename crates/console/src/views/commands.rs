@@ -18,8 +18,8 @@ pub struct Commands {
 
 impl Commands {
     /// The calls of a method, with its service before it, and with a message of this name, such as
-    /// `GetUserRequest`. `cli` are the words after `polynym`; none if no command does it. Long calls
-    /// are left out.
+    /// `GetUserRequest`. `cli` are the words after `polynym`; none if no command does it. Calls
+    /// that are too long are left out.
     pub fn new(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
         let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
         let body = quoted(&json.unwrap_or_default().to_string());
