@@ -2,6 +2,7 @@
 
 mod browser;
 mod commands;
+mod conflicts;
 mod history;
 mod importing;
 mod lists;

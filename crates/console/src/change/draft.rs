@@ -63,3 +63,21 @@ impl Draft {
         self.problem.as_ref().is_some_and(|problem| problem.reason == "IDENTITY_HELD")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_without_an_answer_is_sent_again_as_it_was() {
+        let fields = [("name", "Joe"), ("etag", "a"), ("request_id", "b"), ("seen", "c")];
+        let draft = Draft::unchanged(Form::of(&fields));
+        assert_eq!((&*draft.etag, &*draft.request_id, &*draft.seen), ("a", "b", "c"));
+        assert_eq!((draft.form.get("name"), draft.verb("Change")), ("Joe", "Change"));
+        let user = v1::User { etag: "d".to_owned(), ..Default::default() };
+        let stale = Problem { reason: "ETAG_MISMATCH".to_owned(), ..Problem::default() };
+        let again = Draft::of(&user, draft.form).with(stale);
+        assert_eq!((&*again.etag, again.verb("Change")), ("d", "Apply again"));
+        assert!(!again.request_id.is_empty() && again.request_id != "b");
+    }
+}

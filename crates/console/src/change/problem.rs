@@ -65,7 +65,12 @@ impl Problem {
         let until = error.metadata().get("until");
         let until = until.and_then(|text| text.parse::<Timestamp>().ok());
         Some(Self {
-            message: sentence(message),
+            message: match error.reason() {
+                "ETAG_MISMATCH" => {
+                    "Somebody changed the user since you opened the form.".to_owned()
+                }
+                _ => sentence(message),
+            },
             reason: error.reason().to_owned(),
             field: error.field().unwrap_or_default().to_owned(),
             advice: advice(error),
@@ -149,7 +154,10 @@ fn advice(error: &Error) -> &'static str {
         "PRIMARY_IDENTITY" => "Make another one of its kind primary first.",
         "USER_DELETED" => "Restore the user first.",
         "USER_MERGED" => "Open the user that it was merged into.",
-        "ETAG_MISMATCH" => "Look at what changed. Apply your change again if it is still right.",
+        "ETAG_MISMATCH" => {
+            "Nothing was changed by you. Apply your change again if it is still right."
+        }
+        "LIMIT_EXCEEDED" | "ATTRIBUTE_NAMES_FULL" => "Remove something first.",
         "REQUEST_ID_REUSED" => "This form did something else before. Send it again to do this.",
         _ => match error.kind() {
             Kind::OutcomeUnknown | Kind::DeadlineExceeded => {

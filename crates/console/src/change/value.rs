@@ -4,6 +4,9 @@ use polynym_proto::time;
 use polynym_proto::v1::attribute_value::Kind;
 use polynym_proto::v1::{AttributeType, AttributeValue, StringList};
 
+/// The maximum bytes of a list in a form.
+const MAX_TEXT: usize = 16 << 10;
+
 /// The types: as on the command line, with their labels and their messages.
 const TYPES: [(&str, &str, AttributeType); 6] = [
     ("string", "Text", AttributeType::String),
@@ -58,7 +61,7 @@ pub fn parse(type_name: &str, text: &str) -> Result<AttributeValue, &'static str
 }
 
 /// The type and the text of a value, which `parse` reads again. None for a list that a form cannot
-/// show: one with line breaks or an empty text.
+/// show: one that is long, or that has line breaks or an empty text.
 pub fn editable(value: &AttributeValue) -> Option<(&'static str, String)> {
     Some(match value.kind.as_ref()? {
         Kind::StringValue(text) => ("string", text.clone()),
@@ -68,10 +71,11 @@ pub fn editable(value: &AttributeValue) -> Option<(&'static str, String)> {
         Kind::TimeValue(time) => ("time", time.to_string()),
         Kind::ListValue(list) => {
             let is_odd = |text: &String| text.is_empty() || text.contains(['\n', '\r']);
-            if list.values.iter().any(is_odd) {
+            let text = list.values.join("\n");
+            if list.values.iter().any(is_odd) || text.len() > MAX_TEXT {
                 return None;
             }
-            ("list", list.values.join("\n"))
+            ("list", text)
         }
     })
 }

@@ -2,8 +2,11 @@
 
 use prost::Message;
 
-/// The calls that do what a page does.
-#[derive(Clone, Debug)]
+/// The maximum bytes of a call's message: each is shown twice.
+const MAX_BODY: usize = 8 << 10;
+
+/// The calls that do what a page does. Empty ones are left out.
+#[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// The command of `polynym`.
     pub cli: String,
@@ -15,12 +18,16 @@ pub struct Commands {
 
 impl Commands {
     /// The calls of a method, with its service before it, and with a message of this name, such as
-    /// `GetUserRequest`. `cli` are the words after `polynym`.
+    /// `GetUserRequest`. `cli` are the words after `polynym`; none if no command does it. Calls
+    /// that are too long are left out.
     pub fn new(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
         let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
         let body = quoted(&json.unwrap_or_default().to_string());
+        if body.len() > MAX_BODY {
+            return Self::default();
+        }
         Self {
-            cli: line(cli),
+            cli: if cli.is_empty() { String::new() } else { line(cli) },
             curl: format!(
                 "curl -H 'content-type: application/json' \\\n  \
                  -H \"authorization: Bearer $TOKEN\" \\\n  \

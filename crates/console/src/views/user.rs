@@ -75,7 +75,8 @@ impl UserView {
 }
 
 impl AttributeView {
-    fn of((name, value): (&String, &v1::AttributeValue)) -> Self {
+    /// The view of an attribute.
+    pub fn of((name, value): (&String, &v1::AttributeValue)) -> Self {
         let (kind, value) = attribute(value);
         Self { name: name.clone(), kind, value }
     }

@@ -9,13 +9,14 @@ use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::{AttributeValue, UpdateUserRequest};
 
-use super::shown::{status, to_user, user_id, with_status};
+use super::shown::{policies, status, to_user, user_id, with_status};
 use crate::change::{Draft, Problem, Sent, problem, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::render::{Page, redirect, render};
 use crate::session::ShortId;
+use crate::views::user::AttributeView;
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
 
@@ -30,13 +31,13 @@ struct AttributePage {
     draft: Draft,
     /// The name; empty for a new attribute.
     name: String,
-    /// The value, if a form cannot change it.
+    /// The beginning of the value, if a form cannot change it.
     fixed: Option<String>,
     /// The name of the type that the tenant has defined; empty for any.
     defined: &'static str,
     types: Vec<(&'static str, &'static str)>,
-    /// The names that users have.
-    names: Vec<String>,
+    /// The names that users have, with the types that are demanded.
+    names: Vec<(String, &'static str)>,
     commands: Option<Commands>,
 }
 
@@ -122,13 +123,14 @@ async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Pag
     let name = name(&draft.form).to_owned();
     let current = user.attributes.get(&name);
     let fixed = current.filter(|value| value::editable(value).is_none());
+    let definitions = policies(&visit.client(tenant)).await.attribute_definitions;
     let status = status(&draft);
     let page = AttributePage {
         frame: visit.frame(tenant),
-        fixed: fixed.map(|value| crate::views::user::attribute(value).1),
-        defined: defined(visit, tenant, &name).await,
+        fixed: fixed.map(|own| AttributeView::of((&name, own)).short().to_owned()),
+        defined: type_of(&definitions, &name),
         types: value::types().collect(),
-        names: if is_new { names(visit, tenant).await } else { Vec::new() },
+        names: if is_new { names(visit, tenant, &definitions).await } else { Vec::new() },
         commands: commands(tenant, &user.user_id, &draft.form),
         name: if is_new { String::new() } else { name },
         user: UserView::of(user),
@@ -137,24 +139,22 @@ async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Pag
     Ok(with_status(render(&page), status))
 }
 
-/// The type that the tenant has defined for an attribute; empty for any.
-async fn defined(visit: &Visit, tenant: &str, name: &str) -> &'static str {
-    if name.is_empty() {
-        return "";
-    }
-    let request = v1::GetTenantRequest::default();
-    let answer = visit.client(tenant).admin().get_tenant(request).await.ok();
-    let policies = answer.and_then(|answer| answer.tenant).and_then(|own| own.policies);
-    let definitions = policies.map(|policies| policies.attribute_definitions).unwrap_or_default();
+/// The name of the type that a definition demands; empty for any.
+fn type_of(definitions: &[v1::AttributeDefinition], name: &str) -> &'static str {
     let definition = definitions.iter().find(|definition| definition.name == name);
     definition.map_or("", |definition| value::type_name(definition.r#type()))
 }
 
-/// Names that users of the tenant have.
-async fn names(visit: &Visit, tenant: &str) -> Vec<String> {
+/// Names that users of the tenant have, with the types that are demanded.
+async fn names(
+    visit: &Visit,
+    tenant: &str,
+    definitions: &[v1::AttributeDefinition],
+) -> Vec<(String, &'static str)> {
     let request = v1::ListAttributeNamesRequest { page_size: MAX_NAMES, ..Default::default() };
     let answer = visit.client(tenant).admin().list_attribute_names(request).await;
-    answer.map(|answer| answer.names).unwrap_or_default()
+    let names = answer.map(|answer| answer.names).unwrap_or_default();
+    names.into_iter().map(|name| (name.clone(), type_of(definitions, &name))).collect()
 }
 
 /// The calls that do the same; none if nothing is typed yet.
@@ -166,11 +166,10 @@ fn commands(tenant: &str, id: &str, form: &Form) -> Option<Commands> {
     let name = name(form);
     let value: Option<&AttributeValue> = user.attributes.get(name);
     let argument = match value {
-        Some(value) => value::argument(name, value),
-        None => Some(name.to_owned()),
+        Some(value) => value::argument(name, value).map(|own| format!("--attribute={own}")),
+        None => Some(format!("--remove-attribute={name}")),
     };
-    let flag = if value.is_some() { "--attribute" } else { "--remove-attribute" };
-    let cli = argument.as_deref().map(|own| ["user", "update", id, flag, own, "--tenant", tenant]);
+    let cli = argument.as_deref().map(|own| ["user", "update", id, own, "--tenant", tenant]);
     let cli = cli.as_ref().map_or(&[][..], |words| &words[..]);
     Some(Commands::new(cli, "RegistryService/UpdateUser", "UpdateUserRequest", &request))
 }

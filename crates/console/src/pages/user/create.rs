@@ -235,7 +235,7 @@ fn commands(tenant: &str, form: &Form) -> Option<Commands> {
     let mut cli: Vec<String> = vec!["user".to_owned(), "create".to_owned()];
     let name = form.get("name");
     if !name.is_empty() {
-        cli.extend(["--name".to_owned(), name.to_owned()]);
+        cli.push(format!("--name={name}"));
     }
     for (_, typed, primary) in &user.identities {
         let flag = if *primary { "--primary" } else { "--identity" };
@@ -244,7 +244,7 @@ fn commands(tenant: &str, form: &Form) -> Option<Commands> {
     if form.has("verified") {
         cli.push("--verified".to_owned());
         if !form.get("verified_by").is_empty() {
-            cli.extend(["--by".to_owned(), form.get("verified_by").to_owned()]);
+            cli.push(format!("--by={}", form.get("verified_by")));
         }
     }
     let arguments = user.attributes.iter().map(|(name, value)| value::argument(name, value));

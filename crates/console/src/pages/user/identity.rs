@@ -11,7 +11,7 @@ use v1::{
     VerifyIdentityRequest,
 };
 
-use super::shown::{status, to_user, user_id, with_status};
+use super::shown::{duration, policies, status, to_user, user_id, with_status};
 use crate::change::typed::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
@@ -153,21 +153,15 @@ fn gone(visit: &Visit, tenant: &str, user: &v1::User) -> Response<Body> {
 /// For how long the tenant holds an identity of this kind. Empty if it does not, or if the caller
 /// may not know.
 async fn hold(visit: &Visit, tenant: &str, one: &v1::Identity) -> String {
-    let request = v1::GetTenantRequest::default();
-    let Ok(answer) = visit.client(tenant).admin().get_tenant(request).await else {
-        return String::new();
-    };
-    let holds = answer.tenant.and_then(|own| own.policies).and_then(|policies| policies.holds);
-    let holds = holds.unwrap_or_default();
-    let duration = match identity::kind(one.identifier.as_ref()) {
+    let holds = policies(&visit.client(tenant)).await.holds.unwrap_or_default();
+    let hold = duration(match identity::kind(one.identifier.as_ref()) {
         "email" => holds.email,
         "handle" => holds.handle,
         "phone" => holds.phone,
         "social" => holds.social,
         _ => holds.url,
-    };
-    let duration = duration.and_then(|duration| std::time::Duration::try_from(duration).ok());
-    duration.filter(|duration| !duration.is_zero()).map(largest_unit).unwrap_or_default()
+    });
+    if hold.is_zero() { String::new() } else { largest_unit(hold) }
 }
 
 fn verify_commands(tenant: &str, id: &str, text: &str, verified: bool) -> Commands {

@@ -1,6 +1,6 @@
 //! Disabling, enabling, deleting and restoring a user.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use askama::Template;
 use axum::extract::Path;
@@ -10,7 +10,7 @@ use polynym_proto::v1;
 use prost_types::Timestamp;
 use v1::{DeleteUserRequest, DisableUserRequest, EnableUserRequest, UndeleteUserRequest};
 
-use super::shown::{status, to_user, with_status};
+use super::shown::{duration, policies, status, to_user, with_status};
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -165,10 +165,10 @@ async fn show(action: Action, visit: &Visit, tenant: &str, user: &v1::User, draf
 
 /// Until when a user that is deleted now can be restored.
 async fn restore_until(visit: &Visit, tenant: &str) -> Option<Time> {
-    let request = v1::GetTenantRequest::default();
-    let answer = visit.client(tenant).admin().get_tenant(request).await.ok()?;
-    let window = answer.tenant?.policies?.restore_window?;
-    let window = Duration::try_from(window).ok()?;
+    let window = duration(policies(&visit.client(tenant)).await.restore_window);
+    if window.is_zero() {
+        return None;
+    }
     Time::of(Some(&Timestamp::from(SystemTime::now() + window)))
 }
 

@@ -8,7 +8,7 @@ use polynym_access::Role;
 use polynym_proto::v1;
 use polynym_proto::v1::LinkIdentityRequest;
 
-use super::shown::{Origin, status, to_user, with_status};
+use super::shown::{Origin, policies, status, to_user, with_status};
 use crate::change::typed::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::form::Form;
@@ -25,6 +25,8 @@ struct LinkPage {
     user: UserView,
     draft: Draft,
     kinds: [(&'static str, &'static str); 6],
+    /// Whether a verified identity is taken from a user who has it unverified.
+    verified_wins: bool,
     commands: Commands,
 }
 
@@ -41,7 +43,7 @@ pub async fn page(
         Reading::Identifier(typed) => typed::fields(&typed.text),
         _ => Form::of(&[("region", &region)]),
     };
-    Ok(show(&visit, &tenant, &user, Draft::of(&user, form)))
+    Ok(show(&visit, &tenant, &user, Draft::of(&user, form)).await)
 }
 
 /// Links the identity.
@@ -51,7 +53,7 @@ pub async fn link(visit: Visit, Path((tenant, id)): Path<(String, String)>, form
         Ok(typed) => typed,
         Err(problem) => {
             let (user, draft) = sent.wrong(problem, &id).await?;
-            return Ok(show(&sent.visit, &sent.tenant, &user, draft));
+            return Ok(show(&sent.visit, &sent.tenant, &user, draft).await);
         }
     };
     sent.release_hold().await?;
@@ -61,7 +63,7 @@ pub async fn link(visit: Visit, Path((tenant, id)): Path<(String, String)>, form
         Err(error) => {
             let (user, mut draft) = sent.refused(error, &id).await?;
             draft.problem = draft.problem.map(|problem| problem.about(&typed.text, &id));
-            Ok(show(&sent.visit, &sent.tenant, &user, draft))
+            Ok(show(&sent.visit, &sent.tenant, &user, draft).await)
         }
     }
 }
@@ -81,12 +83,17 @@ fn request(tenant: &str, id: &str, form: &Form, identifier: v1::Identifier) -> L
     }
 }
 
-fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
+async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
     let status = status(&draft);
-    let commands = commands(tenant, user, &draft.form);
-    let frame = visit.frame(tenant);
-    let user = UserView::of(user);
-    with_status(render(&LinkPage { frame, user, draft, kinds: KINDS, commands }), status)
+    let page = LinkPage {
+        frame: visit.frame(tenant),
+        user: UserView::of(user),
+        kinds: KINDS,
+        verified_wins: policies(&visit.client(tenant)).await.verified_wins,
+        commands: commands(tenant, user, &draft.form),
+        draft,
+    };
+    with_status(render(&page), status)
 }
 
 /// The calls that do the same, with an example if nothing is typed.
@@ -99,18 +106,20 @@ fn commands(tenant: &str, user: &v1::User, form: &Form) -> Commands {
         request_id: String::new(),
         ..request(tenant, &user.user_id, form, message)
     };
+    let by = format!("--by={}", request.verified_by);
+    let display = format!("--display={}", request.display);
     let mut cli = vec!["identity", "link", &user.user_id, &text, "--tenant", tenant];
     if request.verified {
         cli.push("--verified");
     }
     if !request.verified_by.is_empty() {
-        cli.extend(["--by", &request.verified_by]);
+        cli.push(&by);
     }
     if request.primary {
         cli.push("--primary");
     }
     if !request.display.is_empty() {
-        cli.extend(["--display", &request.display]);
+        cli.push(&display);
     }
     Commands::new(&cli, "RegistryService/LinkIdentity", "LinkIdentityRequest", &request)
 }

@@ -10,6 +10,7 @@ use v1::event::Change;
 use v1::list_history_request::User as Subject;
 use v1::{EventType, ListHistoryRequest};
 
+use super::shown::{duration, policies};
 use crate::views::event::change_set;
 use crate::views::{Time, identity};
 
@@ -48,11 +49,8 @@ pub async fn users(client: &Client, id: &str, may_view: bool) -> Vec<MergedView>
     if page.events.is_empty() {
         return Vec::new();
     }
-    let policies = client.admin().get_tenant(v1::GetTenantRequest::default()).await;
-    let policies = policies.ok().and_then(|answer| answer.tenant).and_then(|own| own.policies);
-    let window = policies.and_then(|policies| policies.undo_window);
-    let window = window.and_then(|window| Duration::try_from(window).ok());
-    merges(page.events, window.unwrap_or_default(), SystemTime::now())
+    let window = duration(policies(client).await.undo_window);
+    merges(page.events, window, SystemTime::now())
 }
 
 /// The merges among events, the latest first, that were not undone.

@@ -67,7 +67,8 @@ fn request(tenant: &str, id: &str, name: &str) -> UpdateUserRequest {
 fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
     let status = status(&draft);
     let name = draft.form.get("name");
-    let cli = ["user", "update", &user.user_id, "--name", name, "--tenant", tenant];
+    let flag = format!("--name={name}");
+    let cli = ["user", "update", &user.user_id, &flag, "--tenant", tenant];
     let request = request(tenant, &user.user_id, name);
     let commands = Commands::new(&cli, "RegistryService/UpdateUser", "UpdateUserRequest", &request);
     let (frame, user) = (visit.frame(tenant), UserView::of(user));

@@ -269,13 +269,14 @@ fn send_commands(tenant: &str, id: &str, form: &Form) -> Commands {
     let subject = Some(form.get("subject")).filter(|text| !text.is_empty());
     let subject = subject.unwrap_or("Terms have changed");
     let (body, days) = (form.get("body"), form.get("days"));
-    let expires = format!("{days}d");
-    let mut cli = vec!["inbox", "send", id, "--subject", subject, "--tenant", tenant];
+    let flags = [format!("--subject={subject}"), format!("--body={body}")];
+    let expires = format!("--expires={days}d");
+    let mut cli = vec!["inbox", "send", id, &flags[0], "--tenant", tenant];
     if !body.is_empty() {
-        cli.extend(["--body", body]);
+        cli.push(&flags[1]);
     }
     if !days.is_empty() {
-        cli.extend(["--expires", &expires]);
+        cli.push(&expires);
     }
     let typed = Form::of(&[("subject", subject), ("body", body), ("days", days)]);
     let request = request(tenant, id, &typed).unwrap_or_default();

@@ -1,8 +1,12 @@
 //! What the pages of a user share: parts of lists, sentences about what was done, and searches.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use http::{Response, StatusCode};
 use locality_uuid::LocalityId;
+use polynym_client::Client;
+use polynym_proto::v1;
 use serde::Deserialize;
 
 use crate::change::{Draft, Problem, Sent};
@@ -90,6 +94,18 @@ pub fn done(name: &str) -> &'static str {
 /// It is none.
 pub fn user_id(text: &str) -> Result<LocalityId, Failure> {
     text.parse().map_err(|_| Failure::NotFound)
+}
+
+/// The policies of a tenant; empty if they cannot be read.
+pub async fn policies(client: &Client) -> v1::Policies {
+    let answer = client.admin().get_tenant(v1::GetTenantRequest::default()).await;
+    let tenant = answer.ok().and_then(|answer| answer.tenant);
+    tenant.and_then(|tenant| tenant.policies).unwrap_or_default()
+}
+
+/// A duration of a policy; zero if it is absent.
+pub fn duration(policy: Option<prost_types::Duration>) -> Duration {
+    policy.and_then(|policy| Duration::try_from(policy).ok()).unwrap_or_default()
 }
 
 /// Leads to a user's page, which says what was done.
