@@ -1,4 +1,4 @@
-//! Histories of users, callers, operations and the tenant, and undoing an operation.
+//! Histories of users, callers and operations, and undoing an operation.
 
 use polynym_proto::v1;
 use testkit::calls::{Client, email, handle, user};
@@ -134,17 +134,4 @@ async fn an_operation_is_undone_after_a_preview() {
     again.assert_has(&["0 of 4 users are as before"]);
     let nothing = browser.get(&format!("{HOME}/operations/nothing/undo")).await;
     nothing.assert_has(&["Nothing is left of such an operation."]);
-}
-
-#[tokio::test]
-async fn the_tenant_has_a_history() {
-    let (_site, mut browser, mut client, ids) = with_operation().await;
-    client.hold_nothing().await;
-    client.purge(&ids[3]).await.unwrap();
-    let page = browser.get(&format!("{HOME}/policies/history")).await;
-    page.assert_has(&["<h3>policies changed</h3>", "<h3>user purged</h3>", &ids[3]]);
-    page.assert_has(&["polynym tenant history --tenant default"]);
-    assert!(!page.text.contains("dora"));
-    let none = browser.get(&format!("{HOME}/policies/history?to=2001-01-01")).await;
-    none.assert_has(&["No such change of the tenant is known."]);
 }

@@ -1,9 +1,8 @@
-//! Histories: what changed, when and by whom, of a user, a caller, an operation or a tenant.
+//! Histories: what changed, when and by whom, of a user, a caller or an operation.
 
 mod changes;
 mod operation;
 mod progress;
-mod tenant;
 mod user;
 
 use std::sync::Arc;
@@ -28,7 +27,6 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/changes/{id}", get(changes::page))
         .route("/operations/{operation}", get(operation::page))
         .route("/operations/{operation}/undo", get(operation::preview).post(operation::undo))
-        .route("/policies/history", get(tenant::page))
 }
 
 /// The events that somebody asks for.
