@@ -30,6 +30,16 @@ fn the_history_and_the_log_have_the_reason() {
     let event = one(&server, &["user", "history", "handle:joseph", "--limit", "1"]);
     assert_eq!((&event["reason"], &event["operationId"]), (&reason.into(), &"crm-7".into()));
 
+    let of_operation = ["tenant", "events", "--operation", "crm-7"];
+    let shown = stdout(&server.run(&of_operation));
+    assert_eq!(shown.matches("\n    operation: crm-7\n").count(), 2, "{shown}");
+    let others = ["tenant", "events", "--operation", "crm-8", "--caller", "anonymous"];
+    assert_eq!(stdout(&server.run(&others)), "");
+    let owners = one(&server, &["identity", "owners", "handle:joseph"]);
+    assert_eq!(owners["owners"].as_array().unwrap().len(), 1);
+    let shown = stdout(&server.run(&["identity", "owners", "handle:joseph"]));
+    assert!(shown.contains("now") && shown.contains("are not known"), "{shown}");
+
     let log = std::fs::read_to_string(&log).unwrap();
     let line = log.lines().find(|line| line.contains("DisableUser")).unwrap();
     assert!(line.contains("crm-7") && line.contains("größer Umzug, *** rief an"), "{line}");

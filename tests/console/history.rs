@@ -85,7 +85,7 @@ async fn a_history_has_pages_below_100_kilobytes() {
         // Each sign of these values takes five bytes in HTML.
         assert!(page.text.len() < 400_000, "{} bytes", page.text.len());
         page.assert_has(&["Show all"]);
-        events += page.text.matches("class=\"card event\"").count();
+        events += page.text.matches("class=\"card change\"").count();
         if events == 25 {
             path = page.attribute("href", &format!("{path}?")).replace("&amp;", "&");
         }
@@ -94,7 +94,7 @@ async fn a_history_has_pages_below_100_kilobytes() {
     let first = browser.get(&path).await;
     let alone = first.attribute("href", &format!("{HOME}/users/{id}/history?from="));
     let alone = browser.get(&alone.replace("&amp;", "&").replace("&#38;", "&")).await;
-    alone.assert_has(&["class=\"card event\""]);
+    alone.assert_has(&["class=\"card change\""]);
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn everything_a_caller_did_in_an_hour_is_found() {
     assert!(hour.path.starts_with(&format!("{path}/")), "{}", hour.path);
     assert!(!hour.path.contains("anonymous"), "{}", hour.path);
     hour.assert_has(&["value=\"anonymous\"", "4 users were read", "polynym tenant events"]);
-    assert_eq!(hour.text.matches("class=\"card event\"").count(), 7);
+    assert_eq!(hour.text.matches("class=\"card change\"").count(), 7);
     let others = browser.post(&path, &[("caller", "somebody")]).await;
     others.assert_has(&["No such change is known."]);
     let gone = browser.get(&format!("{path}/999")).await;
@@ -120,7 +120,7 @@ async fn an_operation_is_undone_after_a_preview() {
     let operation = format!("{HOME}/operations/leavers-7");
     let page = browser.get(&operation).await;
     page.assert_has(&["<h3>disabled</h3>", "polynym tenant events --tenant default --operation"]);
-    assert_eq!(page.text.matches("class=\"card event\"").count(), 3);
+    assert_eq!(page.text.matches("class=\"card change\"").count(), 3);
     let preview = browser.get(&page.attribute("href", &format!("{operation}/undo"))).await;
     preview.assert_has(&["2 of 4 users would be as before; 1 stay as they are", "CHANGED_SINCE"]);
     preview.assert_has(&["polynym undo leavers-7 --tenant default --dry-run", "</html>"]);

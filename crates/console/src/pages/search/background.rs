@@ -1,5 +1,5 @@
-//! What is behind an identifier: who owned it before, who owned it at a time, and the rules by which
-//! it was read.
+//! What is behind an identifier: its owners, the owner at a time, and the rules by which it was
+//! read.
 
 use std::collections::HashMap;
 

@@ -72,29 +72,10 @@ pub async fn file(
         Reading::Words(words) => filter_of(&words),
         Reading::Id(_) | Reading::Identifier(_) => return Err(Failure::NotFound),
     };
+    let permit = shared.requests.of_session(&visit.session, &visit.caller)?;
     let columns = Columns::of(&headers);
-    let table = match format {
-        Format::Jsonl => None,
-        Format::Csv => {
-            let fields = ExportColumns::parse(&columns.fields().join(","));
-            Some(fields.map_err(Failure::Form)?)
-        }
-    };
-    let request = SearchUsersRequest {
-        filter,
-        page_size: PAGE_SIZE,
-        read_mask: Some(columns.read_mask()),
-        ..Default::default()
-    };
-    let mut export = Export {
-        client: visit.client(&tenant),
-        trace: visit.context.trace.clone(),
-        columns,
-        table,
-        request,
-        is_complete: false,
-        _permit: shared.requests.of_session(&visit.session, &visit.caller)?,
-    };
+    let request = SearchUsersRequest { tenant, filter, ..Default::default() };
+    let mut export = Export::new(&visit, permit, columns, format, request)?;
     // A failure of the first read has a page.
     let first = export.read().await?;
     let first = [export.begin(), first].concat();
@@ -126,6 +107,33 @@ fn response(format: Format, body: Body) -> Response<Body> {
 }
 
 impl Export {
+    /// An export of the users of a search.
+    fn new(
+        visit: &Visit,
+        permit: RequestPermit,
+        columns: Columns,
+        format: Format,
+        search: SearchUsersRequest,
+    ) -> Result<Self, Failure> {
+        let table = match format {
+            Format::Jsonl => None,
+            Format::Csv => {
+                let fields = ExportColumns::parse(&columns.fields().join(","));
+                Some(fields.map_err(Failure::Form)?)
+            }
+        };
+        let read_mask = Some(columns.read_mask());
+        Ok(Self {
+            client: visit.client(&search.tenant),
+            trace: visit.context.trace.clone(),
+            columns,
+            table,
+            request: SearchUsersRequest { page_size: PAGE_SIZE, read_mask, ..search },
+            is_complete: false,
+            _permit: permit,
+        })
+    }
+
     /// What is before the first user: the names of columns, after the mark that tells spreadsheets
     /// the encoding.
     fn begin(&self) -> Vec<u8> {

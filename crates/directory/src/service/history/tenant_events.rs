@@ -122,7 +122,8 @@ impl Directory {
         for record in records {
             let is_purged = matches!(record.user.state, State::Deleted { purge_time, .. }
                 if context.now.is_past(purge_time));
-            let is_candidate = record.user.update_time >= reading.from.minus(SKEW) && !is_purged;
+            let may_have_events = record.may_have_changed_since(reading.from.minus(SKEW));
+            let is_candidate = may_have_events && !is_purged;
             if is_candidate && !self.add_events_of(context, reading, record.id()).await? {
                 return Ok(false);
             }
@@ -216,5 +217,6 @@ impl EventsPosition {
 
 impl TokenPayload for EventsPosition {
     const KIND: u64 = 0x706f_6c79_6e79_6d08;
-    const OTHER_QUERY: &'static str = "belongs to another list of events: caller, operation, times and types must be those of the first page";
+    const OTHER_QUERY: &'static str = "belongs to another list of events: caller, operation, \
+        times and types must be those of the first page";
 }

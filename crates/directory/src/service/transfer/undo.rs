@@ -120,7 +120,7 @@ impl Undo {
     /// Whether the operation may have changed a user last.
     fn may_be_changed(&self, record: &Record) -> bool {
         let is_merged = matches!(record.user.state, State::Merged { .. });
-        !is_merged && self.since.is_none_or(|since| record.user.update_time >= since)
+        !is_merged && self.since.is_none_or(|since| record.may_have_changed_since(since))
     }
 
     fn mutation(&self, id: LocalityId) -> Result<Mutation, Error> {
