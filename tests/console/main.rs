@@ -6,6 +6,8 @@ mod history;
 mod lists;
 mod owners;
 mod commands;
+mod duplicates;
+mod merging;
 mod search;
 mod signing_in;
 mod users;

@@ -1,8 +1,10 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
+mod duplicates;
 pub mod error;
 mod history;
 pub mod import;
+mod merging;
 pub mod preferences;
 pub mod render;
 pub mod search;
@@ -38,4 +40,6 @@ fn tenant() -> Router<Arc<Shared>> {
         .merge(search::router())
         .merge(history::router())
         .merge(user::router())
+        .merge(merging::router())
+        .merge(duplicates::router())
 }

@@ -1,9 +1,11 @@
 //! What templates show: messages of the API as texts.
 
 pub mod commands;
+pub mod duplicates;
 pub mod event;
 pub mod identity;
 pub mod reading;
+pub mod text;
 pub mod time;
 pub mod user;
 
