@@ -203,4 +203,44 @@ impl RegistryService for Api {
             not_restored: not_restored.iter().map(convert::not_restored).collect(),
         }))
     }
+
+    async fn start_bulk_change(
+        &self,
+        request: Request<v1::StartBulkChangeRequest>,
+    ) -> Result<Response<v1::StartBulkChangeResponse>, Status> {
+        authorized(request)?;
+        Err(Status::unimplemented("bulk changes"))
+    }
+
+    async fn get_bulk_change(
+        &self,
+        request: Request<v1::GetBulkChangeRequest>,
+    ) -> Result<Response<v1::GetBulkChangeResponse>, Status> {
+        authorized(request)?;
+        Err(Status::unimplemented("bulk changes"))
+    }
+
+    async fn list_bulk_changes(
+        &self,
+        request: Request<v1::ListBulkChangesRequest>,
+    ) -> Result<Response<v1::ListBulkChangesResponse>, Status> {
+        authorized(request)?;
+        Err(Status::unimplemented("bulk changes"))
+    }
+
+    async fn stop_bulk_change(
+        &self,
+        request: Request<v1::StopBulkChangeRequest>,
+    ) -> Result<Response<v1::StopBulkChangeResponse>, Status> {
+        authorized(request)?;
+        Err(Status::unimplemented("bulk changes"))
+    }
+
+    async fn resume_bulk_change(
+        &self,
+        request: Request<v1::ResumeBulkChangeRequest>,
+    ) -> Result<Response<v1::ResumeBulkChangeResponse>, Status> {
+        authorized(request)?;
+        Err(Status::unimplemented("bulk changes"))
+    }
 }
