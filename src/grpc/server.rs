@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 use tokio::sync::watch;
 
 use super::health;
+use super::registry_service::bulk::ServerHost;
 use super::router::Router;
 use super::usage_writer::UsageWriter;
 use super::watch::show_metrics;
@@ -17,7 +18,7 @@ use polynym_transport::{Listeners, Options};
 
 /// Serves the API on `listeners` to the callers of `access` until `shutdown` completes. Then health
 /// reports NOT_SERVING, new calls are refused, and calls in flight may finish within
-/// [`Options::drain`].
+/// [`Options::drain`]. Runs the bulk changes of all tenants meanwhile.
 ///
 /// # Errors
 /// The service descriptors cannot be read.
@@ -43,9 +44,11 @@ pub async fn serve(
         stop_watches.send_replace(true);
         health::drain(reporter.clone()).await;
     };
+    let host = ServerHost(access.clone());
     tokio::select! {
         () = transport::serve(listeners.into(), router, options, stop) => {}
         never = usage.run() => match never {},
+        never = directory.run_bulk_changes(&host) => match never {},
     }
     usage.finish().await;
     Ok(())

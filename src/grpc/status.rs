@@ -54,6 +54,7 @@ fn field(error: &Error) -> Option<&str> {
         Error::UsageExpired { .. } => Some("from"),
         Error::ResumeExpired => Some("resume_token"),
         Error::RequestIdReused => Some("request_id"),
+        Error::BulkChangeNotFound | Error::BulkChangeExists => Some("bulk_id"),
         _ => None,
     }
 }
@@ -64,7 +65,9 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
         Error::BatchTooLarge { limit, count } | Error::TooMany { limit, count, .. } => {
             vec![("limit", limit.to_string()), ("value", count.to_string())]
         }
-        Error::AnswerFull { limit } | Error::AttributeNamesFull { limit } => {
+        Error::AnswerFull { limit }
+        | Error::AttributeNamesFull { limit }
+        | Error::TooManyBulkChanges { limit } => {
             vec![("limit", limit.to_string())]
         }
         Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],
@@ -110,6 +113,9 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::NotHeld => (Code::NotFound, "HOLD_NOT_FOUND"),
         Error::NoticeNotFound { .. } => (Code::NotFound, "NOTICE_NOT_FOUND"),
         Error::TenantNotFound => (Code::NotFound, "TENANT_NOT_FOUND"),
+        Error::BulkChangeNotFound => (Code::NotFound, "BULK_CHANGE_NOT_FOUND"),
+        Error::BulkChangeExists => (Code::AlreadyExists, "BULK_CHANGE_EXISTS"),
+        Error::TooManyBulkChanges { .. } => (Code::ResourceExhausted, "TOO_MANY_BULK_CHANGES"),
         Error::IdentityTaken { .. } => (Code::AlreadyExists, "IDENTITY_TAKEN"),
         Error::UserExists => (Code::AlreadyExists, "USER_EXISTS"),
         Error::LineAmbiguous { .. } => (Code::FailedPrecondition, "LINE_AMBIGUOUS"),

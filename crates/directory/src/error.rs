@@ -240,6 +240,18 @@ pub enum Error {
     /// The disk of the store is nearly full, and the rest of it is for users. Nothing was written.
     #[error("the disk of the store is nearly full: ask its operator to free space")]
     DiskFull,
+    /// The bulk change does not exist.
+    #[error("there is no such bulk change, or it was removed after 30 days")]
+    BulkChangeNotFound,
+    /// A different bulk change has the id.
+    #[error("another bulk change has this id: use a new one")]
+    BulkChangeExists,
+    /// The tenant has too many running bulk changes.
+    #[error("{limit} bulk changes are running in this tenant: wait until one ends, or stop one")]
+    TooManyBulkChanges {
+        /// The limit.
+        limit: usize,
+    },
     /// The rules of normalisation are changing, or changed during the call. Nothing was written.
     #[error("the rules of normalisation are changing: try again")]
     RulesChanging,

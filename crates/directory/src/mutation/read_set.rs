@@ -8,6 +8,8 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
+use crate::model::bulk::change::BulkChange;
+use crate::model::bulk::progress::BulkEffect;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::event::Event;
 use crate::model::imported_user::Imported;
@@ -29,6 +31,8 @@ pub struct ReadSet {
     histories: HashMap<HistoryPart, HistoryEvents>,
     tenant: Option<Option<TenantRecord>>,
     has_members: Option<bool>,
+    bulk_change: Option<Option<BulkChange>>,
+    running_bulk_changes: Option<usize>,
     is_optimistic: bool,
 }
 
@@ -45,6 +49,10 @@ pub struct ReadRequest {
     pub tenant: bool,
     /// Whether to read if the tenant has users.
     pub members: bool,
+    /// The id of a bulk change of the mutation's tenant.
+    pub bulk_change: Option<String>,
+    /// Whether to count the running bulk changes of the mutation's tenant.
+    pub running_bulk_changes: bool,
 }
 
 /// A part of the history of a user.
@@ -134,6 +142,10 @@ pub enum Write {
     PutTenant(Box<TenantRecord>),
     /// Removes the mutation's tenant. The read set has it.
     RemoveTenant,
+    /// Stores a bulk change of the mutation's tenant. It is new if the read set does not have it.
+    PutBulkChange(Box<BulkChange>),
+    /// Removes the bulk change with this id. The read set has it.
+    RemoveBulkChange(String),
     /// Increments the counter with this name.
     #[cfg(feature = "test-entity")]
     Count(String),
@@ -180,6 +192,10 @@ pub enum MutationReport {
     Reverted,
     /// The present tenant.
     Tenant(Box<TenantRecord>),
+    /// The present bulk change.
+    BulkChange(Box<BulkChange>),
+    /// The effect of a bulk change on the user.
+    BulkUser(BulkEffect),
 }
 
 impl MutationReport {
@@ -243,6 +259,21 @@ impl ReadSet {
     /// Sets whether the mutation's tenant has users.
     pub const fn set_members(&mut self, has_members: bool) {
         self.has_members = Some(has_members);
+    }
+
+    /// Sets the bulk change that was read, or its absence.
+    pub fn set_bulk_change(&mut self, change: Option<BulkChange>) {
+        self.bulk_change = Some(change);
+    }
+
+    /// Sets the number of running bulk changes of the mutation's tenant.
+    pub const fn set_running_bulk_changes(&mut self, count: usize) {
+        self.running_bulk_changes = Some(count);
+    }
+
+    /// The bulk change, if it was read and exists.
+    pub fn bulk_change(&self) -> Option<&BulkChange> {
+        self.bulk_change.as_ref()?.as_ref()
     }
 
     /// The user, if it was read and exists.
@@ -310,6 +341,22 @@ impl ReadSet {
         })
     }
 
+    /// The bulk change with this id. Needs the read.
+    pub(crate) fn read_bulk_change(&self, id: &str) -> Result<Option<&BulkChange>, DecideError> {
+        self.bulk_change.as_ref().map(Option::as_ref).ok_or_else(|| {
+            let bulk_change = Some(id.to_owned());
+            DecideError::NeedsReads(ReadRequest { bulk_change, ..ReadRequest::default() })
+        })
+    }
+
+    /// The number of running bulk changes of the mutation's tenant. Needs the read.
+    pub(crate) fn running_bulk_changes(&self) -> Result<usize, DecideError> {
+        self.running_bulk_changes.ok_or_else(|| {
+            let needs = ReadRequest { running_bulk_changes: true, ..ReadRequest::default() };
+            DecideError::NeedsReads(needs)
+        })
+    }
+
     /// The user with a new id, which should not exist.
     pub(crate) fn read_new_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
         if self.is_optimistic { Ok(self.user(id)) } else { self.read_user(id) }
@@ -360,9 +407,14 @@ impl WriteSet {
         self.report.is_partial()
     }
 
-    /// Whether a store remembers the mutation's request with these writes.
+    /// Whether a store remembers the mutation's request with these writes. A bulk change remembers
+    /// the users that it has changed.
     pub fn completes_request(&self) -> bool {
-        !self.is_repeated && !self.is_partial()
+        let changes = match self.report {
+            MutationReport::BulkUser(effect) => effect == BulkEffect::Changed,
+            _ => true,
+        };
+        changes && !self.is_repeated && !self.is_partial()
     }
 
     /// The user to store with this id.

@@ -34,6 +34,7 @@ impl Transaction<'_> {
         needs: ReadRequest,
         read_set: &mut ReadSet,
     ) -> Result<(), Fault> {
+        self.read_bulk_changes(&mutation.tenant, &needs, read_set).await?;
         for id in needs.users {
             let document =
                 self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
@@ -121,6 +122,12 @@ impl Transaction<'_> {
                     claims.push((key, write));
                 }
                 Write::PutTenant(record) => self.write_tenant(record).await?,
+                Write::PutBulkChange(change) => {
+                    self.put_bulk_change(change, read_set.bulk_change()).await?;
+                }
+                Write::RemoveBulkChange(id) => {
+                    self.remove_bulk_change(&mutation.tenant, id).await?;
+                }
                 Write::RemoveTenant => {
                     self.delete_tenant(&mutation.tenant).await?;
                     self.delete_names(&mutation.tenant).await?;

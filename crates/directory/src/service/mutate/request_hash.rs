@@ -35,7 +35,9 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
             hash.number(0, since.as_millis() as u64);
         }
         // These have no request.
-        MutationKind::Tenant(TenantChange::Import(_)) | MutationKind::ImportHold(_) => {}
+        MutationKind::Tenant(TenantChange::Import(_))
+        | MutationKind::ImportHold(_)
+        | MutationKind::Bulk(..) => {}
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
 
