@@ -32,7 +32,7 @@ pub async fn follow(session: &Session, started: BulkChange) -> Result<(), Failur
         eprintln!();
     }
     show(session, &change)?;
-    let has_failed = change.counts.is_some_and(|counts| !counts.failed.is_empty());
+    let has_failed = change.counts.as_ref().is_some_and(|counts| !counts.failed.is_empty());
     match change.state() {
         BulkChangeState::Completed if !has_failed => Ok(()),
         _ => Err(Failure::AlreadyReported),
