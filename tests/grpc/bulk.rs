@@ -1,5 +1,7 @@
 //! Bulk changes.
 
+use std::time::Instant;
+
 use polynym_proto::v1;
 use polynym_proto::v1::bulk_action::{Action, Attributes, Delete};
 use polynym_proto::v1::{BulkAction, BulkChangeState, StartBulkChangeRequest};
@@ -121,6 +123,43 @@ async fn a_stopped_bulk_change_resumes() {
         let events = events(&mut client, of(&id)).await;
         assert_eq!(events.iter().filter(|event| event.operation_id == ID).count(), 1);
     }
+}
+
+/// Prints the rate and the memory of the server.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_a_bulk_change_of_many_users_is_stopped_and_resumed() {
+    const USERS: i64 = 100_000;
+    let (fresh, mut client) = fresh().await;
+    create_users(&mut client, USERS as usize).await;
+    let before = fresh.server.memory() >> 20;
+    let began = Instant::now();
+    start(&mut client, request("state = ACTIVE")).await;
+    until_changed(&mut client, ID, USERS / 3).await;
+    let stop = v1::StopBulkChangeRequest { bulk_id: ID.to_owned(), ..Default::default() };
+    client.registry.stop_bulk_change(stop).await.unwrap();
+    let resume = v1::ResumeBulkChangeRequest { bulk_id: ID.to_owned(), ..Default::default() };
+    client.registry.resume_bulk_change(resume).await.unwrap();
+    until_changed(&mut client, ID, USERS * 2 / 3).await;
+    let within = fresh.server.memory() >> 20;
+    let ended = until_ended(&mut client, ID).await;
+    let seconds = began.elapsed().as_secs_f64();
+    assert_eq!((ended.state(), changed(&ended)), (BulkChangeState::Completed, USERS));
+    let rate = USERS as f64 / seconds;
+    println!("{rate:.0} users a second; {before} MiB before, {within} MiB within");
+
+    // Each of them is found in the histories by the one id.
+    let undo = v1::UndoOperationRequest {
+        operation_id: ID.to_owned(),
+        validate_only: true,
+        ..Default::default()
+    };
+    let mut answers = client.admin.undo_operation(undo).await.unwrap().into_inner();
+    let mut reverted = 0;
+    while let Some(answer) = answers.message().await.unwrap() {
+        reverted = answer.reverted;
+    }
+    assert_eq!(reverted, USERS);
 }
 
 #[tokio::test(flavor = "multi_thread")]
