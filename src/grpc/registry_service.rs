@@ -1,6 +1,6 @@
 //! RegistryService: mutations.
 
-pub mod bulk;
+mod bulk;
 
 use tonic::{Request, Response, Status};
 

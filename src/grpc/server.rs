@@ -7,12 +7,15 @@ use locality_uuid::LocalityId;
 use tokio::sync::watch;
 
 use super::health;
-use super::registry_service::bulk::ServerHost;
 use super::router::Router;
+use super::status::reason;
 use super::usage_writer::UsageWriter;
 use super::watch::show_metrics;
-use polynym_access::Access;
+use polynym_access::{Access, Role};
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::Directory;
+use polynym_directory::service::bulk::run::BulkHost;
 use polynym_transport as transport;
 use polynym_transport::{Listeners, Options};
 
@@ -52,6 +55,22 @@ pub async fn serve(
     }
     usage.finish().await;
     Ok(())
+}
+
+/// The rights of callers while their bulk changes run, and the reasons of errors.
+struct ServerHost(Arc<Access>);
+
+impl BulkHost for ServerHost {
+    fn may_change_users(&self, caller: &str, tenant: &Tenant) -> bool {
+        let caller = self.0.caller_named(caller);
+        caller.is_some_and(|caller| {
+            caller.role >= Role::Registrar && caller.tenants.contains(tenant.as_str())
+        })
+    }
+
+    fn error_reason(&self, error: &Error) -> &'static str {
+        reason(error)
+    }
 }
 
 /// The random id of a run of the server.

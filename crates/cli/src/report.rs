@@ -158,7 +158,7 @@ fn advice(reason: &str, message: &str) -> Option<&'static str> {
         "IDENTITY_NOT_FOUND" => {
             "check the spelling and the --tenant; `polynym user get` shows what a user has"
         }
-        "USER_NOT_FOUND" => "check the id and the --tenant",
+        "USER_NOT_FOUND" | "BULK_CHANGE_NOT_FOUND" => "check the id and the --tenant",
         "IDENTITY_TAKEN" => "see its owner with `polynym user get`: it may be another person",
         "IDENTITY_HELD" => "wait until then, or end the hold with `polynym identity release`",
         "IDENTITY_CONFUSABLE" => {
@@ -172,9 +172,6 @@ fn advice(reason: &str, message: &str) -> Option<&'static str> {
         "ETAG_MISMATCH" => {
             "read it again with `polynym user get` or `polynym tenant get`, and use its new etag"
         }
-        "BULK_CHANGE_NOT_FOUND" => "check the id and the --tenant: `polynym bulk list`",
-        "BULK_CHANGE_EXISTS" => "omit --operation-id, or use a new one",
-        "TOO_MANY_BULK_CHANGES" => "wait, or stop one with `polynym bulk stop`",
         "REQUEST_ID_REUSED" => "omit --request-id, or use a new UUID",
         "BATCH_TOO_LARGE" => "request fewer at a time",
         "OVERLOADED" | "STORE_UNAVAILABLE" | "RULES_CHANGING" => "try again later",

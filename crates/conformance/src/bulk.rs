@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locality_uuid::{Generator, LocalityId, Mode};
+use polynym_directory::error::BulkError;
 use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_RUNNING};
 use polynym_directory::model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
-use polynym_directory::mutation::bulk::change::{BulkProgress, BulkStep, LEASE};
+use polynym_directory::mutation::bulk::{BulkProgress, BulkStep, LEASE};
 use polynym_directory::search::Filter;
 use polynym_directory::service::bulk::calls::StartBulkChange;
 use polynym_directory::service::bulk::run::BulkHost;
@@ -148,7 +149,7 @@ pub async fn a_tenant_runs_few_bulk_changes_at_once(f: Fixture) -> Result<(), Fa
     let mut refused = 0;
     for started in join_all(starts).await {
         match started {
-            Err(Error::TooManyBulkChanges { limit }) => {
+            Err(Error::Bulk(BulkError::TooMany { limit })) => {
                 equal(&limit, &MAX_RUNNING, "the limit")?;
                 refused += 1;
             }
@@ -164,7 +165,7 @@ pub async fn a_tenant_runs_few_bulk_changes_at_once(f: Fixture) -> Result<(), Fa
     step(&f, &first.id, stop).await?;
     start(&f, "another").await?;
     let resumed = step(&f, &first.id, BulkStep::Resume("web".to_owned())).await;
-    let is_refused = matches!(resumed, Err(Error::TooManyBulkChanges { .. }));
+    let is_refused = matches!(resumed, Err(Error::Bulk(BulkError::TooMany { .. })));
     ensure(is_refused, "a fifth one was resumed")
 }
 
@@ -173,7 +174,7 @@ pub async fn bulk_changes_are_removed(f: Fixture) -> Result<(), Failure> {
     let (store, other) = (f.store.bulk_changes.clone(), super::fixture::tenant("default-2")?);
     let missing = BulkStep::Stop("web".to_owned());
     let missing = step(&f, ID, missing).await;
-    ensure(matches!(missing, Err(Error::BulkChangeNotFound)), "one that is not there")?;
+    ensure(matches!(missing, Err(Error::Bulk(BulkError::NotFound))), "one that is not there")?;
     start(&f, ID).await?;
     step(&f, ID, BulkStep::Remove).await?;
     ensure(store.bulk_change(&Tenant::DEFAULT, ID).await?.is_some(), "a running one is gone")?;
@@ -311,7 +312,7 @@ pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
     }
     let other = StartBulkChange { filter: "state = DISABLED", ..disable };
     let exists = start_by(&servers[0], "web", other).await;
-    ensure(matches!(exists, Err(Error::BulkChangeExists)), "another one with the id")
+    ensure(matches!(exists, Err(Error::Bulk(BulkError::Exists))), "another one with the id")
 }
 
 pub async fn a_caller_without_rights_changes_nobody(f: Fixture) -> Result<(), Failure> {

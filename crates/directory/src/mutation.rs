@@ -1,11 +1,6 @@
 //! Mutations as pure functions: from the data that a store has read to its writes.
 
-pub mod bulk {
-    //! Bulk changes.
-
-    pub mod change;
-    pub mod user;
-}
+pub mod bulk;
 pub mod claim_diff;
 mod decide;
 pub mod hold;
@@ -24,7 +19,6 @@ pub mod takeover;
 pub mod tenancy;
 pub mod transfer;
 pub mod unmerge;
-pub mod update;
 pub mod user_edits;
 
 use std::sync::Arc;
@@ -49,9 +43,9 @@ use crate::purge_progress::PurgeProgress;
 use crate::search::Filter;
 use crate::size;
 use crate::timestamp::Timestamp;
-use bulk::change::BulkStep;
+use crate::update::Update;
+use bulk::BulkStep;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
-use update::Update;
 
 /// One change, with its preconditions and context.
 #[derive(Clone, Debug, PartialEq)]

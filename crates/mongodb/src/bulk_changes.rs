@@ -16,7 +16,8 @@ use crate::schema::fields::{BULK, EXPIRES_AT, ID, REVISION, RUNNING, TENANT, WIR
 use polynym_directory::error::Error;
 use polynym_directory::model::bulk::change::BulkChange;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::read_set::{ReadRequest, ReadSet};
+use polynym_directory::mutation::Mutation;
+use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use polynym_directory::stores::BulkChanges;
 use polynym_directory::timestamp::Timestamp;
 
@@ -83,19 +84,44 @@ impl Transaction<'_> {
         if let Some(id) = &needs.bulk_change {
             let found = self.find_one(&bulk, doc! { ID: document_id(tenant, id) }).await?;
             self.bulk_revision = found.as_deref().map(revision).transpose()?;
-            read_set.set_bulk_change(found.as_deref().map(read_change).transpose()?);
+            read_set.bulk.change = Some(found.as_deref().map(read_change).transpose()?);
         }
         if needs.running_bulk_changes {
             let mut running = all_of(tenant);
             running.insert(RUNNING, true);
             let count = self.find_documents(&bulk, running, None).await?.len();
-            read_set.set_running_bulk_changes(count);
+            read_set.bulk.running = Some(count);
+        }
+        Ok(())
+    }
+
+    /// Writes the bulk changes of a write set.
+    pub async fn write_bulk_changes(
+        &mut self,
+        mutation: &Mutation,
+        read_set: &ReadSet,
+        write_set: &WriteSet,
+    ) -> Result<(), Fault> {
+        for write in &write_set.writes {
+            match write {
+                Write::PutBulkChange(change) => {
+                    self.put_bulk_change(
+                        change,
+                        read_set.bulk.change.as_ref().and_then(Option::as_ref),
+                    )
+                    .await?;
+                }
+                Write::RemoveBulkChange(id) => {
+                    self.remove_bulk_change(&mutation.tenant, id).await?;
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
 
     /// Stores a bulk change over the one that was read.
-    pub async fn put_bulk_change(
+    async fn put_bulk_change(
         &mut self,
         change: &BulkChange,
         before: Option<&BulkChange>,
@@ -120,7 +146,7 @@ impl Transaction<'_> {
     }
 
     /// Removes the bulk change that was read.
-    pub async fn remove_bulk_change(&mut self, tenant: &Tenant, id: &str) -> Result<(), Fault> {
+    async fn remove_bulk_change(&mut self, tenant: &Tenant, id: &str) -> Result<(), Fault> {
         let filter = doc! { ID: document_id(tenant, id), REVISION: self.bulk_revision };
         expect_matched(self.execute(WriteCommand::delete_one(BULK, &filter)?).await?, 1)
     }

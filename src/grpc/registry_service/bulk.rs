@@ -1,37 +1,18 @@
-//! Bulk changes: their messages, and what the directory asks while it runs them.
+//! The messages of bulk changes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tonic::Status;
 
 use crate::grpc::convert;
-use crate::grpc::status::{reason, status};
-use polynym_access::{Access, Role};
+use crate::grpc::status::status;
+use polynym_directory::Value;
 use polynym_directory::encoded::bulk_change::bulk_change_message;
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::bulk::change::{BulkAction, BulkChange};
-use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::bulk::calls::StartBulkChange;
-use polynym_directory::service::bulk::run::BulkHost;
 use polynym_proto::v1;
 use polynym_proto::v1::bulk_action::{Action, Attributes};
-
-/// The rights of callers while their bulk changes run, and the reasons of errors.
-pub struct ServerHost(pub Arc<Access>);
-
-impl BulkHost for ServerHost {
-    fn may_change_users(&self, caller: &str, tenant: &Tenant) -> bool {
-        let caller = self.0.caller_named(caller);
-        caller.is_some_and(|caller| {
-            caller.role >= Role::Registrar && caller.tenants.contains(tenant.as_str())
-        })
-    }
-
-    fn error_reason(&self, error: &Error) -> &'static str {
-        reason(error)
-    }
-}
 
 /// The bulk change to start.
 pub fn start(request: &v1::StartBulkChangeRequest) -> Result<StartBulkChange<'_>, Error> {
@@ -54,9 +35,7 @@ fn action(message: Option<&v1::BulkAction>) -> Result<BulkAction, Error> {
     })
 }
 
-fn edits(
-    attributes: &Attributes,
-) -> Result<BTreeMap<String, Option<polynym_directory::Value>>, Error> {
+fn edits(attributes: &Attributes) -> Result<BTreeMap<String, Option<Value>>, Error> {
     let set = convert::attributes_of("action.attributes.set", &attributes.set)?;
     let mut edits: BTreeMap<_, _> =
         set.into_iter().map(|(name, value)| (name, Some(value))).collect();

@@ -30,7 +30,7 @@ use crate::status::{StatusDetails, status_details};
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
 const ROLES: [&str; 4] = ["resolver", "viewer", "registrar", "admin"];
 /// The methods that show what a resolver may not see, and change nothing.
-const VIEWS: [&str; 9] = [
+const VIEWS: [&str; 11] = [
     "SearchUsers",
     "ListHistory",
     "Watch",
@@ -40,6 +40,8 @@ const VIEWS: [&str; 9] = [
     "ListTenants",
     "ListTenantHistory",
     "ListAttributeNames",
+    "GetBulkChange",
+    "ListBulkChanges",
 ];
 
 /// A folder with a credentials file.

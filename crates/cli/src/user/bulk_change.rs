@@ -10,11 +10,8 @@ use crate::client::pages::Pages;
 use crate::config::{ChangeClient, Client, Flags};
 use crate::failure::Failure;
 use crate::output;
-use polynym_proto::v1::{
-    BulkChange, GetBulkChangeRequest, ListBulkChangesRequest, ResumeBulkChangeRequest,
-    StopBulkChangeRequest,
-};
-use show::{follow, show};
+use polynym_proto::v1::{ListBulkChangesRequest, ResumeBulkChangeRequest, StopBulkChangeRequest};
+use show::{find, follow, show};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +20,8 @@ Examples:
   polynym bulk list
   polynym bulk get bulk-01943cf2-e200-7b6a-9c0d-5f2e8a1b3c4d --failures
 
-The server makes the change in the background, and goes on after a restart. `polynym undo` undoes it.";
+The server makes the change in the background, and goes on after a restart. `polynym undo` undoes
+it.";
 
 const GET: &str = "\
 Examples:
@@ -118,13 +116,6 @@ pub async fn run(command: Bulk) -> Result<(), Failure> {
         Bulk::Stop(command) => stop(command).await,
         Bulk::Resume(command) => resume(command).await,
     }
-}
-
-/// The bulk change with this id.
-async fn find(session: &Session, id: &str) -> Result<BulkChange, Failure> {
-    let request = GetBulkChangeRequest { tenant: session.tenant(), bulk_id: id.to_owned() };
-    let answer = session.answer(session.registry().get_bulk_change(request).await)?;
-    Ok(answer.bulk_change.unwrap_or_default())
 }
 
 async fn get(command: Get) -> Result<(), Failure> {

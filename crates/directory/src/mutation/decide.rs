@@ -144,7 +144,7 @@ impl Mutation {
             }
             MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
             MutationKind::ImportHold(hold) => hold::import(self, read_set, hold),
-            MutationKind::Bulk(id, step) => bulk::change::step(self, read_set, id, step),
+            MutationKind::Bulk(id, step) => bulk::step(self, read_set, id, step),
         }
     }
 
@@ -155,7 +155,7 @@ impl Mutation {
         change: &UserChange,
     ) -> Result<WriteSet, DecideError> {
         if let Some(filter) = &self.filter {
-            return bulk::user::change_matching(self, read_set, id, filter, change);
+            return bulk::change_matching(self, read_set, id, filter, change);
         }
         match change {
             UserChange::Create(new) => self.create(read_set, id, new),

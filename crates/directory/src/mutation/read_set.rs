@@ -8,6 +8,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
+use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::bulk::change::BulkChange;
 use crate::model::bulk::progress::BulkEffect;
 use crate::model::claim::{Claim, ClaimWrite};
@@ -31,9 +32,18 @@ pub struct ReadSet {
     histories: HashMap<HistoryPart, HistoryEvents>,
     tenant: Option<Option<TenantRecord>>,
     has_members: Option<bool>,
-    bulk_change: Option<Option<BulkChange>>,
-    running_bulk_changes: Option<usize>,
+    /// The bulk changes of the mutation's tenant.
+    pub bulk: BulkReads,
     is_optimistic: bool,
+}
+
+/// The bulk changes that a store has read for a mutation.
+#[derive(Debug, Default)]
+pub struct BulkReads {
+    /// The bulk change of the requested id, or its absence.
+    pub change: Option<Option<BulkChange>>,
+    /// The number of running ones of the mutation's tenant.
+    pub running: Option<usize>,
 }
 
 /// The reads that a decision still needs.
@@ -53,38 +63,6 @@ pub struct ReadRequest {
     pub bulk_change: Option<String>,
     /// Whether to count the running bulk changes of the mutation's tenant.
     pub running_bulk_changes: bool,
-}
-
-/// A part of the history of a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct HistoryPart {
-    /// The user.
-    pub user: LocalityId,
-    /// The [cursor](HistoryEvents::next) of an earlier part; `None` for the newest events.
-    pub cursor: Option<u64>,
-    /// The most events.
-    pub limit: usize,
-}
-
-impl HistoryPart {
-    /// The bytes of an event, and of a part, that a purge has room for.
-    const EVENT_BYTES: usize = 4 << 10;
-    const MAX_BYTES: usize = 4 << 20;
-
-    /// The most bytes of the part, unless its first event has more. A purge that shares its events
-    /// among many parts shares its bytes, too.
-    pub fn max_bytes(self) -> usize {
-        self.limit.saturating_mul(Self::EVENT_BYTES).min(Self::MAX_BYTES)
-    }
-}
-
-/// The events of a [part](HistoryPart) of a history.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HistoryEvents {
-    /// The events, the newest first, without those that cannot be read.
-    pub events: Vec<Event>,
-    /// The cursor of the next part; `None` at the end.
-    pub next: Option<u64>,
 }
 
 /// The result of [`Mutation::decide`](crate::mutation::Mutation::decide).
@@ -261,21 +239,6 @@ impl ReadSet {
         self.has_members = Some(has_members);
     }
 
-    /// Sets the bulk change that was read, or its absence.
-    pub fn set_bulk_change(&mut self, change: Option<BulkChange>) {
-        self.bulk_change = Some(change);
-    }
-
-    /// Sets the number of running bulk changes of the mutation's tenant.
-    pub const fn set_running_bulk_changes(&mut self, count: usize) {
-        self.running_bulk_changes = Some(count);
-    }
-
-    /// The bulk change, if it was read and exists.
-    pub fn bulk_change(&self) -> Option<&BulkChange> {
-        self.bulk_change.as_ref()?.as_ref()
-    }
-
     /// The user, if it was read and exists.
     pub fn user(&self, id: LocalityId) -> Option<&Record> {
         self.users.get(&id)?.as_ref()
@@ -338,22 +301,6 @@ impl ReadSet {
     pub(crate) fn has_members(&self) -> Result<bool, DecideError> {
         self.has_members.ok_or_else(|| {
             DecideError::NeedsReads(ReadRequest { members: true, ..ReadRequest::default() })
-        })
-    }
-
-    /// The bulk change with this id. Needs the read.
-    pub(crate) fn read_bulk_change(&self, id: &str) -> Result<Option<&BulkChange>, DecideError> {
-        self.bulk_change.as_ref().map(Option::as_ref).ok_or_else(|| {
-            let bulk_change = Some(id.to_owned());
-            DecideError::NeedsReads(ReadRequest { bulk_change, ..ReadRequest::default() })
-        })
-    }
-
-    /// The number of running bulk changes of the mutation's tenant. Needs the read.
-    pub(crate) fn running_bulk_changes(&self) -> Result<usize, DecideError> {
-        self.running_bulk_changes.ok_or_else(|| {
-            let needs = ReadRequest { running_bulk_changes: true, ..ReadRequest::default() };
-            DecideError::NeedsReads(needs)
         })
     }
 

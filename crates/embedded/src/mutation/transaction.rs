@@ -216,11 +216,11 @@ impl<'t> Tables<'t> {
         }
         if let Some(id) = needs.bulk_change {
             let found = BulkTables::open(self.transaction)?.get(&mutation.tenant, &id)?;
-            read_set.set_bulk_change(found);
+            read_set.bulk.change = Some(found);
         }
         if needs.running_bulk_changes {
             let tables = BulkTables::open(self.transaction)?;
-            read_set.set_running_bulk_changes(tables.count_running(&mutation.tenant)?);
+            read_set.bulk.running = Some(tables.count_running(&mutation.tenant)?);
         }
         Ok(())
     }

@@ -104,7 +104,7 @@ impl Transaction<'_> {
                     let limits = InboxLimits::of(&mutation.policies);
                     self.notify(*user, notice, limits).await?;
                 }
-                Write::Notify(..) => {}
+                Write::Notify(..) | Write::PutBulkChange(_) | Write::RemoveBulkChange(_) => {}
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
                 Write::ForgetOwnership(key, user) => forgotten.push((key, *user)),
                 Write::AddTenantEvent(event, retention) => {
@@ -122,12 +122,6 @@ impl Transaction<'_> {
                     claims.push((key, write));
                 }
                 Write::PutTenant(record) => self.write_tenant(record).await?,
-                Write::PutBulkChange(change) => {
-                    self.put_bulk_change(change, read_set.bulk_change()).await?;
-                }
-                Write::RemoveBulkChange(id) => {
-                    self.remove_bulk_change(&mutation.tenant, id).await?;
-                }
                 Write::RemoveTenant => {
                     self.delete_tenant(&mutation.tenant).await?;
                     self.delete_names(&mutation.tenant).await?;
@@ -137,6 +131,7 @@ impl Transaction<'_> {
             }
         }
 
+        self.write_bulk_changes(mutation, read_set, write_set).await?;
         self.forget_listed_ownerships(&forgotten).await?;
         self.write_claims(&claims).await?;
         if self.has_journal {

@@ -3,19 +3,25 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use super::find;
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::attribute;
 use polynym_proto::v1::bulk_action::Action;
 use polynym_proto::v1::bulk_change::Counts;
-use polynym_proto::v1::{BulkChange, BulkChangeState};
+use polynym_proto::v1::{BulkChange, BulkChangeState, GetBulkChangeRequest};
 
 /// The interval at which progress is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The failures that are shown.
 const MAX_SHOWN: usize = 10;
+
+/// The bulk change with this id.
+pub async fn find(session: &Session, id: &str) -> Result<BulkChange, Failure> {
+    let request = GetBulkChangeRequest { tenant: session.tenant(), bulk_id: id.to_owned() };
+    let answer = session.answer(session.registry().get_bulk_change(request).await)?;
+    Ok(answer.bulk_change.unwrap_or_default())
+}
 
 /// Shows the progress of a bulk change until it ends, and then the bulk change. Fails if it did not
 /// complete, or if users failed.

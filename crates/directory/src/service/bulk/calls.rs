@@ -7,7 +7,7 @@ use crate::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_KEPT};
 use crate::model::bulk::progress::{BulkBatch, BulkCounts};
 use crate::model::tenant::Tenant;
 use crate::mutation::MutationKind;
-use crate::mutation::bulk::change::BulkStep;
+use crate::mutation::bulk::BulkStep;
 use crate::mutation::read_set::MutationReport;
 use crate::search::Filter;
 use crate::service::Directory;
@@ -42,8 +42,8 @@ impl Directory {
     /// the same id and change.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::BulkChangeExists`],
-    /// [`Error::TooManyBulkChanges`], and those of [`crate::stores::Mutations::mutate`].
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Bulk`], and those of
+    /// [`crate::stores::Mutations::mutate`].
     pub async fn start_bulk_change(
         &self,
         call: MutationCall<'_>,
@@ -87,7 +87,7 @@ impl Directory {
     /// Stops a bulk change after the users whose turn it is, unless it has ended.
     ///
     /// # Errors
-    /// [`Error::BulkChangeNotFound`], and those of [`crate::stores::Mutations::mutate`].
+    /// [`Error::Bulk`], and those of [`crate::stores::Mutations::mutate`].
     pub async fn stop_bulk_change(
         &self,
         call: MutationCall<'_>,
@@ -100,7 +100,7 @@ impl Directory {
     /// Resumes a bulk change that stopped or failed, on behalf of the caller.
     ///
     /// # Errors
-    /// [`Error::BulkChangeNotFound`], [`Error::TenantNotFound`], [`Error::TooManyBulkChanges`], and
+    /// [`Error::Bulk`], [`Error::TenantNotFound`], and
     /// those of [`crate::stores::Mutations::mutate`].
     pub async fn resume_bulk_change(
         &self,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::calls::check_id;
-use crate::error::{Error, Invalid};
+use crate::error::{BulkError, Error, Invalid};
 use crate::model::bulk::change::{BulkChange, KEPT_FOR};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
@@ -26,7 +26,7 @@ impl Directory {
     /// The bulk change of a tenant with this id.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::BulkChangeNotFound`], [`Error::TenantNotFound`],
+    /// [`Error::Invalid`], [`Error::Bulk`], [`Error::TenantNotFound`],
     /// [`Error::Unavailable`].
     pub async fn bulk_change(
         &self,
@@ -36,7 +36,7 @@ impl Directory {
         check_id(id)?;
         self.known_tenant(&context.tenant).await?;
         let found = self.backend.bulk_changes.bulk_change(&context.tenant, id).await?;
-        found.filter(|change| is_kept(change, context)).ok_or(Error::BulkChangeNotFound)
+        found.filter(|change| is_kept(change, context)).ok_or(Error::Bulk(BulkError::NotFound))
     }
 
     /// A page of the bulk changes of a tenant, newest first.

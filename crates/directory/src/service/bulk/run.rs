@@ -14,14 +14,14 @@ use crate::model::bulk::change::{BulkAction, BulkChange, BulkState};
 use crate::model::bulk::progress::BulkBatch;
 use crate::model::tenant::Tenant;
 use crate::mutation::MutationKind;
-use crate::mutation::bulk::change::{BulkProgress, BulkStep};
+use crate::mutation::bulk::{BulkProgress, BulkStep};
 use crate::mutation::read_set::MutationReport;
 use crate::search::{AccessPath, Field, Filter, Order};
 use crate::service::Directory;
 use crate::service::tenant_cache::KnownTenant;
 
 /// The pause between two searches for bulk changes to run.
-const PERIOD: Duration = Duration::from_millis(500);
+const PERIOD: Duration = Duration::from_secs(1);
 /// Bulk changes that one search finds.
 const PAGE: usize = 16;
 /// Bulk changes that run at once. One that hangs must not stop all others.

@@ -77,8 +77,8 @@ impl Directory {
         }
     }
 
-    /// Takes the next step: first users, then holds, usage, bulk changes, and the tenant. The mark stays until
-    /// the last step, so that another server can continue.
+    /// Takes the next step: first users, then holds, usage, bulk changes, and the tenant. The mark
+    /// stays until the last step, so that another server can continue.
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
         let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
         let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };

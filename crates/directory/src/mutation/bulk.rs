@@ -1,17 +1,18 @@
-//! The steps of a bulk change: its start and end, and the progress that the server which runs it
-//! records.
+//! Bulk changes: the steps of their records, and their changes of single users.
 
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
-use crate::error::Error;
+use crate::error::{BulkError, Error};
 use crate::model::bulk::change::{BulkChange, BulkLease, BulkState, MAX_RUNNING};
-use crate::model::bulk::progress::{BulkBatch, BulkResults, add_failures};
-use crate::mutation::Mutation;
+use crate::model::bulk::progress::{BulkBatch, BulkEffect, BulkResults, add_failures};
+use crate::model::user::State;
 use crate::mutation::read_set::{
     DecideError, MutationReport, ReadRequest, ReadSet, Write, WriteSet,
 };
+use crate::mutation::{Mutation, UserChange};
+use crate::search::Filter;
 
 /// The time after which another server takes over from one that records no progress.
 pub const LEASE: Duration = Duration::from_secs(5);
@@ -67,24 +68,24 @@ pub fn step(
     id: &str,
     step: &BulkStep,
 ) -> Result<WriteSet, DecideError> {
-    let stored = read_set.read_bulk_change(id)?;
+    let stored = stored_change(read_set, id)?;
     match step {
         BulkStep::Start(new) => match stored {
             Some(present) if present.is_same_change(new) => Ok(unchanged(present)),
-            Some(_) => Err(Error::BulkChangeExists.into()),
+            Some(_) => Err(Error::Bulk(BulkError::Exists).into()),
             None => {
                 check_start(read_set)?;
                 Ok(put((**new).clone()))
             }
         },
         BulkStep::Stop(caller) => {
-            let present = stored.ok_or(Error::BulkChangeNotFound)?;
+            let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             Ok(changed(present, mutation, present.is_running(), |change| {
                 change.end(BulkState::Stopped, caller, mutation.time);
             }))
         }
         BulkStep::Resume(caller) => {
-            let present = stored.ok_or(Error::BulkChangeNotFound)?;
+            let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             let is_resumed = matches!(present.state, BulkState::Stopped | BulkState::Failed);
             if is_resumed {
                 check_start(read_set)?;
@@ -120,8 +121,8 @@ fn check_start(read_set: &ReadSet) -> Result<(), DecideError> {
     if read_set.read_tenant()?.is_none_or(|tenant| tenant.deletion.is_some()) {
         return Err(Error::TenantNotFound.into());
     }
-    if read_set.running_bulk_changes()? >= MAX_RUNNING {
-        return Err(Error::TooManyBulkChanges { limit: MAX_RUNNING }.into());
+    if running_changes(read_set)? >= MAX_RUNNING {
+        return Err(Error::Bulk(BulkError::TooMany { limit: MAX_RUNNING }).into());
     }
     Ok(())
 }
@@ -186,4 +187,57 @@ fn unchanged(change: &BulkChange) -> WriteSet {
 
 const fn nothing() -> WriteSet {
     WriteSet::unchanged(None)
+}
+
+/// The bulk change with this id. Needs the read.
+fn stored_change<'v>(
+    read_set: &'v ReadSet,
+    id: &str,
+) -> Result<Option<&'v BulkChange>, DecideError> {
+    read_set.bulk.change.as_ref().map(Option::as_ref).ok_or_else(|| {
+        let bulk_change = Some(id.to_owned());
+        DecideError::NeedsReads(ReadRequest { bulk_change, ..ReadRequest::default() })
+    })
+}
+
+/// The number of running bulk changes of the mutation's tenant. Needs the read.
+fn running_changes(read_set: &ReadSet) -> Result<usize, DecideError> {
+    read_set.bulk.running.ok_or_else(|| {
+        let needs = ReadRequest { running_bulk_changes: true, ..ReadRequest::default() };
+        DecideError::NeedsReads(needs)
+    })
+}
+
+/// Changes a user if the filter matches it now. A deleted or merged user stays as it is.
+pub fn change_matching(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    filter: &Filter,
+    change: &UserChange,
+) -> Result<WriteSet, DecideError> {
+    let unchanged = |effect| Ok(with_effect(WriteSet::unchanged(Some(id)), effect));
+    let record = match mutation.present(read_set, id) {
+        Err(DecideError::Rejected(Error::UserNotFound)) => return unchanged(BulkEffect::Unmatched),
+        present => present?,
+    };
+    if !filter.matches(&record.user) {
+        return unchanged(BulkEffect::Unmatched);
+    }
+    match (record.user.state, change) {
+        (State::Deleted { .. }, UserChange::Delete) => return unchanged(BulkEffect::Unchanged),
+        (State::Deleted { .. } | State::Merged { .. }, _) => return unchanged(BulkEffect::Skipped),
+        (State::Active | State::Disabled, _) => {}
+    }
+
+    let write_set = mutation.edit(read_set, id, change)?;
+    let effect = match write_set.writes.is_empty() {
+        true => BulkEffect::Unchanged,
+        false => BulkEffect::Changed,
+    };
+    Ok(with_effect(write_set, effect))
+}
+
+fn with_effect(write_set: WriteSet, effect: BulkEffect) -> WriteSet {
+    WriteSet { report: MutationReport::BulkUser(effect), ..write_set }
 }
