@@ -36,7 +36,9 @@ use polynym_transport::Listeners;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use listen::{access, addresses, announce, listen, serve_operators, warn_if_exposed};
+use listen::{
+    access, addresses, announce, listen, record_metrics, serve_operators, warn_if_exposed,
+};
 use signals::Stop;
 
 /// The time for the disk to finish writes after the server stopped.
@@ -61,9 +63,10 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         .map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = runtime(settings.threads)?;
     let access = Arc::new(access(&settings.access)?);
-    let listeners = runtime.block_on(listen(&settings.access, &access))?;
+    let metrics = runtime.block_on(record_metrics(&settings.access))?;
+    let listeners = runtime.block_on(listen(&settings.access, &access, metrics.as_ref()))?;
     let readiness = Arc::default();
-    runtime.block_on(serve_operators(&settings.access, &access, &readiness))?;
+    runtime.block_on(serve_operators(&settings.access, &access, &readiness, metrics))?;
 
     let traces = {
         let _runtime = runtime.enter();

@@ -1,11 +1,11 @@
 //! The console over HTTP, as browsers without scripts use it.
 
 mod browser;
-mod importing;
+mod commands;
 mod history;
+mod importing;
 mod lists;
 mod owners;
-mod commands;
 mod duplicates;
 mod merging;
 mod search;

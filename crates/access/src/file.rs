@@ -79,6 +79,14 @@ impl Access {
         matches!(self, Self::File(_))
     }
 
+    /// The credentials in use; none if callers need none.
+    pub fn credentials(&self) -> Option<Arc<Credentials>> {
+        match self {
+            Self::Open(_) => None,
+            Self::File(file) => Some(file.current.load_full()),
+        }
+    }
+
     /// Whether the file is invalid and the previous credentials stay in use.
     pub fn is_broken(&self) -> bool {
         matches!(self, Self::File(file) if file.is_broken.load(Ordering::Relaxed))

@@ -1,7 +1,5 @@
 //! `polynym top`: a server's metrics as a terminal screen.
 
-mod exposition;
-mod rates;
 mod scraper;
 mod screen;
 mod table;
@@ -16,8 +14,7 @@ use tokio::sync::mpsc;
 use super::failure::Failure;
 use super::output;
 use crate::config::{Flags, Top};
-use exposition::Scrape;
-use rates::Figures;
+use polynym_exposition::{Figures, Scrape};
 use scraper::Scraper;
 
 pub const EXAMPLES: &str = "\

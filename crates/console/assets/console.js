@@ -93,6 +93,14 @@
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   });
 
+  // A list that grows by itself keeps its newest entries.
+  const longest = 200;
+  document.addEventListener("htmx:sse:after:message", (event) => {
+    const list = event.target;
+    while (list.children.length > longest) list.lastElementChild.remove();
+    document.querySelector("#events:not(:empty) ~ .empty")?.remove();
+  });
+
   document.addEventListener("click", (event) => {
     if (!event.target.closest(".search")) closeSuggestions();
     for (const menu of document.querySelectorAll("details.menu[open]")) {

@@ -6,6 +6,7 @@ use polynym_access::Access;
 use polynym_transport::Connector;
 
 use crate::requests::Requests;
+use crate::samples::{Metrics, Samples};
 use crate::session::Sessions;
 
 /// The settings of a console.
@@ -20,6 +21,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Whether browsers use TLS.
     pub is_tls: bool,
+    /// The metrics of the server, in the text format of Prometheus.
+    pub metrics: Metrics,
 }
 
 /// What all pages share.
@@ -31,13 +34,15 @@ pub struct Shared {
     pub is_tls: bool,
     pub sessions: Sessions,
     pub requests: Requests,
+    pub samples: Samples,
 }
 
 impl Shared {
     pub fn new(options: Options) -> Self {
-        let Options { prefix, access, connector, hosts, is_tls } = options;
+        let Options { prefix, access, connector, hosts, is_tls, metrics } = options;
         let base = format!("{prefix}/console");
         let (sessions, requests) = (Sessions::new(connector), Requests::default());
-        Self { base, access, hosts, is_tls, sessions, requests }
+        let samples = Samples::new(metrics);
+        Self { base, access, hosts, is_tls, sessions, requests, samples }
     }
 }

@@ -15,6 +15,10 @@ pub enum Failure {
     Call(Error),
     /// The page needs a higher role.
     RoleTooLow(Role),
+    /// The page shows something of all tenants, and the caller has some only.
+    TenantsTooFew,
+    /// The session follows events in as many places as it may.
+    TooManyStreams,
     /// Nobody is signed in.
     SignedOut,
     /// There is no such page.
@@ -54,7 +58,8 @@ impl Failure {
     /// The status of the page.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::RoleTooLow(_) => StatusCode::FORBIDDEN,
+            Self::RoleTooLow(_) | Self::TenantsTooFew => StatusCode::FORBIDDEN,
+            Self::TooManyStreams => StatusCode::TOO_MANY_REQUESTS,
             Self::SignedOut => StatusCode::UNAUTHORIZED,
             Self::NotFound | Self::SearchGone | Self::FileGone => StatusCode::NOT_FOUND,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,

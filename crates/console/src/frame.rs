@@ -119,11 +119,25 @@ impl Frame {
         self.may(Role::Admin)
     }
 
+    /// Whether the caller may open a page of the server, as far as its tenants are concerned: the
+    /// pages about the server itself are for callers of all tenants, or admins.
+    fn may_open(&self, page: &str) -> bool {
+        let is_of_all = self.caller.as_ref().is_some_and(|caller| caller.tenants.are_all());
+        match page {
+            "callers" => is_of_all,
+            "health" => is_of_all || self.may_administer(),
+            _ => true,
+        }
+    }
+
     /// The links to the pages that the caller may open.
     pub fn links(&self) -> Vec<Link> {
         let home = self.home();
         let tenant = TENANT_PAGES.iter().map(|page| (page, format!("{home}/{}", page.1)));
-        let server = SERVER_PAGES.iter().map(|page| (page, format!("{}/{}", self.base(), page.1)));
+        let query =
+            if self.tenant.is_empty() { String::new() } else { format!("?t={}", self.tenant) };
+        let server = SERVER_PAGES.iter().filter(|page| self.may_open(page.1));
+        let server = server.map(|page| (page, format!("{}/{}{query}", self.base(), page.1)));
         let all = tenant.chain(server).filter(|((.., role), _)| self.may(*role));
         all.map(|(&(text, path, key, _), href)| Link {
             text,
@@ -131,7 +145,7 @@ impl Frame {
                 self.path() == format!("{home}/")
                     || self.path().starts_with(&format!("{home}/search"))
             } else {
-                self.path().starts_with(&href)
+                self.path().starts_with(href.split('?').next().unwrap_or(&href))
             },
             href,
             key,

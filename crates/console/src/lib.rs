@@ -18,6 +18,7 @@ mod imports;
 mod pages;
 mod purpose;
 mod requests;
+mod samples;
 mod security;
 mod session;
 mod site;
@@ -25,4 +26,5 @@ mod views;
 mod visit;
 
 pub use console::Options;
+pub use samples::Metrics;
 pub use site::Console;

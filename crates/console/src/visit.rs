@@ -12,6 +12,9 @@ use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::session::Session;
 
+/// The maximum bytes of a tenant's name.
+const MAX_TENANT_BYTES: usize = 63;
+
 /// A request of somebody who is signed in.
 #[derive(Clone)]
 pub struct Visit {
@@ -29,6 +32,21 @@ impl Visit {
     /// The frame of a page of a tenant.
     pub fn frame(&self, tenant: &str) -> Frame {
         Frame::new(self.context.clone(), Some(&self.caller), tenant)
+    }
+
+    /// The frame of a page of the server, with the tenant of the page before.
+    pub fn server_frame(&self, tenant: &str) -> Frame {
+        let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        let is_tenant = tenant.len() <= MAX_TENANT_BYTES && tenant.bytes().all(is_name);
+        self.frame(if is_tenant { tenant } else { "" })
+    }
+
+    /// Checks that the caller may open a page that shows something of all tenants.
+    ///
+    /// # Errors
+    /// The caller has some tenants only.
+    pub fn require_all_tenants(&self) -> Result<(), Failure> {
+        if self.caller.tenants.are_all() { Ok(()) } else { Err(Failure::TenantsTooFew) }
     }
 
     /// Checks that the caller may open a page. The API checks each call again.

@@ -28,8 +28,25 @@ pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
     }
 }
 
+/// The metrics of this process, if something shows them: the pages for operators, or the console.
+/// Keeps them up until the runtime stops.
+pub async fn record_metrics(settings: &ServerAccess) -> Result<Option<Metrics>, Failure> {
+    let has_console = settings.http.as_ref().is_some_and(|http| http.console.is_some());
+    if settings.admin_listen.is_none() && !has_console {
+        return Ok(None);
+    }
+    let metrics = Metrics::install(&COUNTERS, &OTHERS).map_err(Failure::Other)?;
+    let kept = metrics.clone();
+    tokio::spawn(async move { kept.upkeep().await });
+    Ok(Some(metrics))
+}
+
 /// The listeners of the API.
-pub async fn listen(settings: &ServerAccess, access: &Arc<Access>) -> Result<Listeners, Failure> {
+pub async fn listen(
+    settings: &ServerAccess,
+    access: &Arc<Access>,
+    metrics: Option<&Metrics>,
+) -> Result<Listeners, Failure> {
     let tls = |protocol| settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose();
     let tcp = bind(&settings.listen, "--listen").await?;
     let grpc = Listener { tcp, tls: tls(Protocol::Http2)? };
@@ -41,7 +58,9 @@ pub async fn listen(settings: &ServerAccess, access: &Arc<Access>) -> Result<Lis
     let site = console.clone().map(|hosts| {
         let (prefix, access) = (prefix.clone(), access.clone());
         let is_tls = settings.tls.is_some();
-        let options = console::Options { prefix, access, connector, hosts, is_tls };
+        let metrics = metrics.cloned();
+        let metrics = Box::new(move || metrics.as_ref().map(Metrics::render).unwrap_or_default());
+        let options = console::Options { prefix, access, connector, hosts, is_tls, metrics };
         Box::new(Console::new(options)) as Box<dyn Site>
     });
     let in_memory = site.is_some().then_some(in_memory);
@@ -63,8 +82,11 @@ pub async fn serve_operators(
     settings: &ServerAccess,
     access: &Arc<Access>,
     readiness: &Arc<Readiness>,
+    metrics: Option<Metrics>,
 ) -> Result<(), Failure> {
-    let Some(addresses) = &settings.admin_listen else { return Ok(()) };
+    let Some((addresses, metrics)) = settings.admin_listen.as_ref().zip(metrics) else {
+        return Ok(());
+    };
     let tcp = bind(addresses, "--admin-listen").await?;
     let address = tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     let is_protected = !address.ip().to_canonical().is_loopback() && access.requires_credentials();
@@ -74,17 +96,11 @@ pub async fn serve_operators(
         }
         _ => None,
     };
-    let metrics = Metrics::install(&COUNTERS, &OTHERS).map_err(Failure::Other)?;
-    let pages = Pages {
-        metrics: metrics.clone(),
-        readiness: readiness.clone(),
-        access: access.clone(),
-        is_protected,
-    };
+    let pages =
+        Pages { metrics, readiness: readiness.clone(), access: access.clone(), is_protected };
     let scheme = if tls.is_some() { "https" } else { "http" };
     tracing::info!("operators find /metrics, /healthz and /readyz on {scheme}://{address}");
     tokio::spawn(operators::serve(Listener { tcp, tls }, pages));
-    tokio::spawn(async move { metrics.upkeep().await });
     Ok(())
 }
 

@@ -18,10 +18,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, DEFAULT_VERSIONS, RootCertStore};
 
-use super::exposition::Scrape;
 use crate::client::connection::{Credential, NO_CERTIFICATE};
 use crate::config::Top;
 use crate::failure::Failure;
+use polynym_exposition::Scrape;
 
 /// The maximum size of a response.
 const MAX_RESPONSE_BYTES: usize = 8 << 20;

@@ -55,7 +55,7 @@ fn sparklines(frame: &mut Frame<'_>, state: &State, area: Rect) {
 }
 
 fn table(state: &State) -> Table<'static> {
-    let row = |method: &super::rates::Method| {
+    let row = |method: &polynym_exposition::Method| {
         Row::new([
             method.name.clone(),
             format!("{:.0}", method.calls),
@@ -77,7 +77,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::top::rates::{Figures, Method, Times};
+    use polynym_exposition::{Figures, Method, Times};
 
     fn rendered(state: &State, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -1,8 +1,8 @@
 //! One measurement as text.
 
-use super::rates::{Figures, Times};
 use crate::failure::Failure;
 use crate::output;
+use polynym_exposition::{Figures, Times};
 
 /// Prints the figures of an interval.
 pub fn print(figures: &Figures) -> Result<(), Failure> {

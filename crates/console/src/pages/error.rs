@@ -55,6 +55,8 @@ fn message(failure: &Failure) -> String {
         Failure::RoleTooLow(role) => {
             format!("This page needs the role {role}: your credential has a lower one.")
         }
+        Failure::TenantsTooFew => "This page shows all tenants: yours are some of them.".to_owned(),
+        Failure::TooManyStreams => "This session follows events in two places already.".to_owned(),
         Failure::SignedOut => "You are not signed in.".to_owned(),
         Failure::NotFound => "There is no such page.".to_owned(),
         Failure::Form(message) => message.clone(),
@@ -83,6 +85,8 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
             _ => ("That did not work", "Go back and correct it."),
         },
         Failure::RoleTooLow(_) => ("Not allowed", "Sign in with a credential of a higher role."),
+        Failure::TenantsTooFew => ("Not allowed", "Sign in with a credential of all tenants."),
+        Failure::TooManyStreams => ("Busy", "Close another page of events, or refresh this one."),
         Failure::SignedOut => ("Signed out", "Sign in again."),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
         Failure::Form(_) => ("That did not work", "Go back and correct it."),

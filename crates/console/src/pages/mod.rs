@@ -2,13 +2,17 @@
 
 mod duplicates;
 pub mod error;
+pub mod events;
 mod history;
 pub mod import;
 mod merging;
 pub mod preferences;
 pub mod render;
 pub mod search;
+pub mod server;
 pub mod sign_in;
+pub mod tenants;
+pub mod usage;
 pub mod user;
 
 use std::sync::Arc;
@@ -29,6 +33,8 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/t/{tenant}/", get(search::home))
+        .merge(server::router())
+        .merge(tenants::router())
         .nest("/t/{tenant}", tenant())
         .fallback(|| async { Failure::NotFound })
 }
@@ -42,4 +48,7 @@ fn tenant() -> Router<Arc<Shared>> {
         .merge(user::router())
         .merge(merging::router())
         .merge(duplicates::router())
+        .merge(events::router())
+        .merge(tenants::tenant_router())
+        .merge(usage::router())
 }

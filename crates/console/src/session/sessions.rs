@@ -63,6 +63,8 @@ pub struct Session {
     last_used: AtomicU64,
     /// Its requests in flight.
     pub requests: Arc<ActiveCount>,
+    /// Its open streams of events.
+    pub streams: Arc<ActiveCount>,
     /// Its searches.
     pub queries: Queries,
     /// Its files.
@@ -138,6 +140,12 @@ impl Sessions {
         Some(session)
     }
 
+    /// Whether a session is open. Asking is no use of it.
+    pub fn is_open(&self, session: &Session) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.contains_key(&session.id) && session.began.elapsed() <= MAX_AGE
+    }
+
     /// Opens a session of a caller with this token, or none.
     ///
     /// # Errors
@@ -157,6 +165,7 @@ impl Sessions {
             began: Instant::now(),
             last_used: AtomicU64::default(),
             requests: Arc::default(),
+            streams: Arc::default(),
             queries: Queries::default(),
             uploads: Uploads::new(&caller.name, self.space.clone()),
             search: LastSearch::default(),

@@ -2,10 +2,13 @@
 
 pub mod commands;
 pub mod duplicates;
+pub mod duration;
 pub mod event;
 pub mod identity;
+pub mod policies;
 pub mod reading;
 pub mod text;
+pub mod tenant;
 pub mod time;
 pub mod user;
 

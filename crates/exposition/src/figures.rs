@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::exposition::Scrape;
+use crate::scrape::Scrape;
 
 /// The figures of an interval.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -71,7 +71,7 @@ impl Figures {
         errors.remove("OK");
         let mut methods: Vec<_> = by_method
             .into_iter()
-            .map(|(name, calls)| Method { times: times(&step, Some(&name)), name, calls })
+            .map(|(name, calls)| Method { times: times(&step, BUCKETS, Some(&name)), name, calls })
             .collect();
         methods.sort_by(|one, other| other.calls.total_cmp(&one.calls));
         let permits = |kind: &str| {
@@ -86,28 +86,36 @@ impl Figures {
         Self {
             // An empty sum is -0.
             calls: methods.iter().map(|method| method.calls).sum::<f64>() + 0.0,
-            times: times(&step, None),
+            times: times(&step, BUCKETS, None),
             methods,
             errors,
             rejected: rates("polynym_rejected_total", "cause"),
             under_way: under_way.collect(),
             connections: after.sum("polynym_connections"),
-            shared: mean(&step, "polynym_shared_call_items"),
-            synced: mean(&step, "polynym_sync_mutations"),
+            shared: step.mean("polynym_shared_call_items"),
+            synced: step.mean("polynym_sync_mutations"),
             version: build.map_or("", |(series, _)| series.label("version")).to_owned(),
         }
     }
 }
 
-fn mean(step: &Scrape, name: &str) -> Option<f64> {
-    let count = step.sum(&format!("{name}_count")).filter(|count| *count > 0.0)?;
-    Some(step.sum(&format!("{name}_sum"))? / count)
+impl Scrape {
+    /// The mean of a histogram's values; none without values.
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        let count = self.sum(&format!("{name}_count")).filter(|count| *count > 0.0)?;
+        Some(self.sum(&format!("{name}_sum"))? / count)
+    }
+
+    /// The median and the 99th percentile of a histogram of seconds.
+    pub fn times(&self, name: &str) -> Times {
+        times(self, &format!("{name}_bucket"), None)
+    }
 }
 
-/// The latencies of the calls of a method, or of all.
-fn times(step: &Scrape, method: Option<&str>) -> Times {
+/// The quantiles of buckets with these names: those of a method, or all.
+fn times(step: &Scrape, name: &str, method: Option<&str>) -> Times {
     let mut buckets: Vec<(f64, f64)> = Vec::new();
-    for (series, count) in step.of(BUCKETS) {
+    for (series, count) in step.of(name) {
         if method.is_some_and(|method| series.label("method") != method) {
             continue;
         }

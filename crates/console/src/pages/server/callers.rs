@@ -1,0 +1,197 @@
+//! The callers: roles, tenants, rates, credentials, and their calls of today.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use askama::Template;
+use axum::extract::{Query, State};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use polynym_access::{Access, Caller, Credential, Role, TokenHash};
+use polynym_proto::v1::{GetUsageRequest, ListTenantsRequest, UsageResolution};
+use prost_types::Timestamp;
+use serde::Deserialize;
+
+use crate::console::Shared;
+use crate::failure::Failure;
+use crate::frame::Frame;
+use crate::pages::render::{Page, render};
+use crate::views::Time;
+use crate::visit::Visit;
+
+/// The callers of a page.
+const PAGE_SIZE: usize = 25;
+/// The credentials of a caller, and its patterns of tenants, that are shown.
+const MAX_CREDENTIALS: usize = 8;
+const MAX_TENANTS: usize = 12;
+/// The tenants whose usage is read.
+const MAX_USAGE_TENANTS: i32 = 25;
+/// The reads of usage at once.
+const CONCURRENT_READS: usize = 4;
+const DAY: u64 = 24 * 60 * 60;
+
+#[derive(Template)]
+#[template(path = "pages/server/callers.html")]
+struct CallersPage {
+    frame: Frame,
+    requires_credentials: bool,
+    is_broken: bool,
+    callers: Vec<CallerView>,
+    /// The last name of the page, if there are more.
+    next: String,
+    /// The tenants whose usage is shown, if there are more.
+    usage_tenants: usize,
+    has_more_tenants: bool,
+}
+
+/// A caller.
+struct CallerView {
+    name: String,
+    role: String,
+    tenants: Vec<String>,
+    more_tenants: usize,
+    calls: Option<u32>,
+    misses: Option<u32>,
+    credentials: Vec<CredentialView>,
+    more_credentials: usize,
+    connections: usize,
+    under_way: usize,
+    today: i64,
+    failed: i64,
+}
+
+/// A credential, without what proves it.
+struct CredentialView {
+    /// Such as `token 7hf2k0qh2vma`.
+    text: String,
+    expires: Option<Time>,
+    has_expired: bool,
+}
+
+/// The query of the page.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Parameters {
+    /// The last name of the page before.
+    after: String,
+    /// The tenant of the page before.
+    t: String,
+}
+
+/// The callers.
+pub async fn page(
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    Query(Parameters { after, t }): Query<Parameters>,
+) -> Page {
+    visit.require(Role::Admin)?;
+    visit.require_all_tenants()?;
+    let (mut callers, has_more) = callers(&shared.access, &visit.caller, &after);
+    let (usage, usage_tenants, has_more_tenants) = usage(&visit, &callers).await?;
+    for caller in &mut callers {
+        (caller.today, caller.failed) = usage.get(&caller.name).copied().unwrap_or_default();
+    }
+    let last = callers.last().filter(|_| has_more);
+    Ok(render(&CallersPage {
+        frame: visit.server_frame(&t),
+        requires_credentials: shared.access.requires_credentials(),
+        is_broken: shared.access.is_broken(),
+        next: last.map(|last| last.name.clone()).unwrap_or_default(),
+        callers,
+        usage_tenants,
+        has_more_tenants,
+    }))
+}
+
+/// The callers after a name, and whether there are more.
+fn callers(access: &Access, own: &Caller, after: &str) -> (Vec<CallerView>, bool) {
+    let Some(credentials) = access.credentials() else {
+        return (vec![view(own, &[])], false);
+    };
+    let mut by_caller: Vec<Vec<&Credential>> = Vec::new();
+    for credential in credentials.list() {
+        if credential.caller.name.as_str() <= after {
+            continue;
+        }
+        let count = by_caller.len();
+        match by_caller.last_mut() {
+            Some(own) if own[0].caller.name == credential.caller.name => own.push(credential),
+            _ if count > PAGE_SIZE => break,
+            _ => by_caller.push(vec![credential]),
+        }
+    }
+    let has_more = by_caller.len() > PAGE_SIZE;
+    by_caller.truncate(PAGE_SIZE);
+    (by_caller.iter().map(|own| view(&own[0].caller, own)).collect(), has_more)
+}
+
+fn view(caller: &Caller, credentials: &[&Credential]) -> CallerView {
+    let patterns = caller.tenants.patterns();
+    CallerView {
+        name: caller.name.clone(),
+        role: caller.role.to_string(),
+        tenants: patterns.iter().take(MAX_TENANTS).cloned().collect(),
+        more_tenants: patterns.len().saturating_sub(MAX_TENANTS),
+        calls: caller.limits.calls.map(Into::into),
+        misses: caller.limits.misses.map(Into::into),
+        credentials: credentials.iter().take(MAX_CREDENTIALS).map(|own| credential(own)).collect(),
+        more_credentials: credentials.len().saturating_sub(MAX_CREDENTIALS),
+        connections: caller.state.connections.get(),
+        under_way: caller.state.reads.get() + caller.state.mutations.get(),
+        today: 0,
+        failed: 0,
+    }
+}
+
+fn credential(credential: &Credential) -> CredentialView {
+    let token = credential.token.as_ref().map(|hash| format!("token {}", TokenHash::id(hash)));
+    let certificate = credential.certificate.as_ref().map(|name| format!("certificate {name}"));
+    let parts: Vec<_> = token.into_iter().chain(certificate).collect();
+    CredentialView {
+        text: parts.join(" with "),
+        expires: Time::of(credential.expires.map(Timestamp::from).as_ref()),
+        has_expired: credential.has_expired(SystemTime::now()),
+    }
+}
+
+/// The calls of a caller, and how many of them failed.
+type Calls = (i64, i64);
+
+/// The calls of today by caller in the first tenants, how many these are, and whether there are
+/// more.
+async fn usage(
+    visit: &Visit,
+    callers: &[CallerView],
+) -> Result<(HashMap<String, Calls>, usize, bool), Failure> {
+    let request = ListTenantsRequest { page_size: MAX_USAGE_TENANTS, ..Default::default() };
+    let listed = visit.client("").admin().list_tenants(request).await?;
+    let names: Vec<_> = callers.iter().map(|caller| caller.name.clone()).collect();
+    let mut calls: HashMap<String, Calls> = HashMap::new();
+    if names.is_empty() {
+        return Ok((calls, 0, false));
+    }
+    let today = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() / DAY);
+    let from = Timestamp { seconds: i64::try_from(today * DAY).unwrap_or_default(), nanos: 0 };
+    let count = listed.tenants.len();
+    let answers = listed.tenants.into_iter().map(|tenant| {
+        let request = GetUsageRequest {
+            tenant: tenant.tenant,
+            metrics: vec!["calls.*".to_owned()],
+            callers: names.clone(),
+            from: Some(from),
+            to: None,
+            resolution: UsageResolution::Day.into(),
+        };
+        let client = visit.client("");
+        async move { client.admin().get_usage(request).await }
+    });
+    let answers: Vec<_> =
+        stream::iter(answers).buffer_unordered(CONCURRENT_READS).try_collect().await?;
+    for series in answers.iter().flat_map(|answer| &answer.series) {
+        let total: i64 = series.points.iter().map(|point| point.count).sum();
+        let (all, failed) = calls.entry(series.caller.clone()).or_default();
+        *all += total;
+        *failed += if series.metric.ends_with(".OK") { 0 } else { total };
+    }
+    Ok((calls, count, !listed.next_page_token.is_empty()))
+}

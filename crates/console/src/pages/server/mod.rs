@@ -1,0 +1,17 @@
+//! The server: its callers and its health.
+
+mod callers;
+mod figures;
+mod health;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::console::Shared;
+
+/// The pages of the server.
+pub fn router() -> Router<Arc<Shared>> {
+    Router::new().route("/callers", get(callers::page)).route("/health", get(health::page))
+}

@@ -1,0 +1,206 @@
+//! The definitions of attributes: their types, and whether they are indexed.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use http::StatusCode;
+use polynym_access::Role;
+use polynym_proto::v1;
+use serde::Deserialize;
+use v1::{AttributeDefinition, AttributeType, ListAttributeNamesRequest, Policies};
+use v1::{Tenant, UpdateTenantRequest};
+
+use super::conflict::{self, Conflict, Refusal, Seen, update};
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::pages::render::{Page, redirect, render};
+use crate::views::policies::{TYPES, type_name};
+use crate::views::{Commands, Time};
+use crate::visit::Visit;
+
+/// The definitions of a page, and the names.
+const PAGE_SIZE: usize = 25;
+
+#[derive(Template)]
+#[template(path = "pages/tenants/attributes.html")]
+struct AttributesPage {
+    frame: Frame,
+    definitions: Vec<DefinitionView>,
+    /// The last name of the page, if there are more.
+    next: String,
+    /// Names without a definition that users have.
+    names: Vec<String>,
+    /// The token of the next page of names.
+    next_names: String,
+    /// The form.
+    typed: DefinitionView,
+    seen: Seen,
+    error: String,
+    conflict: Option<Conflict>,
+    commands: Commands,
+}
+
+/// A definition.
+#[derive(Clone, Default)]
+struct DefinitionView {
+    name: String,
+    kind: &'static str,
+    is_indexed: bool,
+    is_evidence: bool,
+    /// Since when its index is being built or removed.
+    building: Option<Time>,
+}
+
+impl DefinitionView {
+    fn of(definition: &AttributeDefinition) -> Self {
+        Self {
+            name: definition.name.clone(),
+            kind: type_name(definition.r#type()),
+            is_indexed: definition.indexed.unwrap_or(true),
+            is_evidence: definition.evidence,
+            building: Time::of(definition.index_change_time.as_ref()),
+        }
+    }
+
+    fn in_form(form: &Form) -> Self {
+        let known = TYPES.iter().find(|(_, name, _)| *name == form.get("type"));
+        Self {
+            name: form.get("name").to_owned(),
+            kind: known.map_or(TYPES[0].1, |(_, name, _)| name),
+            is_indexed: form.has("indexed"),
+            is_evidence: form.has("evidence"),
+            building: None,
+        }
+    }
+
+    fn message(&self) -> AttributeDefinition {
+        let known = TYPES.iter().find(|(_, name, _)| *name == self.kind);
+        AttributeDefinition {
+            name: self.name.clone(),
+            indexed: Some(self.is_indexed),
+            r#type: known.map_or(AttributeType::Unspecified, |(kind, ..)| *kind).into(),
+            evidence: self.is_evidence,
+            index_change_time: None,
+        }
+    }
+
+    /// The names of all types, for the form.
+    fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        TYPES.iter().map(|(_, name, _)| *name)
+    }
+}
+
+/// The query of the page.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Parameters {
+    /// The last name of the page before.
+    after: String,
+    /// The token of a page of names.
+    names: String,
+    /// The name in the form.
+    name: String,
+}
+
+/// The definitions, and the form for one.
+pub async fn page(
+    visit: Visit,
+    Path(tenant): Path<String>,
+    Query(parameters): Query<Parameters>,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    show(&visit, &tenant, parameters, Attempt::default()).await
+}
+
+/// What somebody typed, and why it was refused.
+#[derive(Default)]
+struct Attempt {
+    typed: Option<DefinitionView>,
+    status: StatusCode,
+    error: String,
+    conflict: Option<Conflict>,
+}
+
+async fn show(visit: &Visit, name: &str, parameters: Parameters, attempt: Attempt) -> Page {
+    let client = visit.client(name);
+    let request = ListAttributeNamesRequest {
+        tenant: name.to_owned(),
+        page_size: PAGE_SIZE as i32,
+        page_token: parameters.names.clone(),
+    };
+    let listed = async {
+        let answer = client.admin().list_attribute_names(request.clone()).await;
+        answer.map_err(crate::failure::Failure::from)
+    };
+    let (tenant, listed) = tokio::try_join!(conflict::tenant(&client), listed)?;
+    let mut definitions = definitions(&tenant);
+    let is_free = |name: &String| definitions.iter().all(|known| known.name != *name);
+    let names = listed.names.into_iter().filter(is_free).collect();
+    let known = definitions.iter().find(|known| known.name == parameters.name).cloned();
+    let new = DefinitionView { is_indexed: true, name: parameters.name, ..Default::default() };
+    definitions.retain(|definition| definition.name > parameters.after);
+    let has_more = definitions.len() > PAGE_SIZE;
+    definitions.truncate(PAGE_SIZE);
+    let last = definitions.last().filter(|_| has_more);
+    let shown = ListAttributeNamesRequest { page_token: String::new(), ..request };
+    let cli = ["attribute", "names", "--tenant", name];
+    let (method, message) = ("AdminService/ListAttributeNames", "ListAttributeNamesRequest");
+    let mut response = render(&AttributesPage {
+        frame: visit.frame(name),
+        next: last.map(|last| last.name.clone()).unwrap_or_default(),
+        definitions,
+        names,
+        next_names: listed.next_page_token,
+        typed: attempt.typed.or(known).unwrap_or(new),
+        seen: Seen::of(&tenant),
+        error: attempt.error,
+        conflict: attempt.conflict,
+        commands: Commands::new(&cli, method, message, &shown),
+    });
+    *response.status_mut() = attempt.status;
+    Ok(response)
+}
+
+/// The definitions of a tenant, by name.
+fn definitions(tenant: &Tenant) -> Vec<DefinitionView> {
+    let all = tenant.policies.iter().flat_map(|policies| &policies.attribute_definitions);
+    let mut views: Vec<_> = all.map(DefinitionView::of).collect();
+    views.sort_by(|one, other| one.name.cmp(&other.name));
+    views
+}
+
+/// Defines an attribute, or removes its definition.
+pub async fn submit(visit: Visit, Path(name): Path<String>, form: Form) -> Page {
+    visit.require(Role::Admin)?;
+    let (client, seen) = (visit.client(&name), Seen::in_form(&form));
+    let typed = DefinitionView::in_form(&form);
+    let definition = if form.has("remove") {
+        AttributeDefinition { name: typed.name.clone(), ..Default::default() }
+    } else {
+        typed.message()
+    };
+    let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };
+    let request = UpdateTenantRequest {
+        policies: Some(policies),
+        etag: seen.etag.clone(),
+        request_id: seen.request_id.clone(),
+        ..Default::default()
+    };
+    let attempt = match update(&client, request).await {
+        Ok(_) => {
+            return Ok(redirect(&format!("{}/policies/attributes", visit.frame(&name).home())));
+        }
+        Err(Refusal::Conflict) => Attempt {
+            status: StatusCode::CONFLICT,
+            conflict: Some(seen.conflict(&client).await?),
+            ..Attempt::default()
+        },
+        Err(Refusal::Invalid(message, _)) => Attempt {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            error: format!("Nothing was saved: {message}."),
+            ..Attempt::default()
+        },
+        Err(Refusal::Other(failure)) => return Err(failure),
+    };
+    let attempt = Attempt { typed: Some(typed), ..attempt };
+    show(&visit, &name, Parameters::default(), attempt).await
+}

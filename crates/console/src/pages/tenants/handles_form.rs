@@ -1,0 +1,37 @@
+//! The reserved handles in a form.
+
+use polynym_proto::v1::{Policies, ReservedHandles};
+
+use crate::form::Form;
+
+/// The reserved handles in a form.
+pub struct HandlesView {
+    /// Whether they are the list of Polynym.
+    pub is_default: bool,
+    /// The tenant's own list, one a line.
+    pub text: String,
+    /// Why they are refused; may be empty.
+    pub error: String,
+}
+
+impl HandlesView {
+    /// The reserved handles of policies.
+    pub fn of(policies: &Policies) -> Self {
+        let own = policies.reserved_handles.as_ref();
+        let text = own.map(|own| own.handles.join("\n")).unwrap_or_default();
+        Self { is_default: own.is_none(), text, error: String::new() }
+    }
+
+    /// The reserved handles as typed.
+    pub fn in_form(form: &Form) -> Self {
+        let is_default = form.get("list") != "own";
+        Self { is_default, text: form.raw("handles").to_owned(), error: String::new() }
+    }
+
+    /// The handles: separated by white space or commas.
+    pub fn handles(&self) -> Option<ReservedHandles> {
+        let words = self.text.split(|c: char| c.is_whitespace() || c == ',');
+        let handles = words.filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        (!self.is_default).then_some(ReservedHandles { handles })
+    }
+}

@@ -1,0 +1,58 @@
+//! The history of a tenant: changes of its policies, and purged users.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use polynym_access::Role;
+use polynym_proto::v1::ListTenantHistoryRequest;
+use serde::Deserialize;
+
+use crate::frame::Frame;
+use crate::pages::render::{Page, render};
+use crate::views::Commands;
+use crate::views::tenant::TenantEventView;
+use crate::visit::Visit;
+
+/// The events of a page.
+const PAGE_SIZE: i32 = 25;
+
+#[derive(Template)]
+#[template(path = "pages/tenants/history.html")]
+struct HistoryPage {
+    frame: Frame,
+    events: Vec<TenantEventView>,
+    /// The token of the next page.
+    next: String,
+    commands: Commands,
+}
+
+/// The query of the list.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Parameters {
+    after: String,
+}
+
+/// The history, newest first.
+pub async fn page(
+    visit: Visit,
+    Path(tenant): Path<String>,
+    Query(Parameters { after }): Query<Parameters>,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    let mut request = ListTenantHistoryRequest {
+        tenant: tenant.clone(),
+        page_size: PAGE_SIZE,
+        page_token: after,
+        ..Default::default()
+    };
+    let answer = visit.client(&tenant).admin().list_tenant_history(request.clone()).await?;
+    request.page_token.clear();
+    let cli = ["tenant", "history", "--tenant", &tenant];
+    let (method, name) = ("AdminService/ListTenantHistory", "ListTenantHistoryRequest");
+    Ok(render(&HistoryPage {
+        frame: visit.frame(&tenant),
+        events: answer.events.iter().map(TenantEventView::of).collect(),
+        next: answer.next_page_token,
+        commands: Commands::new(&cli, method, name, &request),
+    }))
+}

@@ -1,0 +1,82 @@
+//! The list of tenants, and the form for a new one.
+
+use askama::Template;
+use axum::extract::Query;
+use http::StatusCode;
+use polynym_access::Role;
+use polynym_proto::v1::ListTenantsRequest;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::frame::Frame;
+use crate::pages::render::{Page, render};
+use crate::views::Commands;
+use crate::views::tenant::TenantView;
+use crate::visit::Visit;
+
+/// The tenants of a page.
+const PAGE_SIZE: i32 = 25;
+
+#[derive(Template)]
+#[template(path = "pages/tenants/list.html")]
+struct ListPage {
+    frame: Frame,
+    tenants: Vec<TenantView>,
+    prefix: String,
+    /// The token of the next page.
+    next: String,
+    request_id: String,
+    /// The name in the form for a new tenant.
+    typed: String,
+    error: String,
+    commands: Commands,
+}
+
+/// The query of the list.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Parameters {
+    after: String,
+    prefix: String,
+    /// The tenant of the page before.
+    t: String,
+}
+
+/// The list.
+pub async fn page(visit: Visit, Query(parameters): Query<Parameters>) -> Page {
+    show(&visit, parameters, StatusCode::OK, String::new(), String::new()).await
+}
+
+/// The list with the error of a new tenant.
+pub async fn with_error(visit: &Visit, typed: &str, error: String, status: StatusCode) -> Page {
+    show(visit, Parameters::default(), status, typed.to_owned(), error).await
+}
+
+async fn show(
+    visit: &Visit,
+    parameters: Parameters,
+    status: StatusCode,
+    typed: String,
+    error: String,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    let Parameters { after, prefix, t } = parameters;
+    let request =
+        ListTenantsRequest { tenant: prefix.clone(), page_size: PAGE_SIZE, page_token: after };
+    let answer = visit.client("").admin().list_tenants(request.clone()).await?;
+    let shown = ListTenantsRequest { page_token: String::new(), ..request };
+    let cli = ["tenant", "list"];
+    let page = ListPage {
+        frame: visit.server_frame(&t),
+        tenants: answer.tenants.iter().map(TenantView::of).collect(),
+        prefix,
+        next: answer.next_page_token,
+        request_id: uuid::Uuid::new_v4().to_string(),
+        typed,
+        error,
+        commands: Commands::new(&cli, "AdminService/ListTenants", "ListTenantsRequest", &shown),
+    };
+    let mut response = render(&page);
+    *response.status_mut() = status;
+    Ok::<_, Failure>(response)
+}

@@ -1,0 +1,36 @@
+//! Tenants: the list, policies, definitions of attributes, and their history.
+
+mod attributes;
+mod conflict;
+mod create;
+mod delete;
+mod handles;
+mod handles_form;
+mod history;
+mod list;
+mod policies;
+mod policies_page;
+mod policy_form;
+mod review;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::console::Shared;
+
+/// The pages of the server.
+pub fn router() -> Router<Arc<Shared>> {
+    Router::new().route("/tenants", get(list::page).post(create::create))
+}
+
+/// The pages of a tenant.
+pub fn tenant_router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/policies", get(policies::page).post(policies::submit))
+        .route("/policies/handles", post(handles::submit))
+        .route("/policies/history", get(history::page))
+        .route("/policies/attributes", get(attributes::page).post(attributes::submit))
+        .route("/policies/delete", get(delete::page).post(delete::submit))
+}

@@ -1,0 +1,72 @@
+//! The page of policies: the current ones, or those that somebody typed.
+
+use askama::Template;
+use axum::body::Body;
+use http::{Response, StatusCode};
+use polynym_proto::v1::{GetTenantRequest, Tenant};
+
+use super::conflict::{Conflict, Seen};
+use super::handles_form::HandlesView;
+use super::policy_form::{FieldView, encode};
+use crate::frame::Frame;
+use crate::pages::render::render;
+use crate::views::policies::POLICIES;
+use crate::views::tenant::TenantView;
+use crate::views::{Commands, Time};
+use crate::visit::Visit;
+
+#[derive(Template)]
+#[template(path = "pages/tenants/policies.html")]
+struct PoliciesPage {
+    frame: Frame,
+    tenant: TenantView,
+    fields: Vec<FieldView>,
+    handles: HandlesView,
+    /// The policies that the page shows, for the form.
+    base: String,
+    seen: Seen,
+    error: String,
+    conflict: Option<Conflict>,
+    /// What was done before the page was opened.
+    note: &'static str,
+    /// Since when older events are being removed.
+    removing: Option<Time>,
+    /// Since when the history is complete.
+    since: Option<Time>,
+    commands: Commands,
+}
+
+/// What is shown in place of the current policies.
+#[derive(Default)]
+pub struct Shown {
+    pub status: StatusCode,
+    pub fields: Option<Vec<FieldView>>,
+    pub handles: Option<HandlesView>,
+    pub error: String,
+    pub conflict: Option<Conflict>,
+    pub note: &'static str,
+}
+
+/// The page of a tenant.
+pub fn show(visit: &Visit, tenant: &Tenant, shown: Shown) -> Response<Body> {
+    let policies = tenant.policies.clone().unwrap_or_default();
+    let request = GetTenantRequest { tenant: tenant.tenant.clone() };
+    let cli = ["tenant", "get", "--tenant", &tenant.tenant];
+    let current = || POLICIES.iter().map(|policy| FieldView::of(policy, &policies)).collect();
+    let mut response = render(&PoliciesPage {
+        frame: visit.frame(&tenant.tenant),
+        fields: shown.fields.unwrap_or_else(current),
+        handles: shown.handles.unwrap_or_else(|| HandlesView::of(&policies)),
+        base: encode(&policies),
+        seen: Seen::of(tenant),
+        tenant: TenantView::of(tenant),
+        error: shown.error,
+        conflict: shown.conflict,
+        note: shown.note,
+        removing: Time::of(policies.history_change_time.as_ref()),
+        since: Time::of(policies.history_since_time.as_ref()),
+        commands: Commands::new(&cli, "AdminService/GetTenant", "GetTenantRequest", &request),
+    });
+    *response.status_mut() = shown.status;
+    response
+}
