@@ -1,5 +1,6 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
+mod bulk;
 mod duplicates;
 pub mod error;
 pub mod events;
@@ -48,6 +49,7 @@ fn tenant() -> Router<Arc<Shared>> {
         .merge(user::router())
         .merge(merging::router())
         .merge(duplicates::router())
+        .merge(bulk::router())
         .merge(events::router())
         .merge(tenants::tenant_router())
         .merge(usage::router())

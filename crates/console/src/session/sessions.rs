@@ -119,12 +119,7 @@ pub struct Sessions {
 impl Sessions {
     /// No sessions. They call the API by `connector`.
     pub fn new(connector: Connector) -> Self {
-        Self {
-            connector,
-            space: Arc::default(),
-            open: Mutex::default(),
-            finds: Finds::default(),
-        }
+        Self { connector, space: Arc::default(), open: Mutex::default(), finds: Finds::default() }
     }
 
     /// The session with this id, unless it has ended.

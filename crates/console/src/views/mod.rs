@@ -1,5 +1,6 @@
 //! What templates show: messages of the API as texts.
 
+pub mod bulk;
 pub mod commands;
 pub mod duplicates;
 pub mod duration;
@@ -7,8 +8,8 @@ pub mod event;
 pub mod identity;
 pub mod policies;
 pub mod reading;
-pub mod text;
 pub mod tenant;
+pub mod text;
 pub mod time;
 pub mod user;
 
