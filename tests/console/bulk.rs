@@ -6,6 +6,7 @@ use polynym_proto::v1;
 use testkit::calls::{Client, handle, text, user};
 
 use crate::browser::{Answer, Browser, Site};
+use crate::commands::run_both;
 use crate::signing_in::{sign_in, with_token};
 
 const BULK: &str = "/console/t/default/bulk";
@@ -75,6 +76,9 @@ async fn users_that_a_search_found_change_after_a_dry_run() {
     let list = browser.get(BULK).await;
     list.assert_has(&["Dry run: disable users", ">disable users</a>"]);
     assert_eq!(list.text.matches("class=\"state completed\"").count(), 2);
+    for page in [&list, &applied, &browser.get(NEW).await] {
+        run_both(&site, page).await;
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use polynym_proto::v1;
 use testkit::calls::{Client, email, handle, text, user};
 
 use crate::browser::{Answer, Browser, Site};
+use crate::commands::run_both;
 use crate::signing_in::{sign_in, with_token};
 
 const USERS: &str = "/console/t/default/users";
@@ -64,7 +65,7 @@ async fn users_are_merged_after_a_preview_and_separated_again() {
     let preview = choose(&mut browser, &pair.joe, "Joseph@Example.com").await;
     assert_eq!(preview.path, pair.merge());
     preview.assert_has(&["Conflicts", "search", "<del>payments</del>", "undo the merge until"]);
-    preview.assert_has(&["polynym user merge --dry-run", "RegistryService/MergeUsers"]);
+    run_both(&pair.site, &preview).await;
     assert_eq!(pair.client.get(&pair.joseph).await.unwrap().display_name, "Joseph");
 
     let other = browser.get(&format!("{}?keep=other", pair.merge())).await;
@@ -81,6 +82,7 @@ async fn users_are_merged_after_a_preview_and_separated_again() {
     list.assert_has(&["Merged users", &pair.unmerge(), "joseph@example.com"]);
     let undo = browser.get(&merged.attribute("href", &pair.unmerge())).await;
     undo.assert_has(&["What comes back", "Nothing: both users become what they were"]);
+    run_both(&pair.site, &undo).await;
     let restored = browser.submit(&undo, &pair.unmerge(), &[]).await;
     restored.assert_has(&["<h1 dir=\"auto\">Joseph", "payments"]);
     assert_eq!(pair.client.get(&joe).await.unwrap().display_name, "Joe");
@@ -139,16 +141,17 @@ async fn what_changed_since_the_preview_is_shown_before_it_is_applied() {
 
 #[tokio::test]
 async fn the_other_user_is_found_by_what_names_it() {
-    let pair = Pair::new().await;
+    let mut pair = Pair::new().await;
+    pair.client.create(user("Josephine", vec![handle("josy")])).await.unwrap();
     let mut browser = pair.site.browser().await;
     assert_eq!(choose(&mut browser, &pair.joe, &pair.joseph).await.path, pair.merge());
     let found = choose(&mut browser, &pair.joe, "jos").await;
-    found.assert_has(&["Compare with Joseph", &pair.merge()]);
+    found.assert_has(&["Compare with Joseph<", "Compare with Josephine<", &pair.merge()]);
     assert!(!found.text.contains("Compare with Joe<") && !found.path.contains("jos"));
     for (typed, error) in [
-        ("nobody@example.com", "Nobody owns this email, nobody@example.com"),
+        ("nobody@example.com", "No user matches this."),
         ("@joe", "This is the same user already"),
-        ("", "Type an identifier"),
+        ("", "Type an id, an identifier"),
     ] {
         let refused = choose(&mut browser, &pair.joe, typed).await;
         assert_eq!(refused.status, 422, "{typed}");

@@ -187,5 +187,5 @@ fn commands(tenant: &str, min_score: i32) -> Commands {
     let score = min_score.to_string();
     let cli = ["user", "duplicates", "--min-score", &score, "--tenant", tenant];
     let request = request(tenant, min_score);
-    Commands::new(&cli, "AdminService/FindDuplicates", "FindDuplicatesRequest", &request)
+    Commands::of_stream(&cli, "AdminService/FindDuplicates", "FindDuplicatesRequest", &request)
 }

@@ -4,137 +4,85 @@ use askama::Template;
 use axum::extract::{Path, Query};
 use http::StatusCode;
 use polynym_access::Role;
-use polynym_client::Client;
-use polynym_proto::v1;
 use serde::Deserialize;
 
 use super::subject;
+use crate::change::Problem;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::render::{Page, redirect, render};
-use crate::pages::search::filter_of;
+use crate::pages::user::choose::candidates;
 use crate::session::ShortId;
 use crate::views::UserView;
-use crate::views::reading::{self, Reading};
 use crate::visit::Visit;
-
-/// The users of a page.
-const PAGE_SIZE: i32 = 25;
 
 #[derive(Template)]
 #[template(path = "pages/merging/choose.html")]
 struct ChoosePage {
     frame: Frame,
     user: UserView,
-    typed: String,
-    error: String,
-    found: Option<Found>,
-}
-
-/// The users that a search found.
-struct Found {
-    search: ShortId,
-    users: Vec<UserView>,
-    next: String,
-    hint: String,
+    /// What was typed.
+    text: String,
+    /// The users that it means.
+    others: Vec<UserView>,
+    problem: Option<Problem>,
 }
 
 /// The query of the page.
 #[derive(Deserialize)]
-pub struct Parameters {
+pub struct Found {
+    /// The short id of what was typed.
     search: Option<ShortId>,
-    #[serde(default)]
-    after: String,
 }
 
-/// The page, with the results of a search if there was one.
+/// The form. What was typed leads to the preview if it means one user, else to a choice.
 pub async fn page(
     visit: Visit,
     Path((tenant, id)): Path<(String, String)>,
-    Query(Parameters { search, after }): Query<Parameters>,
+    Query(Found { search }): Query<Found>,
 ) -> Page {
     visit.require(Role::Registrar)?;
-    let client = visit.client(&tenant);
-    let user = UserView::of(&subject(&client, &id).await?.user);
-    let (mut typed, mut found) = (String::new(), None);
+    let user = UserView::of(&subject(&visit.client(&tenant), &id).await?.user);
+    let (mut text, mut found) = (String::new(), Ok(Vec::new()));
     if let Some(search) = search {
-        typed = visit.session.queries.get(search).ok_or(Failure::SearchGone)?;
-        found = Some(matching(&client, &typed, &user.id, search, after).await?);
+        text = visit.session.queries.get(search).ok_or(Failure::SearchGone)?;
+        found = others(&visit, &tenant, &text, &user.id).await;
     }
     let frame = visit.frame(&tenant);
-    Ok(render(&ChoosePage { frame, user, typed, error: String::new(), found }))
-}
-
-/// Leads to the preview if the text names one user, else to the results of a search.
-pub async fn submit(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    visit.require(Role::Registrar)?;
-    let client = visit.client(&tenant);
-    let text = form.get("other");
-    let frame = visit.frame(&tenant);
-    let users = format!("{}/users", frame.home());
-    let other = match reading::read(text, &visit.context.region) {
-        Reading::Id(other) => Ok(other),
-        Reading::Identifier(typed) => owner(&client, typed.message).await?.ok_or_else(|| {
-            format!("Nobody owns this {}. Type another one, or a name.", typed.description)
-        }),
-        Reading::Filter(_) | Reading::Words(_) if text.is_empty() => {
-            Err("Type an identifier, an id or a name of the other user.".to_owned())
+    let (others, problem) = match found {
+        Ok(others) if others.len() == 1 => {
+            let (home, other) = (frame.home(), &others[0].id);
+            return Ok(redirect(&format!("{home}/users/{}/merge/{other}", user.id)));
         }
-        Reading::Filter(_) | Reading::Words(_) => {
-            let search = visit.session.queries.add(text);
-            return Ok(redirect(&format!("{users}/{id}/merge?search={search}")));
-        }
+        Ok(others) => (others, None),
+        Err(problem) => (Vec::new(), Some(problem)),
     };
-    let error = match other {
-        Ok(other) if other == id => "This is the same user already. Name another one.".to_owned(),
-        Ok(other) => return Ok(redirect(&format!("{users}/{id}/merge/{other}"))),
-        Err(error) => error,
-    };
-    let user = UserView::of(&subject(&client, &id).await?.user);
-    let page = ChoosePage { frame, user, typed: text.to_owned(), error, found: None };
-    let mut response = render(&page);
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    let status = problem.as_ref().map_or(StatusCode::OK, |problem| problem.status);
+    let mut response = render(&ChoosePage { frame, user, text, others, problem });
+    *response.status_mut() = status;
     Ok(response)
 }
 
-/// The id of the user who owns an identifier.
-async fn owner(client: &Client, identifier: v1::Identifier) -> Result<Option<String>, Failure> {
-    let request = v1::ResolveIdentityRequest {
-        identifier: Some(identifier),
-        show_disabled: true,
-        read_mask: Some(prost_types::FieldMask { paths: vec!["user_id".to_owned()] }),
-        ..Default::default()
-    };
-    match client.directory().resolve_identity(request).await {
-        Ok(answer) => Ok(answer.user.map(|user| user.user_id)),
-        Err(error) if error.reason() == "IDENTITY_NOT_FOUND" => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+/// Keeps what was typed, and leads to what it means.
+pub async fn submit(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
+    visit.require(Role::Registrar)?;
+    let search = visit.session.queries.add(form.get("other"));
+    let home = visit.frame(&tenant).home();
+    Ok(redirect(&format!("{home}/users/{id}/merge?search={search}")))
 }
 
-/// The users that a text matches, without the user itself.
-async fn matching(
-    client: &Client,
+/// The users that a text means, without the user itself.
+async fn others(
+    visit: &Visit,
+    tenant: &str,
     text: &str,
     id: &str,
-    search: ShortId,
-    after: String,
-) -> Result<Found, Failure> {
-    let filter = match reading::read(text, "") {
-        Reading::Filter(filter) => filter,
-        _ => filter_of(text),
-    };
-    let paths = ["user_id", "display_name", "state", "identities"];
-    let request = v1::SearchUsersRequest {
-        filter,
-        page_size: PAGE_SIZE,
-        page_token: after,
-        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
-        ..Default::default()
-    };
-    let page = client.directory().search_users(request).await?;
-    let others = page.users.iter().filter(|user| user.user_id != id);
-    let users = others.map(UserView::of).collect();
-    Ok(Found { search, users, next: page.next_page_token, hint: page.hint })
+) -> Result<Vec<UserView>, Problem> {
+    let mut others = candidates(visit, tenant, text).await?;
+    others.retain(|other| other.id != id);
+    if others.is_empty() {
+        return Err(Problem::form("other", "This is the same user already. Name another one."));
+    }
+    Ok(others)
 }
