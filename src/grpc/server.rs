@@ -8,16 +8,20 @@ use tokio::sync::watch;
 
 use super::health;
 use super::router::Router;
+use super::status::reason;
 use super::usage_writer::UsageWriter;
 use super::watch::show_metrics;
-use polynym_access::Access;
+use polynym_access::{Access, Role};
+use polynym_directory::error::Error;
+use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::Directory;
+use polynym_directory::service::bulk::run::BulkHost;
 use polynym_transport as transport;
 use polynym_transport::{Listeners, Options};
 
 /// Serves the API on `listeners` to the callers of `access` until `shutdown` completes. Then health
 /// reports NOT_SERVING, new calls are refused, and calls in flight may finish within
-/// [`Options::drain`].
+/// [`Options::drain`]. Runs the bulk changes of all tenants meanwhile.
 ///
 /// # Errors
 /// The service descriptors cannot be read.
@@ -43,12 +47,30 @@ pub async fn serve(
         stop_watches.send_replace(true);
         health::drain(reporter.clone()).await;
     };
+    let host = ServerHost(access.clone());
     tokio::select! {
         () = transport::serve(listeners.into(), router, options, stop) => {}
         never = usage.run() => match never {},
+        never = directory.run_bulk_changes(&host) => match never {},
     }
     usage.finish().await;
     Ok(())
+}
+
+/// The rights of callers while their bulk changes run, and the reasons of errors.
+struct ServerHost(Arc<Access>);
+
+impl BulkHost for ServerHost {
+    fn may_change_users(&self, caller: &str, tenant: &Tenant) -> bool {
+        let caller = self.0.caller_named(caller);
+        caller.is_some_and(|caller| {
+            caller.role >= Role::Registrar && caller.tenants.contains(tenant.as_str())
+        })
+    }
+
+    fn error_reason(&self, error: &Error) -> &'static str {
+        reason(error)
+    }
 }
 
 /// The random id of a run of the server.

@@ -63,7 +63,7 @@ async fn send(site: &Site, curl: &str) {
 }
 
 /// Runs the command of a page, then its call by curl.
-async fn run_both(site: &Site, page: &Answer) {
+pub async fn run_both(site: &Site, page: &Answer) {
     for [cli, curl] in commands(page) {
         run(site, &cli);
         send(site, &curl).await;

@@ -1,9 +1,12 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
+mod bulk;
+mod duplicates;
 pub mod error;
 pub mod events;
 mod history;
 pub mod import;
+mod merging;
 pub mod preferences;
 pub mod render;
 pub mod search;
@@ -44,6 +47,9 @@ fn tenant() -> Router<Arc<Shared>> {
         .merge(search::router())
         .merge(history::router())
         .merge(user::router())
+        .merge(merging::router())
+        .merge(duplicates::router())
+        .merge(bulk::router())
         .merge(events::router())
         .merge(tenants::tenant_router())
         .merge(usage::router())

@@ -15,6 +15,7 @@ use polynym_access::{Access, ActiveCount, Caller};
 use polynym_client::{Builder, Client, ConnectError};
 use polynym_transport::Connector;
 
+use super::finds::{Finds, LastSearch};
 use super::queries::Queries;
 use crate::context;
 use crate::imports::{Space, Uploads};
@@ -68,12 +69,19 @@ pub struct Session {
     pub queries: Queries,
     /// Its files.
     pub uploads: Arc<Uploads>,
+    /// Its last search for duplicates.
+    pub search: LastSearch,
 }
 
 impl Session {
     /// The id.
     pub const fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// The name of the caller who signed in.
+    pub fn caller_name(&self) -> &str {
+        &self.caller
     }
 
     /// A client of the API with the rights of the session.
@@ -104,12 +112,14 @@ pub struct Sessions {
     connector: Connector,
     space: Arc<Space>,
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// What searches for duplicates found.
+    pub finds: Finds,
 }
 
 impl Sessions {
     /// No sessions. They call the API by `connector`.
     pub fn new(connector: Connector) -> Self {
-        Self { connector, space: Arc::default(), open: Mutex::default() }
+        Self { connector, space: Arc::default(), open: Mutex::default(), finds: Finds::default() }
     }
 
     /// The session with this id, unless it has ended.
@@ -153,6 +163,7 @@ impl Sessions {
             streams: Arc::default(),
             queries: Queries::default(),
             uploads: Uploads::new(&caller.name, self.space.clone()),
+            search: LastSearch::default(),
         });
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         make_room(&mut open, &caller.name);

@@ -39,6 +39,23 @@ impl Commands {
             ),
         }
     }
+
+    /// The calls of a method that answers with a stream: curl has to send the message after its
+    /// length (the envelope of Connect), and prints each answer after its own.
+    pub fn of_stream(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
+        let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
+        let body = json.unwrap_or_default().to_string();
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let octal: String = length.iter().map(|byte| format!("\\{byte:03o}")).collect();
+        let curl = format!(
+            "{{ printf '\\000{octal}'; printf %s {}; }} | curl -N -o - \\\n  \
+             -H 'content-type: application/connect+json' \\\n  \
+             -H \"authorization: Bearer $TOKEN\" \\\n  \
+             --data-binary @- \\\n  \"$POLYNYM_HTTP/polynym.v1.{method}\"",
+            quoted(&body)
+        );
+        Self { curl, ..Self::new(cli, method, name, message) }
+    }
 }
 
 /// A command of `polynym`, from the words after it.
@@ -70,5 +87,9 @@ mod tests {
         let commands = Commands::new(&cli, "DirectoryService/GetUser", "GetUserRequest", &message);
         assert_eq!(commands.cli, "polynym user get 1");
         assert!(commands.curl.contains(r#"-d '{"userId":"1"}'"#), "{}", commands.curl);
+        let method = "AdminService/FindDuplicates";
+        let commands = Commands::of_stream(&cli, method, "GetUserRequest", &message);
+        let begin = r#"{ printf '\000\000\000\000\016'; printf %s '{"userId":"1"}'; } | curl"#;
+        assert!(commands.curl.starts_with(begin), "{}", commands.curl);
     }
 }

@@ -1,12 +1,15 @@
 //! What templates show: messages of the API as texts.
 
+pub mod bulk;
 pub mod commands;
+pub mod duplicates;
 pub mod duration;
 pub mod event;
 pub mod identity;
 pub mod policies;
 pub mod reading;
 pub mod tenant;
+pub mod text;
 pub mod time;
 pub mod user;
 

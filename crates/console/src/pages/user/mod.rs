@@ -1,7 +1,7 @@
 //! A user's page, and what can be done with one user.
 
 mod attribute;
-mod choose;
+pub mod choose;
 mod create;
 mod identity;
 mod lifecycle;

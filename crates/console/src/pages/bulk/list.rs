@@ -1,0 +1,50 @@
+//! The bulk changes of a tenant.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use polynym_access::Role;
+use polynym_proto::v1::ListBulkChangesRequest;
+use serde::Deserialize;
+
+use crate::frame::Frame;
+use crate::pages::render::{Page, render};
+use crate::views::Commands;
+use crate::views::bulk::BulkView;
+use crate::visit::Visit;
+
+/// The bulk changes of a page.
+const PAGE_SIZE: i32 = 25;
+
+#[derive(Template)]
+#[template(path = "pages/bulk/list.html")]
+struct ListPage {
+    frame: Frame,
+    bulks: Vec<BulkView>,
+    next: String,
+    commands: Commands,
+}
+
+/// The query of the page.
+#[derive(Deserialize)]
+pub struct Position {
+    #[serde(default)]
+    after: String,
+}
+
+/// The bulk changes of a tenant, the latest first.
+pub async fn page(
+    visit: Visit,
+    Path(tenant): Path<String>,
+    Query(Position { after }): Query<Position>,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    let request =
+        ListBulkChangesRequest { tenant: tenant.clone(), page_size: PAGE_SIZE, page_token: after };
+    let cli = ["bulk", "list", "--tenant", &tenant];
+    let method = "RegistryService/ListBulkChanges";
+    let commands = Commands::new(&cli, method, "ListBulkChangesRequest", &request);
+    let answer = visit.client(&tenant).registry().list_bulk_changes(request).await?;
+    let bulks = answer.bulk_changes.iter().map(BulkView::of).collect();
+    let frame = visit.frame(&tenant);
+    Ok(render(&ListPage { frame, bulks, next: answer.next_page_token, commands }))
+}

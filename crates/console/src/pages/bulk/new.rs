@@ -1,0 +1,160 @@
+//! A new bulk change. It begins with a dry run.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use http::StatusCode;
+use polynym_access::Role;
+use polynym_proto::v1;
+use serde::Deserialize;
+use v1::bulk_action::{self, Action, Attributes};
+use v1::{BulkAction, StartBulkChangeRequest};
+
+use crate::change::{Draft, Problem, Sent, value};
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::pages::render::{Page, redirect, render};
+use crate::pages::search::filter_of;
+use crate::session::ShortId;
+use crate::views::Commands;
+use crate::views::reading::{self, Reading};
+use crate::visit::Visit;
+
+/// The actions of the form, with their labels.
+const ACTIONS: [(&str, &str); 5] = [
+    ("disable", "Disable the users"),
+    ("enable", "Enable the users"),
+    ("delete", "Delete the users"),
+    ("set", "Set an attribute"),
+    ("remove", "Remove an attribute"),
+];
+
+#[derive(Template)]
+#[template(path = "pages/bulk/new.html")]
+struct NewPage {
+    frame: Frame,
+    draft: Draft,
+    actions: [(&'static str, &'static str); 5],
+    types: Vec<(&'static str, &'static str)>,
+    commands: Commands,
+}
+
+/// The query of the page.
+#[derive(Deserialize)]
+pub struct Origin {
+    /// The short id of the search whose users are to change.
+    search: Option<ShortId>,
+}
+
+/// The form, with the filter of a search if there was one.
+pub async fn page(
+    visit: Visit,
+    Path(tenant): Path<String>,
+    Query(Origin { search }): Query<Origin>,
+) -> Page {
+    visit.require(Role::Registrar)?;
+    let filter = match search {
+        Some(search) => {
+            let text = visit.session.queries.get(search).ok_or(Failure::SearchGone)?;
+            match reading::read(&text, &visit.context.region) {
+                Reading::Words(words) => filter_of(&words),
+                _ => text,
+            }
+        }
+        None => String::new(),
+    };
+    let draft = Draft::new(Form::of(&[("filter", &filter)]));
+    show(&visit, &tenant, draft)
+}
+
+/// Starts a dry run, and leads to its page.
+pub async fn try_out(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
+    let sent = Sent::new(visit, tenant, form)?;
+    let action = match action(&sent.form) {
+        Ok(action) => action,
+        Err(problem) => return again(&sent, problem),
+    };
+    let request = StartBulkChangeRequest {
+        filter: sent.field("filter"),
+        action: Some(BulkAction { action: Some(action) }),
+        validate_only: true,
+        request_id: sent.field("request_id"),
+        ..Default::default()
+    };
+    let client = sent.client();
+    match client.registry().start_bulk_change(sent.call(request)?).await {
+        Ok(answer) => {
+            let id = answer.bulk_change.ok_or(Failure::NotFound)?.bulk_id;
+            Ok(redirect(&format!("{}/bulk/{id}", sent.home())))
+        }
+        Err(error) => match Problem::of_call(&client, &error).await {
+            Some(problem) => again(&sent, problem),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// The form again with its problem. Unless the dry run may have begun, it gets a new request id.
+fn again(sent: &Sent, problem: Problem) -> Page {
+    let form = sent.form.clone();
+    let draft = if problem.is_open() { Draft::unchanged(form) } else { Draft::new(form) };
+    show(&sent.visit, &sent.tenant, draft.with(problem))
+}
+
+fn show(visit: &Visit, tenant: &str, draft: Draft) -> Page {
+    let status = draft.problem.as_ref().map_or(StatusCode::OK, |problem| problem.status);
+    let frame = visit.frame(tenant);
+    let commands = commands(tenant, draft.form.get("filter"));
+    let types = value::types().collect();
+    let mut response = render(&NewPage { frame, draft, actions: ACTIONS, types, commands });
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+/// The action that a form describes.
+fn action(form: &Form) -> Result<Action, Problem> {
+    let name = form.raw("attribute").to_owned();
+    let named = || {
+        if name.is_empty() {
+            return Err(Problem::form("attribute", "Name the attribute."));
+        }
+        Ok(name.clone())
+    };
+    Ok(match form.get("action") {
+        "disable" => Action::Disable(bulk_action::Disable {}),
+        "enable" => Action::Enable(bulk_action::Enable {}),
+        "delete" => Action::Delete(bulk_action::Delete {}),
+        "set" => {
+            let value = value::parse(form.get("type"), form.raw("text"));
+            let value = value.map_err(|message| Problem::form("text", message))?;
+            Action::Attributes(Attributes { set: [(named()?, value)].into(), remove: Vec::new() })
+        }
+        "remove" => {
+            Action::Attributes(Attributes { set: Default::default(), remove: vec![named()?] })
+        }
+        _ => return Err(Problem::form("action", "Choose what to do with the users.")),
+    })
+}
+
+fn commands(tenant: &str, filter: &str) -> Commands {
+    let cli = [
+        "bulk",
+        "start",
+        "disable",
+        "--filter",
+        filter,
+        "--dry-run",
+        "--follow",
+        "--tenant",
+        tenant,
+    ];
+    let request = StartBulkChangeRequest {
+        tenant: tenant.to_owned(),
+        filter: filter.to_owned(),
+        action: Some(BulkAction { action: Some(Action::Disable(bulk_action::Disable {})) }),
+        validate_only: true,
+        ..Default::default()
+    };
+    let method = "RegistryService/StartBulkChange";
+    Commands::new(&cli, method, "StartBulkChangeRequest", &request)
+}

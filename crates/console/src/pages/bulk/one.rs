@@ -1,0 +1,165 @@
+//! A bulk change: its progress, what failed, and what can be done with it.
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::Path;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+use polynym_access::Role;
+use polynym_client::Client;
+use polynym_proto::v1;
+use uuid::Uuid;
+
+use crate::change::Sent;
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::pages::render::{Page, redirect, render};
+use crate::views::bulk::BulkView;
+use crate::views::{Commands, UserView};
+use crate::visit::Visit;
+
+/// The users that a dry run shows.
+const MAX_USERS: i32 = 10;
+
+#[derive(Template)]
+#[template(path = "pages/bulk/one.html")]
+struct BulkPage {
+    frame: Frame,
+    bulk: BulkView,
+    /// The first users that the filter matches, after a dry run.
+    users: Vec<UserView>,
+    request_id: Uuid,
+    commands: Commands,
+}
+
+#[derive(Template)]
+#[template(path = "partials/bulk.html")]
+struct Progress {
+    frame: Frame,
+    bulk: BulkView,
+    users: Vec<UserView>,
+    request_id: Uuid,
+}
+
+type Ids = (String, String);
+
+/// The page, or its part that changes while the bulk change runs.
+pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
+    visit.require(Role::Viewer)?;
+    let client = visit.client(&tenant);
+    let change = get(&client, &id).await?;
+    let bulk = BulkView::of(&change);
+    let users = match bulk.is_dry_run && !bulk.is_running() {
+        true => matching(&client, change.filter).await?,
+        false => Vec::new(),
+    };
+    let (frame, request_id) = (visit.frame(&tenant), Uuid::new_v4());
+    if visit.context.is_partial {
+        return Ok(render(&Progress { frame, bulk, users, request_id }));
+    }
+    let request = v1::GetBulkChangeRequest { tenant: tenant.clone(), bulk_id: id };
+    let cli = ["bulk", "get", &request.bulk_id, "--tenant", &tenant];
+    let method = "RegistryService/GetBulkChange";
+    let commands = Commands::new(&cli, method, "GetBulkChangeRequest", &request);
+    Ok(render(&BulkPage { frame, bulk, users, request_id, commands }))
+}
+
+/// Leads to the page of the bulk change: the address is one of a form.
+pub async fn back(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
+    Ok(redirect(&path(&visit, &tenant, &id)))
+}
+
+/// Does what a dry run has counted.
+pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> Page {
+    let sent = Sent::new(visit, tenant, form)?;
+    let client = sent.client();
+    let tried = get(&client, &id).await?;
+    if !tried.validate_only {
+        return Err(Failure::Form("This is not a dry run: it has happened already.".to_owned()));
+    }
+    let request = v1::StartBulkChangeRequest {
+        filter: tried.filter,
+        action: tried.action,
+        request_id: sent.field("request_id"),
+        ..Default::default()
+    };
+    let answer = client.registry().start_bulk_change(sent.call(request)?).await?;
+    let id = answer.bulk_change.ok_or(Failure::NotFound)?.bulk_id;
+    Ok(redirect(&path(&sent.visit, &sent.tenant, &id)))
+}
+
+/// Stops a bulk change.
+pub async fn stop(visit: Visit, Path((tenant, bulk_id)): Path<Ids>) -> Page {
+    visit.require(Role::Registrar)?;
+    let request = v1::StopBulkChangeRequest { bulk_id: bulk_id.clone(), ..Default::default() };
+    visit.client(&tenant).registry().stop_bulk_change(request).await?;
+    Ok(redirect(&path(&visit, &tenant, &bulk_id)))
+}
+
+/// Resumes a bulk change.
+pub async fn resume(visit: Visit, Path((tenant, bulk_id)): Path<Ids>) -> Page {
+    visit.require(Role::Registrar)?;
+    let request = v1::ResumeBulkChangeRequest { bulk_id: bulk_id.clone(), ..Default::default() };
+    visit.client(&tenant).registry().resume_bulk_change(request).await?;
+    Ok(redirect(&path(&visit, &tenant, &bulk_id)))
+}
+
+/// The users that failed, as a table.
+pub async fn failures(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
+    visit.require(Role::Viewer)?;
+    let change = get(&visit.client(&tenant), &id).await?;
+    let rows = change
+        .failures
+        .iter()
+        .map(|failure| format!("{},{}\r\n", field(&failure.user_id), field(&failure.reason)));
+    let text: String = std::iter::once("user_id,reason\r\n".to_owned()).chain(rows).collect();
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let name = HeaderValue::from_static("attachment; filename=\"failures.csv\"");
+    headers.insert(CONTENT_DISPOSITION, name);
+    Ok(response)
+}
+
+/// A field of CSV (RFC 4180).
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\r', '\n']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
+}
+
+fn path(visit: &Visit, tenant: &str, id: &str) -> String {
+    // An id of a bulk change has no character to be escaped.
+    format!("{}/bulk/{id}", visit.frame(tenant).home())
+}
+
+async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {
+    let request = v1::GetBulkChangeRequest { bulk_id: id.to_owned(), ..Default::default() };
+    client.registry().get_bulk_change(request).await?.bulk_change.ok_or(Failure::NotFound)
+}
+
+/// The first users that a filter matches.
+async fn matching(client: &Client, filter: String) -> Result<Vec<UserView>, Failure> {
+    let paths = ["user_id", "display_name", "state", "identities"];
+    let request = v1::SearchUsersRequest {
+        filter,
+        page_size: MAX_USERS,
+        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        ..Default::default()
+    };
+    let page = client.directory().search_users(request).await?;
+    Ok(page.users.iter().map(UserView::of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        assert_eq!(field("USER_MERGED"), "USER_MERGED");
+        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+}

@@ -1,0 +1,191 @@
+//! Users who may be the same person: a search with its progress, and its pairs by pages.
+
+mod running;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::routing::get;
+use http::StatusCode;
+use polynym_access::Role;
+use polynym_client::{Error, Kind};
+use polynym_proto::v1;
+use serde::Deserialize;
+
+use super::render::{Page, redirect, render};
+use crate::console::Shared;
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::frame::Frame;
+use crate::session::{ShortId, Wanted};
+use crate::views::duplicates::{Found, PairView};
+use crate::views::{Commands, Time};
+use crate::visit::Visit;
+
+/// The pairs of a page.
+const PAGE_SIZE: usize = 25;
+/// The pairs that a search keeps.
+const MAX_PAIRS: i32 = 1_000;
+/// The minimum score unless the person chooses another.
+const MIN_SCORE: i32 = 50;
+
+/// The pages, below those of a tenant.
+pub fn router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/duplicates", get(home).post(submit))
+        .route("/duplicates/{id}", get(results))
+}
+
+#[derive(Template)]
+#[template(path = "pages/duplicates/home.html")]
+struct HomePage {
+    frame: Frame,
+    min_score: String,
+    error: String,
+    /// The id of the session's last search in this tenant, and when it ended.
+    last: Option<(ShortId, Option<Time>)>,
+    commands: Commands,
+}
+
+#[derive(Template)]
+#[template(path = "pages/duplicates/results.html")]
+struct ResultsPage {
+    frame: Frame,
+    min_score: i32,
+    /// The pairs; none while the search runs.
+    list: Option<List>,
+    commands: Commands,
+}
+
+#[derive(Template)]
+#[template(path = "partials/pairs.html")]
+struct List {
+    /// The path of the users.
+    users: String,
+    /// The path of the search.
+    here: String,
+    pairs: Vec<PairView>,
+    /// The number of the first pair, of the page after, and of all pairs.
+    first: usize,
+    next: Option<usize>,
+    count: usize,
+    found: Arc<Found>,
+    time: Option<Time>,
+}
+
+impl List {
+    fn new(frame: &Frame, id: ShortId, found: Arc<Found>, first: usize) -> Self {
+        let home = frame.home();
+        let rest = found.pairs.iter().skip(first);
+        Self {
+            users: format!("{home}/users"),
+            here: format!("{home}/duplicates/{id}"),
+            pairs: rest.take(PAGE_SIZE).cloned().collect(),
+            first,
+            next: Some(first + PAGE_SIZE).filter(|next| *next < found.pairs.len()),
+            count: found.pairs.len(),
+            time: Time::of(Some(&found.time.into())),
+            found,
+        }
+    }
+}
+
+/// The form of a new search.
+pub async fn home(visit: Visit, Path(tenant): Path<String>) -> Page {
+    visit.require(Role::Admin)?;
+    Ok(form(&visit, &tenant, MIN_SCORE.to_string(), String::new(), StatusCode::OK))
+}
+
+fn form(
+    visit: &Visit,
+    tenant: &str,
+    min_score: String,
+    error: String,
+    status: StatusCode,
+) -> http::Response<axum::body::Body> {
+    let last = visit.session.search.last().filter(|(_, wanted, _)| wanted.tenant == tenant);
+    let last =
+        last.map(|(id, _, found)| (id, found.and_then(|found| Time::of(Some(&found.time.into())))));
+    let commands = commands(tenant, min_score.parse().unwrap_or(MIN_SCORE));
+    let frame = visit.frame(tenant);
+    let mut response = render(&HomePage { frame, min_score, error, last, commands });
+    *response.status_mut() = status;
+    response
+}
+
+/// Notes what to search for, and leads to the search.
+pub async fn submit(visit: Visit, Path(tenant): Path<String>, fields: Form) -> Page {
+    visit.require(Role::Admin)?;
+    let typed = fields.get("min_score");
+    match typed.parse() {
+        Ok(min_score @ 1..=100) => {
+            let home = visit.frame(&tenant).home();
+            let id = visit.session.search.want(Wanted { tenant, min_score });
+            Ok(redirect(&format!("{home}/duplicates/{id}")))
+        }
+        _ => {
+            let error = "The minimum score is a number from 1 to 100.".to_owned();
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(form(&visit, &tenant, typed.to_owned(), error, status))
+        }
+    }
+}
+
+/// The query of the results.
+#[derive(Deserialize)]
+pub struct Position {
+    #[serde(default)]
+    after: usize,
+}
+
+/// What a search found. Searches first, if it has not: the page arrives piece by piece, and the
+/// search ends if the browser leaves.
+pub async fn results(
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    Path((tenant, id)): Path<(String, ShortId)>,
+    Query(Position { after }): Query<Position>,
+) -> Page {
+    visit.require(Role::Admin)?;
+    let last = visit.session.search.last();
+    let (_, wanted, found) = last
+        .filter(|(known, wanted, _)| *known == id && wanted.tenant == tenant)
+        .ok_or(Failure::SearchGone)?;
+    let frame = visit.frame(&tenant);
+    let list = found.map(|found| List::new(&frame, id, found, after));
+    let is_found = list.is_some();
+    let commands = commands(&tenant, wanted.min_score);
+    let page = ResultsPage { frame, min_score: wanted.min_score, list, commands };
+    if is_found {
+        return Ok(render(&page));
+    }
+    match running::begin(&visit, &tenant, wanted.min_score).await {
+        Ok(search) => search.respond(shared, &visit, id, &page),
+        Err(error) if error.kind() == Kind::ResourceExhausted => Ok(busy(&visit, &tenant, &error)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The form again, because the server has no room for another search.
+fn busy(visit: &Visit, tenant: &str, error: &Error) -> http::Response<axum::body::Body> {
+    let message = format!(
+        "The server is busy: it runs two searches for duplicates at most, and one of each caller. \
+         Try again in a moment. ({})",
+        error.message()
+    );
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    form(visit, tenant, MIN_SCORE.to_string(), message, status)
+}
+
+fn request(tenant: &str, min_score: i32) -> v1::FindDuplicatesRequest {
+    v1::FindDuplicatesRequest { tenant: tenant.to_owned(), min_score, max_pairs: MAX_PAIRS }
+}
+
+fn commands(tenant: &str, min_score: i32) -> Commands {
+    let score = min_score.to_string();
+    let cli = ["user", "duplicates", "--min-score", &score, "--tenant", tenant];
+    let request = request(tenant, min_score);
+    Commands::of_stream(&cli, "AdminService/FindDuplicates", "FindDuplicatesRequest", &request)
+}

@@ -1,0 +1,137 @@
+//! A search that runs while its page arrives: its progress line by line, then its pairs.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use askama::Template;
+use futures_util::stream;
+use polynym_client::{Answers, Error, Kind};
+use polynym_proto::v1::FindDuplicatesResponse;
+use tokio::sync::oneshot;
+
+use super::{List, ResultsPage, request};
+use crate::console::Shared;
+use crate::frame::Frame;
+use crate::pages::render::{Page, render_in_parts};
+use crate::requests::RequestPermit;
+use crate::session::{Begun, Session, ShortId};
+use crate::views::duplicates::Found;
+use crate::visit::Visit;
+
+/// How often a search is begun while the session's former one ends, and the time between.
+const ATTEMPTS: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A search that runs.
+pub struct Search {
+    answers: Answers<FindDuplicatesResponse>,
+    /// Resolves when another search of the session begins.
+    ended: oneshot::Receiver<()>,
+}
+
+/// Begins a search, and ends another one of the session.
+pub async fn begin(visit: &Visit, tenant: &str, min_score: i32) -> Result<Search, Error> {
+    let Begun { ended, has_ended_another } = visit.session.search.begin();
+    let admin = visit.client(tenant).admin();
+    let mut attempts = if has_ended_another { ATTEMPTS } else { 1 };
+    loop {
+        attempts -= 1;
+        match admin.find_duplicates(request(tenant, min_score)).await {
+            Ok(answers) => return Ok(Search { answers, ended }),
+            Err(error) if attempts == 0 || error.kind() != Kind::ResourceExhausted => {
+                return Err(error);
+            }
+            // The server ends a search within a moment of its caller's leaving.
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+impl Search {
+    /// The page, part by part. The search ends with it, also if the browser leaves.
+    pub fn respond(
+        self,
+        shared: Arc<Shared>,
+        visit: &Visit,
+        id: ShortId,
+        page: &ResultsPage,
+    ) -> Page {
+        let running = Running {
+            _permit: shared.requests.of_session(&visit.session, &visit.caller)?,
+            search: self,
+            shared,
+            session: visit.session.clone(),
+            id,
+            frame: visit.frame(&page.frame.tenant),
+            found: Some(Found::default()),
+        };
+        let parts = stream::unfold(running, |mut running| async move {
+            let html = running.next().await?;
+            Some((Ok::<_, Infallible>(html), running))
+        });
+        Ok(render_in_parts(page, parts))
+    }
+}
+
+struct Running {
+    search: Search,
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    id: ShortId,
+    frame: Frame,
+    /// None at the end.
+    found: Option<Found>,
+    _permit: RequestPermit,
+}
+
+impl Running {
+    /// The next part of the page: a line of progress, or the end.
+    async fn next(&mut self) -> Option<String> {
+        let mut found = self.found.take()?;
+        loop {
+            let answer = tokio::select! {
+                answer = self.search.answers.message() => answer,
+                _ = &mut self.search.ended => {
+                    return Some(alert("Another search of your session has ended this one."));
+                }
+            };
+            match answer {
+                Ok(Some(answer)) => {
+                    answer.pair.iter().for_each(|pair| found.add(pair));
+                    let Some(progress) = answer.progress else { continue };
+                    found.progress = progress;
+                    self.found = Some(found);
+                    return Some(format!(
+                        "<p>{} users read, {} pairs compared …</p>\n",
+                        progress.users, progress.compared
+                    ));
+                }
+                Ok(None) => return Some(self.end(found)),
+                Err(error) => return Some(alert(error.message())),
+            }
+        }
+    }
+
+    /// Keeps what was found, and shows its first page.
+    fn end(&self, mut found: Found) -> String {
+        found.time = SystemTime::now();
+        let list = List::new(&self.frame, self.id, Arc::new(found.clone()), 0);
+        self.shared.sessions.finds.keep(&self.session, self.id, found);
+        let html = list.render().unwrap_or_else(|error| alert(&error.to_string()));
+        format!("<p>The search is done.</p>\n</div>\n{html}\n<div>")
+    }
+}
+
+#[derive(Template)]
+#[template(
+    source = r#"<p>The search has ended.</p><div class="alert" role="alert"><p>{{ message }}</p></div>"#,
+    ext = "html"
+)]
+struct Alert<'m> {
+    message: &'m str,
+}
+
+fn alert(message: &str) -> String {
+    Alert { message }.render().unwrap_or_default()
+}

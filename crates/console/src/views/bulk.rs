@@ -1,0 +1,143 @@
+//! Bulk changes.
+
+use polynym_proto::v1;
+use v1::BulkChangeState;
+use v1::bulk_action::Action;
+use v1::bulk_change::{Failure, FailureCount};
+
+use super::text::cut;
+use super::time::Time;
+use super::user::attribute;
+
+/// The failures that a page shows.
+const MAX_FAILURES: usize = 25;
+/// The attributes that a page shows, and the characters of a value.
+const MAX_ATTRIBUTES: usize = 20;
+const VALUE_CHARACTERS: usize = 200;
+
+/// A bulk change.
+#[derive(Clone, Debug)]
+pub struct BulkView {
+    /// The id, which is also the id of the operation.
+    pub id: String,
+    /// The filter; empty for all users.
+    pub filter: String,
+    /// What it does, such as `disable`.
+    pub verb: &'static str,
+    /// The attributes that it sets or removes, in words.
+    pub attributes: Vec<String>,
+    /// Whether it only counts.
+    pub is_dry_run: bool,
+    /// The state, such as `running`.
+    pub state: &'static str,
+    /// The name of the caller.
+    pub caller: String,
+    /// The caller's reason.
+    pub reason: String,
+    /// Users that had their turn.
+    pub checked: i64,
+    /// Users that changed, or would.
+    pub changed: i64,
+    /// Users that were so already.
+    pub unchanged: i64,
+    /// Users to which it does not apply.
+    pub skipped: i64,
+    /// Users that failed.
+    pub failed: i64,
+    /// Why users failed, with their numbers.
+    pub reasons: Vec<FailureCount>,
+    /// The first users that failed.
+    pub failures: Vec<Failure>,
+    /// Whether further failures are known.
+    pub has_more_failures: bool,
+    /// When it was started.
+    pub created: Option<Time>,
+    /// When it ended.
+    pub ended: Option<Time>,
+    /// Why it stopped or failed.
+    pub end_reason: String,
+}
+
+impl BulkView {
+    /// The view of a bulk change.
+    pub fn of(change: &v1::BulkChange) -> Self {
+        let counts = change.counts.clone().unwrap_or_default();
+        let action = change.action.as_ref().and_then(|action| action.action.as_ref());
+        Self {
+            id: change.bulk_id.clone(),
+            filter: change.filter.clone(),
+            verb: verb(action),
+            attributes: attributes(action),
+            is_dry_run: change.validate_only,
+            state: state(change.state()),
+            caller: change.caller.clone(),
+            reason: change.reason.clone(),
+            checked: counts.checked,
+            changed: counts.changed,
+            unchanged: counts.unchanged,
+            skipped: counts.skipped,
+            failed: counts.failed.iter().map(|failed| failed.users).sum(),
+            reasons: counts.failed,
+            failures: change.failures.iter().take(MAX_FAILURES).cloned().collect(),
+            has_more_failures: change.failures.len() > MAX_FAILURES,
+            created: Time::of(change.create_time.as_ref()),
+            ended: Time::of(change.end_time.as_ref()),
+            end_reason: change.end_reason.clone(),
+        }
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        self.state == "running"
+    }
+
+    /// Whether it can be resumed.
+    pub fn can_resume(&self) -> bool {
+        matches!(self.state, "stopped" | "failed")
+    }
+
+    /// Whether it deletes users.
+    pub fn is_deletion(&self) -> bool {
+        self.verb == "delete"
+    }
+
+    /// Whether users failed of which none is listed.
+    pub fn has_failures(&self) -> bool {
+        !self.failures.is_empty()
+    }
+}
+
+/// What an action does.
+pub const fn verb(action: Option<&Action>) -> &'static str {
+    match action {
+        Some(Action::Disable(_)) => "disable",
+        Some(Action::Enable(_)) => "enable",
+        Some(Action::Delete(_)) => "delete",
+        Some(Action::Attributes(_)) => "change attributes of",
+        None => "change",
+    }
+}
+
+fn attributes(action: Option<&Action>) -> Vec<String> {
+    let Some(Action::Attributes(attributes)) = action else { return Vec::new() };
+    let set = attributes.set.iter().map(|(name, value)| {
+        format!("set {name} to {}", cut(&attribute(value).1, VALUE_CHARACTERS))
+    });
+    let remove = attributes.remove.iter().map(|name| format!("remove {name}"));
+    let mut all: Vec<_> = set.chain(remove).collect();
+    all.sort();
+    let more = all.len().saturating_sub(MAX_ATTRIBUTES);
+    all.truncate(MAX_ATTRIBUTES);
+    all.extend((more > 0).then(|| format!("and {more} more")));
+    all
+}
+
+const fn state(state: BulkChangeState) -> &'static str {
+    match state {
+        BulkChangeState::Unspecified => "unknown",
+        BulkChangeState::Running => "running",
+        BulkChangeState::Stopped => "stopped",
+        BulkChangeState::Completed => "completed",
+        BulkChangeState::Failed => "failed",
+    }
+}

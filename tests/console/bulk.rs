@@ -1,0 +1,148 @@
+//! Bulk changes.
+
+use std::time::Duration;
+
+use polynym_proto::v1;
+use testkit::calls::{Client, handle, text, user};
+
+use crate::browser::{Answer, Browser, Site};
+use crate::commands::run_both;
+use crate::signing_in::{sign_in, with_token};
+
+const BULK: &str = "/console/t/default/bulk";
+const NEW: &str = "/console/t/default/bulk/new";
+
+/// Loads the page of a bulk change until it has ended.
+async fn ended(browser: &mut Browser, path: &str) -> Answer {
+    loop {
+        let page = browser.get(path).await;
+        if !page.text.contains("class=\"state running\"") {
+            return page;
+        }
+        page.assert_has(&["Refresh", "hx-trigger=\"every 2s\"", &format!("{path}/stop")]);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A server with three users of one team, of whom one is disabled.
+async fn team(arguments: &[&str]) -> (Site, Client, Vec<String>) {
+    let site = Site::start(arguments);
+    let mut client = Client::connect(&site.server.url).await;
+    let mut ids = Vec::new();
+    for name in ["ana", "bo", "cy"] {
+        let attributes = [("team".to_owned(), text("search"))].into();
+        let person = v1::User { attributes, ..user(name, vec![handle(name)]) };
+        ids.push(client.create(person).await.unwrap().user_id);
+    }
+    client.disable(&ids[2]).await.unwrap();
+    (site, client, ids)
+}
+
+async fn is_disabled(client: &mut Client, id: &str) -> bool {
+    client.get(id).await.unwrap().state() == v1::State::Disabled
+}
+
+#[tokio::test]
+async fn users_that_a_search_found_change_after_a_dry_run() {
+    let (site, mut client, ids) = team(&[]).await;
+    let mut browser = site.browser().await;
+    browser.get(BULK).await.assert_has(&["No bulk change was made in this tenant"]);
+    let search = "/console/t/default/search";
+    let found = browser.post(search, &[("q", "attributes.team = \"search\"")]).await;
+    let form = browser.get(&found.attribute("href", NEW)).await;
+    form.assert_has(&["attributes.team = &#34;search&#34;</textarea>", "polynym bulk start"]);
+
+    let filter = ("filter", "attributes.team = \"search\"");
+    let fields = [filter, ("action", "disable"), ("reason", "team dissolved")];
+    let tried = browser.submit(&form, NEW, &fields).await;
+    let again = browser.submit(&form, NEW, &fields).await;
+    assert_eq!(tried.path, again.path, "the same form starts one dry run");
+    let tried = ended(&mut browser, &tried.path).await;
+    tried.assert_has(&["Dry run", ">completed<", "<dt>Would change</dt><dd>2</dd>"]);
+    tried.assert_has(&["<dt>Are so already</dt><dd>1</dd>", "Apply to 2 users", ">ana</a>"]);
+    assert!(!is_disabled(&mut client, &ids[0]).await);
+
+    let apply = format!("{}/apply", tried.path);
+    let applied = browser.submit(&tried, &apply, &[("reason", "team dissolved")]).await;
+    let again = browser.submit(&tried, &apply, &[("reason", "team dissolved")]).await;
+    assert_eq!(applied.path, again.path, "the same form starts one bulk change");
+    let applied = ended(&mut browser, &applied.path).await;
+    applied.assert_has(&["<dt>Changed</dt><dd>2</dd>", "team dissolved", "History, and undo"]);
+    for id in &ids {
+        assert!(is_disabled(&mut client, id).await);
+    }
+    let history = browser.get(&applied.attribute("href", "/console/t/default/operations/")).await;
+    history.assert_has(&["disabled", "team dissolved", &ids[0]]);
+    let list = browser.get(BULK).await;
+    list.assert_has(&["Dry run: disable users", ">disable users</a>"]);
+    assert_eq!(list.text.matches("class=\"state completed\"").count(), 2);
+    for page in [&list, &applied, &browser.get(NEW).await] {
+        run_both(&site, page).await;
+    }
+}
+
+#[tokio::test]
+async fn failures_can_be_downloaded() {
+    let (site, _client, mut ids) = team(&["--max-attributes", "1"]).await;
+    let mut browser = site.browser().await;
+    let form = browser.get(NEW).await;
+    let set = [("action", "set"), ("attribute", "plan"), ("type", "string"), ("text", "free")];
+    let tried = browser.submit(&form, NEW, &set).await;
+    let tried = ended(&mut browser, &tried.path).await;
+    tried.assert_has(&["<dt>Would change</dt><dd>0</dd>", "<code>LIMIT_EXCEEDED</code>: 3"]);
+    assert!(!tried.text.contains("Apply to"), "there is nothing to apply");
+    let rejects = browser.get(&tried.attribute("href", &format!("{}/failures", tried.path))).await;
+    ids.sort();
+    let rows: Vec<_> = ids.iter().map(|id| format!("{id},LIMIT_EXCEEDED\r\n")).collect();
+    let mut lines: Vec<_> = rejects.text.split_inclusive('\n').collect();
+    assert_eq!(lines.remove(0), "user_id,reason\r\n");
+    lines.sort_unstable();
+    assert_eq!(lines, rows);
+    assert!(rejects.response.header("content-disposition").contains("failures.csv"));
+
+    // Stopping and resuming what has ended changes nothing.
+    for action in ["stop", "resume"] {
+        let path = format!("{}/{action}", tried.path);
+        browser.post(&path, &[]).await.assert_has(&[">completed<"]);
+        browser.get(&path).await.assert_has(&[">completed<"]);
+    }
+    browser.headers = vec![("hx-request", "true".to_owned())];
+    let part = browser.get(&tried.path).await;
+    part.assert_has(&["<div id=\"bulk\">", "Would change"]);
+    assert!(!part.text.contains("<html"), "a script gets the part that changes");
+}
+
+#[tokio::test]
+async fn a_wrong_form_keeps_what_was_typed() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let form = browser.get(NEW).await;
+    for (fields, error) in [
+        (vec![("filter", "state = AWAY"), ("action", "disable")], "FILTER_INVALID"),
+        (vec![("filter", "state = ACTIVE")], "Choose what to do"),
+        (vec![("filter", "state = ACTIVE"), ("action", "remove")], "Name the attribute."),
+        (
+            vec![("action", "set"), ("attribute", "age"), ("type", "int"), ("text", "old")],
+            "Type a whole number",
+        ),
+    ] {
+        let refused = browser.submit(&form, NEW, &fields).await;
+        assert_eq!(refused.status, 422, "{fields:?}");
+        refused.assert_has(&[error, fields[0].1]);
+    }
+    assert_eq!(browser.get(&format!("{BULK}/none")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_viewer_sees_bulk_changes_and_cannot_make_any() {
+    let (site, _folder, token) = with_token("viewer");
+    let mut browser = site.browser().await;
+    sign_in(&mut browser, &token).await;
+    let list = browser.get(BULK).await;
+    assert!(!list.text.contains("New bulk change"));
+    assert_eq!(browser.get(NEW).await.status, 403);
+    let fields = [("filter", ""), ("action", "delete")];
+    for path in [NEW.to_owned(), format!("{BULK}/x/stop"), format!("{BULK}/x/apply")] {
+        assert_eq!(browser.post(&path, &fields).await.status, 403, "{path}");
+    }
+}
