@@ -133,6 +133,11 @@ static METHODS: &[Method] = &[
     mutation("/polynym.v1.RegistryService/UndeleteUser"),
     mutation("/polynym.v1.RegistryService/MergeUsers"),
     mutation("/polynym.v1.RegistryService/UnmergeUsers"),
+    mutation("/polynym.v1.RegistryService/StartBulkChange"),
+    view(mutation("/polynym.v1.RegistryService/GetBulkChange")),
+    view(mutation("/polynym.v1.RegistryService/ListBulkChanges")),
+    mutation("/polynym.v1.RegistryService/StopBulkChange"),
+    mutation("/polynym.v1.RegistryService/ResumeBulkChange"),
     inbox("/polynym.v1.InboxService/SendNotice", PermitKind::Mutation),
     view(inbox("/polynym.v1.InboxService/ListNotices", PermitKind::Read)),
     inbox("/polynym.v1.InboxService/MarkRead", PermitKind::Mutation),
@@ -257,6 +262,7 @@ mod tests {
                     "ListNotices" | "CountUnread" => Role::Viewer,
                     "GetTenant" | "ListTenants" | "ListTenantHistory" => Role::Viewer,
                     "ListAttributeNames" => Role::Viewer,
+                    "GetBulkChange" | "ListBulkChanges" => Role::Viewer,
                     _ => expected,
                 };
                 let target = Target::from_path(&path);

@@ -1,5 +1,7 @@
 //! RegistryService: mutations.
 
+mod bulk;
+
 use tonic::{Request, Response, Status};
 
 use super::api::Api;
@@ -7,6 +9,7 @@ use super::authorization::authorized;
 use super::convert;
 use super::status::status;
 use super::stubs::registry_service_server::RegistryService;
+use polynym_directory::encoded::bulk_change::summary;
 use polynym_directory::encoded::encode::user_message;
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::user::User;
@@ -202,5 +205,61 @@ impl RegistryService for Api {
             user: Some(user_message(&user)),
             not_restored: not_restored.iter().map(convert::not_restored).collect(),
         }))
+    }
+
+    async fn start_bulk_change(
+        &self,
+        request: Request<v1::StartBulkChangeRequest>,
+    ) -> Result<Response<v1::StartBulkChangeResponse>, Status> {
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, "", &request.request_id)?;
+        let start = bulk::start(&request).map_err(status)?;
+        let started = self.directory.start_bulk_change(mutation, start).await;
+        Ok(Response::new(v1::StartBulkChangeResponse { bulk_change: bulk::response(started)? }))
+    }
+
+    async fn get_bulk_change(
+        &self,
+        request: Request<v1::GetBulkChangeRequest>,
+    ) -> Result<Response<v1::GetBulkChangeResponse>, Status> {
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let found = self.directory.bulk_change(&context, &request.bulk_id).await;
+        Ok(Response::new(v1::GetBulkChangeResponse { bulk_change: bulk::response(found)? }))
+    }
+
+    async fn list_bulk_changes(
+        &self,
+        request: Request<v1::ListBulkChangesRequest>,
+    ) -> Result<Response<v1::ListBulkChangesResponse>, Status> {
+        let (call, request) = authorized(request)?;
+        let context = self.context(&call, &request.tenant, "")?;
+        let (size, token) = (request.page_size, &*request.page_token);
+        let page = self.directory.list_bulk_changes(&context, size, token).await;
+        let page = page.map_err(status)?;
+        Ok(Response::new(v1::ListBulkChangesResponse {
+            bulk_changes: page.changes.iter().map(summary).collect(),
+            next_page_token: page.next_page_token,
+        }))
+    }
+
+    async fn stop_bulk_change(
+        &self,
+        request: Request<v1::StopBulkChangeRequest>,
+    ) -> Result<Response<v1::StopBulkChangeResponse>, Status> {
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, "", "")?;
+        let stopped = self.directory.stop_bulk_change(mutation, &request.bulk_id).await;
+        Ok(Response::new(v1::StopBulkChangeResponse { bulk_change: bulk::response(stopped)? }))
+    }
+
+    async fn resume_bulk_change(
+        &self,
+        request: Request<v1::ResumeBulkChangeRequest>,
+    ) -> Result<Response<v1::ResumeBulkChangeResponse>, Status> {
+        let (call, request) = authorized(request)?;
+        let mutation = self.mutation(&call, &request.tenant, "", "")?;
+        let resumed = self.directory.resume_bulk_change(mutation, &request.bulk_id).await;
+        Ok(Response::new(v1::ResumeBulkChangeResponse { bulk_change: bulk::response(resumed)? }))
     }
 }

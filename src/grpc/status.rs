@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
-use polynym_directory::error::{Error, Invalid, NotUndone};
+use polynym_directory::error::{BulkError, Error, Invalid, NotUndone};
 use polynym_transport::log_throttle::LogThrottle;
 use polynym_transport::rich_status::{detailed, info, internal, retry};
 
@@ -54,6 +54,7 @@ fn field(error: &Error) -> Option<&str> {
         Error::UsageExpired { .. } => Some("from"),
         Error::ResumeExpired => Some("resume_token"),
         Error::RequestIdReused => Some("request_id"),
+        Error::Bulk(BulkError::NotFound | BulkError::Exists) => Some("bulk_id"),
         _ => None,
     }
 }
@@ -64,7 +65,9 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
         Error::BatchTooLarge { limit, count } | Error::TooMany { limit, count, .. } => {
             vec![("limit", limit.to_string()), ("value", count.to_string())]
         }
-        Error::AnswerFull { limit } | Error::AttributeNamesFull { limit } => {
+        Error::AnswerFull { limit }
+        | Error::AttributeNamesFull { limit }
+        | Error::Bulk(BulkError::TooMany { limit }) => {
             vec![("limit", limit.to_string())]
         }
         Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],
@@ -100,6 +103,7 @@ pub const fn reason(error: &Error) -> &'static str {
     code_and_reason(error).1
 }
 
+#[expect(clippy::too_many_lines, reason = "a row for each error")]
 const fn code_and_reason(error: &Error) -> (Code, &'static str) {
     match error {
         Error::Invalid { what, .. } => (Code::InvalidArgument, invalid_reason(*what)),
@@ -110,6 +114,7 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::NotHeld => (Code::NotFound, "HOLD_NOT_FOUND"),
         Error::NoticeNotFound { .. } => (Code::NotFound, "NOTICE_NOT_FOUND"),
         Error::TenantNotFound => (Code::NotFound, "TENANT_NOT_FOUND"),
+        Error::Bulk(error) => bulk_code_and_reason(*error),
         Error::IdentityTaken { .. } => (Code::AlreadyExists, "IDENTITY_TAKEN"),
         Error::UserExists => (Code::AlreadyExists, "USER_EXISTS"),
         Error::LineAmbiguous { .. } => (Code::FailedPrecondition, "LINE_AMBIGUOUS"),
@@ -150,6 +155,14 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::WatchUnsupported => (Code::Unimplemented, "WATCH_UNSUPPORTED"),
         Error::OutcomeUnknown(_) => (Code::Unknown, "OUTCOME_UNKNOWN"),
         Error::Internal(_) => (Code::Internal, "INTERNAL"),
+    }
+}
+
+const fn bulk_code_and_reason(error: BulkError) -> (Code, &'static str) {
+    match error {
+        BulkError::NotFound => (Code::NotFound, "BULK_CHANGE_NOT_FOUND"),
+        BulkError::Exists => (Code::AlreadyExists, "BULK_CHANGE_EXISTS"),
+        BulkError::TooMany { .. } => (Code::ResourceExhausted, "TOO_MANY_BULK_CHANGES"),
     }
 }
 

@@ -12,6 +12,7 @@ use tonic::Code;
 
 use crate::support;
 use crate::support::calls::{Client, email, handle, identity};
+use crate::support::scenarios::bulk::killed_servers_lose_and_repeat_nothing;
 use crate::support::server::Server;
 
 const CALLERS: u64 = 16;
@@ -148,4 +149,11 @@ fn a_second_server_on_one_folder_reports_the_conflict() {
     let stderr = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(1));
     assert!(stderr.contains("is in use by another process"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_servers_lose_no_part_of_a_bulk_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    killed_servers_lose_and_repeat_nothing(&store).await;
 }

@@ -9,6 +9,7 @@
 
 mod accounts;
 mod attribute_definitions;
+mod bulk;
 mod duplicates;
 mod history;
 mod imports;

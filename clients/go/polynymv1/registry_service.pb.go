@@ -12,6 +12,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -79,6 +80,67 @@ func (x ConflictPolicy) Number() protoreflect.EnumNumber {
 // Deprecated: Use ConflictPolicy.Descriptor instead.
 func (ConflictPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{0}
+}
+
+// The state of a bulk change.
+type BulkChangeState int32
+
+const (
+	// Unspecified. Never in a response.
+	BulkChangeState_BULK_CHANGE_STATE_UNSPECIFIED BulkChangeState = 0
+	// It runs, or waits for a server to run it.
+	BulkChangeState_BULK_CHANGE_STATE_RUNNING BulkChangeState = 1
+	// Somebody stopped it, or its caller may no longer make the change. It can be resumed.
+	BulkChangeState_BULK_CHANGE_STATE_STOPPED BulkChangeState = 2
+	// All users that matched were processed. Single ones may have failed.
+	BulkChangeState_BULK_CHANGE_STATE_COMPLETED BulkChangeState = 3
+	// It ended early because of an error. It can be resumed.
+	BulkChangeState_BULK_CHANGE_STATE_FAILED BulkChangeState = 4
+)
+
+// Enum value maps for BulkChangeState.
+var (
+	BulkChangeState_name = map[int32]string{
+		0: "BULK_CHANGE_STATE_UNSPECIFIED",
+		1: "BULK_CHANGE_STATE_RUNNING",
+		2: "BULK_CHANGE_STATE_STOPPED",
+		3: "BULK_CHANGE_STATE_COMPLETED",
+		4: "BULK_CHANGE_STATE_FAILED",
+	}
+	BulkChangeState_value = map[string]int32{
+		"BULK_CHANGE_STATE_UNSPECIFIED": 0,
+		"BULK_CHANGE_STATE_RUNNING":     1,
+		"BULK_CHANGE_STATE_STOPPED":     2,
+		"BULK_CHANGE_STATE_COMPLETED":   3,
+		"BULK_CHANGE_STATE_FAILED":      4,
+	}
+)
+
+func (x BulkChangeState) Enum() *BulkChangeState {
+	p := new(BulkChangeState)
+	*p = x
+	return p
+}
+
+func (x BulkChangeState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BulkChangeState) Descriptor() protoreflect.EnumDescriptor {
+	return file_polynym_v1_registry_service_proto_enumTypes[1].Descriptor()
+}
+
+func (BulkChangeState) Type() protoreflect.EnumType {
+	return &file_polynym_v1_registry_service_proto_enumTypes[1]
+}
+
+func (x BulkChangeState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BulkChangeState.Descriptor instead.
+func (BulkChangeState) EnumDescriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{1}
 }
 
 // Creates a user.
@@ -1890,6 +1952,850 @@ func (x *UnmergeUsersResponse) GetNotRestored() []*UnmergeUsersResponse_NotResto
 	return nil
 }
 
+// A change of many users.
+type BulkAction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Exactly one must be set.
+	//
+	// Types that are valid to be assigned to Action:
+	//
+	//	*BulkAction_Disable_
+	//	*BulkAction_Enable_
+	//	*BulkAction_Delete_
+	//	*BulkAction_Attributes_
+	Action        isBulkAction_Action `protobuf_oneof:"action"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAction) Reset() {
+	*x = BulkAction{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAction) ProtoMessage() {}
+
+func (x *BulkAction) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAction.ProtoReflect.Descriptor instead.
+func (*BulkAction) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *BulkAction) GetAction() isBulkAction_Action {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *BulkAction) GetDisable() *BulkAction_Disable {
+	if x != nil {
+		if x, ok := x.Action.(*BulkAction_Disable_); ok {
+			return x.Disable
+		}
+	}
+	return nil
+}
+
+func (x *BulkAction) GetEnable() *BulkAction_Enable {
+	if x != nil {
+		if x, ok := x.Action.(*BulkAction_Enable_); ok {
+			return x.Enable
+		}
+	}
+	return nil
+}
+
+func (x *BulkAction) GetDelete() *BulkAction_Delete {
+	if x != nil {
+		if x, ok := x.Action.(*BulkAction_Delete_); ok {
+			return x.Delete
+		}
+	}
+	return nil
+}
+
+func (x *BulkAction) GetAttributes() *BulkAction_Attributes {
+	if x != nil {
+		if x, ok := x.Action.(*BulkAction_Attributes_); ok {
+			return x.Attributes
+		}
+	}
+	return nil
+}
+
+type isBulkAction_Action interface {
+	isBulkAction_Action()
+}
+
+type BulkAction_Disable_ struct {
+	// Disables the users.
+	Disable *BulkAction_Disable `protobuf:"bytes,1,opt,name=disable,proto3,oneof"`
+}
+
+type BulkAction_Enable_ struct {
+	// Enables the users.
+	Enable *BulkAction_Enable `protobuf:"bytes,2,opt,name=enable,proto3,oneof"`
+}
+
+type BulkAction_Delete_ struct {
+	// Deletes the users.
+	Delete *BulkAction_Delete `protobuf:"bytes,3,opt,name=delete,proto3,oneof"`
+}
+
+type BulkAction_Attributes_ struct {
+	// Changes attributes of the users.
+	Attributes *BulkAction_Attributes `protobuf:"bytes,4,opt,name=attributes,proto3,oneof"`
+}
+
+func (*BulkAction_Disable_) isBulkAction_Action() {}
+
+func (*BulkAction_Enable_) isBulkAction_Action() {}
+
+func (*BulkAction_Delete_) isBulkAction_Action() {}
+
+func (*BulkAction_Attributes_) isBulkAction_Action() {}
+
+// A change of the users that a filter matches.
+type BulkChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id. The events of its users have it as their operation id.
+	BulkId string `protobuf:"bytes,1,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
+	// The tenant.
+	Tenant string `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The filter.
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// The change.
+	Action *BulkAction `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
+	// Whether it only counts what would happen.
+	ValidateOnly bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// The state.
+	State BulkChangeState `protobuf:"varint,6,opt,name=state,proto3,enum=polynym.v1.BulkChangeState" json:"state,omitempty"`
+	// The name of the caller who started it or, if it was resumed, who resumed it last.
+	Caller string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The caller's reason, as in the header `polynym-reason`.
+	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The progress.
+	Counts *BulkChange_Counts `protobuf:"bytes,9,opt,name=counts,proto3" json:"counts,omitempty"`
+	// The first users that failed: at most 1,000. Not in lists.
+	Failures []*BulkChange_Failure `protobuf:"bytes,10,rep,name=failures,proto3" json:"failures,omitempty"`
+	// When it was started.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When its state or progress last changed.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// When it ended. Absent while it is running.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Why it stopped or failed: the name of the caller who stopped it, or an error. Empty otherwise.
+	EndReason     string `protobuf:"bytes,14,opt,name=end_reason,json=endReason,proto3" json:"end_reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkChange) Reset() {
+	*x = BulkChange{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkChange) ProtoMessage() {}
+
+func (x *BulkChange) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkChange.ProtoReflect.Descriptor instead.
+func (*BulkChange) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *BulkChange) GetBulkId() string {
+	if x != nil {
+		return x.BulkId
+	}
+	return ""
+}
+
+func (x *BulkChange) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *BulkChange) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *BulkChange) GetAction() *BulkAction {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *BulkChange) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+func (x *BulkChange) GetState() BulkChangeState {
+	if x != nil {
+		return x.State
+	}
+	return BulkChangeState_BULK_CHANGE_STATE_UNSPECIFIED
+}
+
+func (x *BulkChange) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *BulkChange) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *BulkChange) GetCounts() *BulkChange_Counts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *BulkChange) GetFailures() []*BulkChange_Failure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *BulkChange) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *BulkChange) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *BulkChange) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *BulkChange) GetEndReason() string {
+	if x != nil {
+		return x.EndReason
+	}
+	return ""
+}
+
+// Starts a bulk change.
+type StartBulkChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The id of the bulk change, and of the operation of its events: at most 64 letters, digits and any of `. _ : -`.
+	// Empty: the `request_id` or, without one, a new UUID.
+	BulkId string `protobuf:"bytes,2,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
+	// The filter, as SearchUsers has it. Empty: all users.
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// The change.
+	Action *BulkAction `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
+	// Whether to count what would happen without changing anything.
+	ValidateOnly bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// An idempotency key: a UUID. It is the id of the bulk change if there is no other.
+	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartBulkChangeRequest) Reset() {
+	*x = StartBulkChangeRequest{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartBulkChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartBulkChangeRequest) ProtoMessage() {}
+
+func (x *StartBulkChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartBulkChangeRequest.ProtoReflect.Descriptor instead.
+func (*StartBulkChangeRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *StartBulkChangeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *StartBulkChangeRequest) GetBulkId() string {
+	if x != nil {
+		return x.BulkId
+	}
+	return ""
+}
+
+func (x *StartBulkChangeRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *StartBulkChangeRequest) GetAction() *BulkAction {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *StartBulkChangeRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+func (x *StartBulkChangeRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The bulk change.
+type StartBulkChangeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bulk change.
+	BulkChange    *BulkChange `protobuf:"bytes,1,opt,name=bulk_change,json=bulkChange,proto3" json:"bulk_change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartBulkChangeResponse) Reset() {
+	*x = StartBulkChangeResponse{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartBulkChangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartBulkChangeResponse) ProtoMessage() {}
+
+func (x *StartBulkChangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartBulkChangeResponse.ProtoReflect.Descriptor instead.
+func (*StartBulkChangeResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *StartBulkChangeResponse) GetBulkChange() *BulkChange {
+	if x != nil {
+		return x.BulkChange
+	}
+	return nil
+}
+
+// Gets a bulk change.
+type GetBulkChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The id of the bulk change.
+	BulkId        string `protobuf:"bytes,2,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBulkChangeRequest) Reset() {
+	*x = GetBulkChangeRequest{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBulkChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBulkChangeRequest) ProtoMessage() {}
+
+func (x *GetBulkChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBulkChangeRequest.ProtoReflect.Descriptor instead.
+func (*GetBulkChangeRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *GetBulkChangeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetBulkChangeRequest) GetBulkId() string {
+	if x != nil {
+		return x.BulkId
+	}
+	return ""
+}
+
+// The bulk change.
+type GetBulkChangeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bulk change.
+	BulkChange    *BulkChange `protobuf:"bytes,1,opt,name=bulk_change,json=bulkChange,proto3" json:"bulk_change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBulkChangeResponse) Reset() {
+	*x = GetBulkChangeResponse{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBulkChangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBulkChangeResponse) ProtoMessage() {}
+
+func (x *GetBulkChangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBulkChangeResponse.ProtoReflect.Descriptor instead.
+func (*GetBulkChangeResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *GetBulkChangeResponse) GetBulkChange() *BulkChange {
+	if x != nil {
+		return x.BulkChange
+	}
+	return nil
+}
+
+// Lists bulk changes.
+type ListBulkChangesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The maximum number of bulk changes to return: 50 by default, and at most 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the previous page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBulkChangesRequest) Reset() {
+	*x = ListBulkChangesRequest{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBulkChangesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBulkChangesRequest) ProtoMessage() {}
+
+func (x *ListBulkChangesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBulkChangesRequest.ProtoReflect.Descriptor instead.
+func (*ListBulkChangesRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListBulkChangesRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListBulkChangesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListBulkChangesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Bulk changes.
+type ListBulkChangesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bulk changes without their failures, newest first.
+	BulkChanges []*BulkChange `protobuf:"bytes,1,rep,name=bulk_changes,json=bulkChanges,proto3" json:"bulk_changes,omitempty"`
+	// The token of the next page. Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBulkChangesResponse) Reset() {
+	*x = ListBulkChangesResponse{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBulkChangesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBulkChangesResponse) ProtoMessage() {}
+
+func (x *ListBulkChangesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBulkChangesResponse.ProtoReflect.Descriptor instead.
+func (*ListBulkChangesResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ListBulkChangesResponse) GetBulkChanges() []*BulkChange {
+	if x != nil {
+		return x.BulkChanges
+	}
+	return nil
+}
+
+func (x *ListBulkChangesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Stops a bulk change.
+type StopBulkChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The id of the bulk change.
+	BulkId        string `protobuf:"bytes,2,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopBulkChangeRequest) Reset() {
+	*x = StopBulkChangeRequest{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopBulkChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopBulkChangeRequest) ProtoMessage() {}
+
+func (x *StopBulkChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopBulkChangeRequest.ProtoReflect.Descriptor instead.
+func (*StopBulkChangeRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *StopBulkChangeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *StopBulkChangeRequest) GetBulkId() string {
+	if x != nil {
+		return x.BulkId
+	}
+	return ""
+}
+
+// The bulk change.
+type StopBulkChangeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bulk change.
+	BulkChange    *BulkChange `protobuf:"bytes,1,opt,name=bulk_change,json=bulkChange,proto3" json:"bulk_change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopBulkChangeResponse) Reset() {
+	*x = StopBulkChangeResponse{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopBulkChangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopBulkChangeResponse) ProtoMessage() {}
+
+func (x *StopBulkChangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopBulkChangeResponse.ProtoReflect.Descriptor instead.
+func (*StopBulkChangeResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *StopBulkChangeResponse) GetBulkChange() *BulkChange {
+	if x != nil {
+		return x.BulkChange
+	}
+	return nil
+}
+
+// Resumes a bulk change.
+type ResumeBulkChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The id of the bulk change.
+	BulkId        string `protobuf:"bytes,2,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeBulkChangeRequest) Reset() {
+	*x = ResumeBulkChangeRequest{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeBulkChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeBulkChangeRequest) ProtoMessage() {}
+
+func (x *ResumeBulkChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeBulkChangeRequest.ProtoReflect.Descriptor instead.
+func (*ResumeBulkChangeRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ResumeBulkChangeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ResumeBulkChangeRequest) GetBulkId() string {
+	if x != nil {
+		return x.BulkId
+	}
+	return ""
+}
+
+// The bulk change.
+type ResumeBulkChangeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bulk change.
+	BulkChange    *BulkChange `protobuf:"bytes,1,opt,name=bulk_change,json=bulkChange,proto3" json:"bulk_change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeBulkChangeResponse) Reset() {
+	*x = ResumeBulkChangeResponse{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeBulkChangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeBulkChangeResponse) ProtoMessage() {}
+
+func (x *ResumeBulkChangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeBulkChangeResponse.ProtoReflect.Descriptor instead.
+func (*ResumeBulkChangeResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ResumeBulkChangeResponse) GetBulkChange() *BulkChange {
+	if x != nil {
+		return x.BulkChange
+	}
+	return nil
+}
+
 // A value that differs between the users.
 type MergePreview_Conflict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1905,7 +2811,7 @@ type MergePreview_Conflict struct {
 
 func (x *MergePreview_Conflict) Reset() {
 	*x = MergePreview_Conflict{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[27]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2823,7 @@ func (x *MergePreview_Conflict) String() string {
 func (*MergePreview_Conflict) ProtoMessage() {}
 
 func (x *MergePreview_Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[27]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2874,7 @@ type UnmergeUsersResponse_NotRestored struct {
 
 func (x *UnmergeUsersResponse_NotRestored) Reset() {
 	*x = UnmergeUsersResponse_NotRestored{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[28]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2886,7 @@ func (x *UnmergeUsersResponse_NotRestored) String() string {
 func (*UnmergeUsersResponse_NotRestored) ProtoMessage() {}
 
 func (x *UnmergeUsersResponse_NotRestored) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[28]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,12 +2916,370 @@ func (x *UnmergeUsersResponse_NotRestored) GetIdentifier() *Identifier {
 	return nil
 }
 
+// Disables a user, as DisableUser does.
+type BulkAction_Disable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAction_Disable) Reset() {
+	*x = BulkAction_Disable{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAction_Disable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAction_Disable) ProtoMessage() {}
+
+func (x *BulkAction_Disable) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAction_Disable.ProtoReflect.Descriptor instead.
+func (*BulkAction_Disable) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 0}
+}
+
+// Enables a user, as EnableUser does.
+type BulkAction_Enable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAction_Enable) Reset() {
+	*x = BulkAction_Enable{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAction_Enable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAction_Enable) ProtoMessage() {}
+
+func (x *BulkAction_Enable) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAction_Enable.ProtoReflect.Descriptor instead.
+func (*BulkAction_Enable) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 1}
+}
+
+// Deletes a user, as DeleteUser does.
+type BulkAction_Delete struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAction_Delete) Reset() {
+	*x = BulkAction_Delete{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAction_Delete) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAction_Delete) ProtoMessage() {}
+
+func (x *BulkAction_Delete) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAction_Delete.ProtoReflect.Descriptor instead.
+func (*BulkAction_Delete) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 2}
+}
+
+// Changes attributes of a user, as UpdateUser does. The others stay.
+type BulkAction_Attributes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attributes to set.
+	Set map[string]*AttributeValue `protobuf:"bytes,1,rep,name=set,proto3" json:"set,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The names of the attributes to remove.
+	Remove        []string `protobuf:"bytes,2,rep,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAction_Attributes) Reset() {
+	*x = BulkAction_Attributes{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAction_Attributes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAction_Attributes) ProtoMessage() {}
+
+func (x *BulkAction_Attributes) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAction_Attributes.ProtoReflect.Descriptor instead.
+func (*BulkAction_Attributes) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 3}
+}
+
+func (x *BulkAction_Attributes) GetSet() map[string]*AttributeValue {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *BulkAction_Attributes) GetRemove() []string {
+	if x != nil {
+		return x.Remove
+	}
+	return nil
+}
+
+// A number of users that failed for the same reason.
+type BulkChange_FailureCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reason of their errors, such as `USER_MERGED`.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The number of users.
+	Users         int64 `protobuf:"varint,2,opt,name=users,proto3" json:"users,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkChange_FailureCount) Reset() {
+	*x = BulkChange_FailureCount{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkChange_FailureCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkChange_FailureCount) ProtoMessage() {}
+
+func (x *BulkChange_FailureCount) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkChange_FailureCount.ProtoReflect.Descriptor instead.
+func (*BulkChange_FailureCount) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{28, 0}
+}
+
+func (x *BulkChange_FailureCount) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *BulkChange_FailureCount) GetUsers() int64 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
+// A user that failed.
+type BulkChange_Failure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The reason of the error, such as `USER_MERGED`.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkChange_Failure) Reset() {
+	*x = BulkChange_Failure{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkChange_Failure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkChange_Failure) ProtoMessage() {}
+
+func (x *BulkChange_Failure) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkChange_Failure.ProtoReflect.Descriptor instead.
+func (*BulkChange_Failure) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{28, 1}
+}
+
+func (x *BulkChange_Failure) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *BulkChange_Failure) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// The users that matched the filter at their turn. `checked` is the sum of the others.
+type BulkChange_Counts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Users that were processed.
+	Checked int64 `protobuf:"varint,1,opt,name=checked,proto3" json:"checked,omitempty"`
+	// Users that changed or, with `validate_only`, would change.
+	Changed int64 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	// Users that already were as the change leaves them.
+	Unchanged int64 `protobuf:"varint,3,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	// Users that could not be changed, by reason.
+	Failed []*BulkChange_FailureCount `protobuf:"bytes,4,rep,name=failed,proto3" json:"failed,omitempty"`
+	// Users to which the change does not apply: merged ones, and deleted ones unless it deletes them.
+	Skipped       int64 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkChange_Counts) Reset() {
+	*x = BulkChange_Counts{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkChange_Counts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkChange_Counts) ProtoMessage() {}
+
+func (x *BulkChange_Counts) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkChange_Counts.ProtoReflect.Descriptor instead.
+func (*BulkChange_Counts) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{28, 2}
+}
+
+func (x *BulkChange_Counts) GetChecked() int64 {
+	if x != nil {
+		return x.Checked
+	}
+	return 0
+}
+
+func (x *BulkChange_Counts) GetChanged() int64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *BulkChange_Counts) GetUnchanged() int64 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
+}
+
+func (x *BulkChange_Counts) GetFailed() []*BulkChange_FailureCount {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
+func (x *BulkChange_Counts) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
 var File_polynym_v1_registry_service_proto protoreflect.FileDescriptor
 
 const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\n" +
 	"!polynym/v1/registry_service.proto\x12\n" +
-	"polynym.v1\x1a google/protobuf/field_mask.proto\x1a\x16polynym/v1/types.proto\"p\n" +
+	"polynym.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16polynym/v1/types.proto\"p\n" +
 	"\x11CreateUserRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12$\n" +
 	"\x04user\x18\x02 \x01(\v2\x10.polynym.v1.UserR\x04user\x12\x1d\n" +
@@ -2165,12 +3429,106 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x126\n" +
 	"\n" +
 	"identifier\x18\x02 \x01(\v2\x16.polynym.v1.IdentifierR\n" +
-	"identifier*\x91\x01\n" +
+	"identifier\"\xe1\x03\n" +
+	"\n" +
+	"BulkAction\x12:\n" +
+	"\adisable\x18\x01 \x01(\v2\x1e.polynym.v1.BulkAction.DisableH\x00R\adisable\x127\n" +
+	"\x06enable\x18\x02 \x01(\v2\x1d.polynym.v1.BulkAction.EnableH\x00R\x06enable\x127\n" +
+	"\x06delete\x18\x03 \x01(\v2\x1d.polynym.v1.BulkAction.DeleteH\x00R\x06delete\x12C\n" +
+	"\n" +
+	"attributes\x18\x04 \x01(\v2!.polynym.v1.BulkAction.AttributesH\x00R\n" +
+	"attributes\x1a\t\n" +
+	"\aDisable\x1a\b\n" +
+	"\x06Enable\x1a\b\n" +
+	"\x06Delete\x1a\xb6\x01\n" +
+	"\n" +
+	"Attributes\x12<\n" +
+	"\x03set\x18\x01 \x03(\v2*.polynym.v1.BulkAction.Attributes.SetEntryR\x03set\x12\x16\n" +
+	"\x06remove\x18\x02 \x03(\tR\x06remove\x1aR\n" +
+	"\bSetEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x120\n" +
+	"\x05value\x18\x02 \x01(\v2\x1a.polynym.v1.AttributeValueR\x05value:\x028\x01B\b\n" +
+	"\x06action\"\xfe\x06\n" +
+	"\n" +
+	"BulkChange\x12\x17\n" +
+	"\abulk_id\x18\x01 \x01(\tR\x06bulkId\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06filter\x18\x03 \x01(\tR\x06filter\x12.\n" +
+	"\x06action\x18\x04 \x01(\v2\x16.polynym.v1.BulkActionR\x06action\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\x121\n" +
+	"\x05state\x18\x06 \x01(\x0e2\x1b.polynym.v1.BulkChangeStateR\x05state\x12\x16\n" +
+	"\x06caller\x18\a \x01(\tR\x06caller\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x125\n" +
+	"\x06counts\x18\t \x01(\v2\x1d.polynym.v1.BulkChange.CountsR\x06counts\x12:\n" +
+	"\bfailures\x18\n" +
+	" \x03(\v2\x1e.polynym.v1.BulkChange.FailureR\bfailures\x12;\n" +
+	"\vcreate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12;\n" +
+	"\vupdate_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x125\n" +
+	"\bend_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1d\n" +
+	"\n" +
+	"end_reason\x18\x0e \x01(\tR\tendReason\x1a<\n" +
+	"\fFailureCount\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05users\x18\x02 \x01(\x03R\x05users\x1a:\n" +
+	"\aFailure\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x1a\xb1\x01\n" +
+	"\x06Counts\x12\x18\n" +
+	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\x03R\achanged\x12\x1c\n" +
+	"\tunchanged\x18\x03 \x01(\x03R\tunchanged\x12;\n" +
+	"\x06failed\x18\x04 \x03(\v2#.polynym.v1.BulkChange.FailureCountR\x06failed\x12\x18\n" +
+	"\askipped\x18\x05 \x01(\x03R\askipped\"\xd5\x01\n" +
+	"\x16StartBulkChangeRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x17\n" +
+	"\abulk_id\x18\x02 \x01(\tR\x06bulkId\x12\x16\n" +
+	"\x06filter\x18\x03 \x01(\tR\x06filter\x12.\n" +
+	"\x06action\x18\x04 \x01(\v2\x16.polynym.v1.BulkActionR\x06action\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"R\n" +
+	"\x17StartBulkChangeResponse\x127\n" +
+	"\vbulk_change\x18\x01 \x01(\v2\x16.polynym.v1.BulkChangeR\n" +
+	"bulkChange\"G\n" +
+	"\x14GetBulkChangeRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x17\n" +
+	"\abulk_id\x18\x02 \x01(\tR\x06bulkId\"P\n" +
+	"\x15GetBulkChangeResponse\x127\n" +
+	"\vbulk_change\x18\x01 \x01(\v2\x16.polynym.v1.BulkChangeR\n" +
+	"bulkChange\"l\n" +
+	"\x16ListBulkChangesRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"|\n" +
+	"\x17ListBulkChangesResponse\x129\n" +
+	"\fbulk_changes\x18\x01 \x03(\v2\x16.polynym.v1.BulkChangeR\vbulkChanges\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"H\n" +
+	"\x15StopBulkChangeRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x17\n" +
+	"\abulk_id\x18\x02 \x01(\tR\x06bulkId\"Q\n" +
+	"\x16StopBulkChangeResponse\x127\n" +
+	"\vbulk_change\x18\x01 \x01(\v2\x16.polynym.v1.BulkChangeR\n" +
+	"bulkChange\"J\n" +
+	"\x17ResumeBulkChangeRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x17\n" +
+	"\abulk_id\x18\x02 \x01(\tR\x06bulkId\"S\n" +
+	"\x18ResumeBulkChangeResponse\x127\n" +
+	"\vbulk_change\x18\x01 \x01(\v2\x16.polynym.v1.BulkChangeR\n" +
+	"bulkChange*\x91\x01\n" +
 	"\x0eConflictPolicy\x12\x1f\n" +
 	"\x1bCONFLICT_POLICY_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cCONFLICT_POLICY_PRIMARY_WINS\x10\x01\x12\"\n" +
 	"\x1eCONFLICT_POLICY_SECONDARY_WINS\x10\x02\x12\x18\n" +
-	"\x14CONFLICT_POLICY_FAIL\x10\x032\xbc\b\n" +
+	"\x14CONFLICT_POLICY_FAIL\x10\x03*\xb1\x01\n" +
+	"\x0fBulkChangeState\x12!\n" +
+	"\x1dBULK_CHANGE_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x19BULK_CHANGE_STATE_RUNNING\x10\x01\x12\x1d\n" +
+	"\x19BULK_CHANGE_STATE_STOPPED\x10\x02\x12\x1f\n" +
+	"\x1bBULK_CHANGE_STATE_COMPLETED\x10\x03\x12\x1c\n" +
+	"\x18BULK_CHANGE_STATE_FAILED\x10\x042\x8c\f\n" +
 	"\x0fRegistryService\x12K\n" +
 	"\n" +
 	"CreateUser\x12\x1d.polynym.v1.CreateUserRequest\x1a\x1e.polynym.v1.CreateUserResponse\x12K\n" +
@@ -2189,7 +3547,12 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\fUndeleteUser\x12\x1f.polynym.v1.UndeleteUserRequest\x1a .polynym.v1.UndeleteUserResponse\x12K\n" +
 	"\n" +
 	"MergeUsers\x12\x1d.polynym.v1.MergeUsersRequest\x1a\x1e.polynym.v1.MergeUsersResponse\x12Q\n" +
-	"\fUnmergeUsers\x12\x1f.polynym.v1.UnmergeUsersRequest\x1a .polynym.v1.UnmergeUsersResponseBk\n" +
+	"\fUnmergeUsers\x12\x1f.polynym.v1.UnmergeUsersRequest\x1a .polynym.v1.UnmergeUsersResponse\x12Z\n" +
+	"\x0fStartBulkChange\x12\".polynym.v1.StartBulkChangeRequest\x1a#.polynym.v1.StartBulkChangeResponse\x12Y\n" +
+	"\rGetBulkChange\x12 .polynym.v1.GetBulkChangeRequest\x1a!.polynym.v1.GetBulkChangeResponse\"\x03\x90\x02\x01\x12_\n" +
+	"\x0fListBulkChanges\x12\".polynym.v1.ListBulkChangesRequest\x1a#.polynym.v1.ListBulkChangesResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\x0eStopBulkChange\x12!.polynym.v1.StopBulkChangeRequest\x1a\".polynym.v1.StopBulkChangeResponse\x12]\n" +
+	"\x10ResumeBulkChange\x12#.polynym.v1.ResumeBulkChangeRequest\x1a$.polynym.v1.ResumeBulkChangeResponseBk\n" +
 	"\x0edev.polynym.v1P\x01Z/github.com/polynym/polynym/clients/go/polynymv1\xaa\x02\n" +
 	"Polynym.V1\xca\x02\n" +
 	"Polynym\\V1\xea\x02\vPolynym::V1b\x06proto3"
@@ -2206,108 +3569,160 @@ func file_polynym_v1_registry_service_proto_rawDescGZIP() []byte {
 	return file_polynym_v1_registry_service_proto_rawDescData
 }
 
-var file_polynym_v1_registry_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_polynym_v1_registry_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_polynym_v1_registry_service_proto_goTypes = []any{
 	(ConflictPolicy)(0),                      // 0: polynym.v1.ConflictPolicy
-	(*CreateUserRequest)(nil),                // 1: polynym.v1.CreateUserRequest
-	(*CreateUserResponse)(nil),               // 2: polynym.v1.CreateUserResponse
-	(*UpdateUserRequest)(nil),                // 3: polynym.v1.UpdateUserRequest
-	(*UpdateUserResponse)(nil),               // 4: polynym.v1.UpdateUserResponse
-	(*LinkIdentityRequest)(nil),              // 5: polynym.v1.LinkIdentityRequest
-	(*LinkIdentityResponse)(nil),             // 6: polynym.v1.LinkIdentityResponse
-	(*UnlinkIdentityRequest)(nil),            // 7: polynym.v1.UnlinkIdentityRequest
-	(*UnlinkIdentityResponse)(nil),           // 8: polynym.v1.UnlinkIdentityResponse
-	(*ReplaceIdentityRequest)(nil),           // 9: polynym.v1.ReplaceIdentityRequest
-	(*ReplaceIdentityResponse)(nil),          // 10: polynym.v1.ReplaceIdentityResponse
-	(*MoveIdentityRequest)(nil),              // 11: polynym.v1.MoveIdentityRequest
-	(*MoveIdentityResponse)(nil),             // 12: polynym.v1.MoveIdentityResponse
-	(*VerifyIdentityRequest)(nil),            // 13: polynym.v1.VerifyIdentityRequest
-	(*VerifyIdentityResponse)(nil),           // 14: polynym.v1.VerifyIdentityResponse
-	(*DisableUserRequest)(nil),               // 15: polynym.v1.DisableUserRequest
-	(*DisableUserResponse)(nil),              // 16: polynym.v1.DisableUserResponse
-	(*EnableUserRequest)(nil),                // 17: polynym.v1.EnableUserRequest
-	(*EnableUserResponse)(nil),               // 18: polynym.v1.EnableUserResponse
-	(*DeleteUserRequest)(nil),                // 19: polynym.v1.DeleteUserRequest
-	(*DeleteUserResponse)(nil),               // 20: polynym.v1.DeleteUserResponse
-	(*UndeleteUserRequest)(nil),              // 21: polynym.v1.UndeleteUserRequest
-	(*UndeleteUserResponse)(nil),             // 22: polynym.v1.UndeleteUserResponse
-	(*MergeUsersRequest)(nil),                // 23: polynym.v1.MergeUsersRequest
-	(*MergeUsersResponse)(nil),               // 24: polynym.v1.MergeUsersResponse
-	(*MergePreview)(nil),                     // 25: polynym.v1.MergePreview
-	(*UnmergeUsersRequest)(nil),              // 26: polynym.v1.UnmergeUsersRequest
-	(*UnmergeUsersResponse)(nil),             // 27: polynym.v1.UnmergeUsersResponse
-	(*MergePreview_Conflict)(nil),            // 28: polynym.v1.MergePreview.Conflict
-	(*UnmergeUsersResponse_NotRestored)(nil), // 29: polynym.v1.UnmergeUsersResponse.NotRestored
-	(*User)(nil),                             // 30: polynym.v1.User
-	(*fieldmaskpb.FieldMask)(nil),            // 31: google.protobuf.FieldMask
-	(*Identifier)(nil),                       // 32: polynym.v1.Identifier
-	(*Identity)(nil),                         // 33: polynym.v1.Identity
-	(*AttributeValue)(nil),                   // 34: polynym.v1.AttributeValue
+	(BulkChangeState)(0),                     // 1: polynym.v1.BulkChangeState
+	(*CreateUserRequest)(nil),                // 2: polynym.v1.CreateUserRequest
+	(*CreateUserResponse)(nil),               // 3: polynym.v1.CreateUserResponse
+	(*UpdateUserRequest)(nil),                // 4: polynym.v1.UpdateUserRequest
+	(*UpdateUserResponse)(nil),               // 5: polynym.v1.UpdateUserResponse
+	(*LinkIdentityRequest)(nil),              // 6: polynym.v1.LinkIdentityRequest
+	(*LinkIdentityResponse)(nil),             // 7: polynym.v1.LinkIdentityResponse
+	(*UnlinkIdentityRequest)(nil),            // 8: polynym.v1.UnlinkIdentityRequest
+	(*UnlinkIdentityResponse)(nil),           // 9: polynym.v1.UnlinkIdentityResponse
+	(*ReplaceIdentityRequest)(nil),           // 10: polynym.v1.ReplaceIdentityRequest
+	(*ReplaceIdentityResponse)(nil),          // 11: polynym.v1.ReplaceIdentityResponse
+	(*MoveIdentityRequest)(nil),              // 12: polynym.v1.MoveIdentityRequest
+	(*MoveIdentityResponse)(nil),             // 13: polynym.v1.MoveIdentityResponse
+	(*VerifyIdentityRequest)(nil),            // 14: polynym.v1.VerifyIdentityRequest
+	(*VerifyIdentityResponse)(nil),           // 15: polynym.v1.VerifyIdentityResponse
+	(*DisableUserRequest)(nil),               // 16: polynym.v1.DisableUserRequest
+	(*DisableUserResponse)(nil),              // 17: polynym.v1.DisableUserResponse
+	(*EnableUserRequest)(nil),                // 18: polynym.v1.EnableUserRequest
+	(*EnableUserResponse)(nil),               // 19: polynym.v1.EnableUserResponse
+	(*DeleteUserRequest)(nil),                // 20: polynym.v1.DeleteUserRequest
+	(*DeleteUserResponse)(nil),               // 21: polynym.v1.DeleteUserResponse
+	(*UndeleteUserRequest)(nil),              // 22: polynym.v1.UndeleteUserRequest
+	(*UndeleteUserResponse)(nil),             // 23: polynym.v1.UndeleteUserResponse
+	(*MergeUsersRequest)(nil),                // 24: polynym.v1.MergeUsersRequest
+	(*MergeUsersResponse)(nil),               // 25: polynym.v1.MergeUsersResponse
+	(*MergePreview)(nil),                     // 26: polynym.v1.MergePreview
+	(*UnmergeUsersRequest)(nil),              // 27: polynym.v1.UnmergeUsersRequest
+	(*UnmergeUsersResponse)(nil),             // 28: polynym.v1.UnmergeUsersResponse
+	(*BulkAction)(nil),                       // 29: polynym.v1.BulkAction
+	(*BulkChange)(nil),                       // 30: polynym.v1.BulkChange
+	(*StartBulkChangeRequest)(nil),           // 31: polynym.v1.StartBulkChangeRequest
+	(*StartBulkChangeResponse)(nil),          // 32: polynym.v1.StartBulkChangeResponse
+	(*GetBulkChangeRequest)(nil),             // 33: polynym.v1.GetBulkChangeRequest
+	(*GetBulkChangeResponse)(nil),            // 34: polynym.v1.GetBulkChangeResponse
+	(*ListBulkChangesRequest)(nil),           // 35: polynym.v1.ListBulkChangesRequest
+	(*ListBulkChangesResponse)(nil),          // 36: polynym.v1.ListBulkChangesResponse
+	(*StopBulkChangeRequest)(nil),            // 37: polynym.v1.StopBulkChangeRequest
+	(*StopBulkChangeResponse)(nil),           // 38: polynym.v1.StopBulkChangeResponse
+	(*ResumeBulkChangeRequest)(nil),          // 39: polynym.v1.ResumeBulkChangeRequest
+	(*ResumeBulkChangeResponse)(nil),         // 40: polynym.v1.ResumeBulkChangeResponse
+	(*MergePreview_Conflict)(nil),            // 41: polynym.v1.MergePreview.Conflict
+	(*UnmergeUsersResponse_NotRestored)(nil), // 42: polynym.v1.UnmergeUsersResponse.NotRestored
+	(*BulkAction_Disable)(nil),               // 43: polynym.v1.BulkAction.Disable
+	(*BulkAction_Enable)(nil),                // 44: polynym.v1.BulkAction.Enable
+	(*BulkAction_Delete)(nil),                // 45: polynym.v1.BulkAction.Delete
+	(*BulkAction_Attributes)(nil),            // 46: polynym.v1.BulkAction.Attributes
+	nil,                                      // 47: polynym.v1.BulkAction.Attributes.SetEntry
+	(*BulkChange_FailureCount)(nil),          // 48: polynym.v1.BulkChange.FailureCount
+	(*BulkChange_Failure)(nil),               // 49: polynym.v1.BulkChange.Failure
+	(*BulkChange_Counts)(nil),                // 50: polynym.v1.BulkChange.Counts
+	(*User)(nil),                             // 51: polynym.v1.User
+	(*fieldmaskpb.FieldMask)(nil),            // 52: google.protobuf.FieldMask
+	(*Identifier)(nil),                       // 53: polynym.v1.Identifier
+	(*Identity)(nil),                         // 54: polynym.v1.Identity
+	(*timestamppb.Timestamp)(nil),            // 55: google.protobuf.Timestamp
+	(*AttributeValue)(nil),                   // 56: polynym.v1.AttributeValue
 }
 var file_polynym_v1_registry_service_proto_depIdxs = []int32{
-	30, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
-	30, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
-	30, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
-	31, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	30, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
-	32, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	30, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
-	32, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	30, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
-	32, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
-	32, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
-	30, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
-	32, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	30, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
-	32, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	30, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
-	30, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
-	30, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
-	30, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
-	30, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
+	51, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
+	51, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
+	51, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
+	52, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
+	51, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
+	53, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	51, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
+	53, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	51, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
+	53, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
+	53, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
+	51, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
+	53, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	51, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
+	53, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	51, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
+	51, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
+	51, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
+	51, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
+	51, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
 	0,  // 20: polynym.v1.MergeUsersRequest.conflict_policy:type_name -> polynym.v1.ConflictPolicy
-	30, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
-	25, // 22: polynym.v1.MergeUsersResponse.preview:type_name -> polynym.v1.MergePreview
-	33, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
-	28, // 24: polynym.v1.MergePreview.conflicts:type_name -> polynym.v1.MergePreview.Conflict
-	30, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
-	30, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
-	29, // 27: polynym.v1.UnmergeUsersResponse.not_restored:type_name -> polynym.v1.UnmergeUsersResponse.NotRestored
-	34, // 28: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
-	34, // 29: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
-	32, // 30: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
-	1,  // 31: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
-	3,  // 32: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
-	5,  // 33: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
-	7,  // 34: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
-	9,  // 35: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
-	13, // 36: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
-	11, // 37: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
-	15, // 38: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
-	17, // 39: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
-	19, // 40: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
-	21, // 41: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
-	23, // 42: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
-	26, // 43: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
-	2,  // 44: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
-	4,  // 45: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
-	6,  // 46: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
-	8,  // 47: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
-	10, // 48: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
-	14, // 49: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
-	12, // 50: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
-	16, // 51: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
-	18, // 52: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
-	20, // 53: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
-	22, // 54: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
-	24, // 55: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
-	27, // 56: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
-	44, // [44:57] is the sub-list for method output_type
-	31, // [31:44] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	51, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
+	26, // 22: polynym.v1.MergeUsersResponse.preview:type_name -> polynym.v1.MergePreview
+	54, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
+	41, // 24: polynym.v1.MergePreview.conflicts:type_name -> polynym.v1.MergePreview.Conflict
+	51, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
+	51, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
+	42, // 27: polynym.v1.UnmergeUsersResponse.not_restored:type_name -> polynym.v1.UnmergeUsersResponse.NotRestored
+	43, // 28: polynym.v1.BulkAction.disable:type_name -> polynym.v1.BulkAction.Disable
+	44, // 29: polynym.v1.BulkAction.enable:type_name -> polynym.v1.BulkAction.Enable
+	45, // 30: polynym.v1.BulkAction.delete:type_name -> polynym.v1.BulkAction.Delete
+	46, // 31: polynym.v1.BulkAction.attributes:type_name -> polynym.v1.BulkAction.Attributes
+	29, // 32: polynym.v1.BulkChange.action:type_name -> polynym.v1.BulkAction
+	1,  // 33: polynym.v1.BulkChange.state:type_name -> polynym.v1.BulkChangeState
+	50, // 34: polynym.v1.BulkChange.counts:type_name -> polynym.v1.BulkChange.Counts
+	49, // 35: polynym.v1.BulkChange.failures:type_name -> polynym.v1.BulkChange.Failure
+	55, // 36: polynym.v1.BulkChange.create_time:type_name -> google.protobuf.Timestamp
+	55, // 37: polynym.v1.BulkChange.update_time:type_name -> google.protobuf.Timestamp
+	55, // 38: polynym.v1.BulkChange.end_time:type_name -> google.protobuf.Timestamp
+	29, // 39: polynym.v1.StartBulkChangeRequest.action:type_name -> polynym.v1.BulkAction
+	30, // 40: polynym.v1.StartBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 41: polynym.v1.GetBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 42: polynym.v1.ListBulkChangesResponse.bulk_changes:type_name -> polynym.v1.BulkChange
+	30, // 43: polynym.v1.StopBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 44: polynym.v1.ResumeBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	56, // 45: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
+	56, // 46: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
+	53, // 47: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
+	47, // 48: polynym.v1.BulkAction.Attributes.set:type_name -> polynym.v1.BulkAction.Attributes.SetEntry
+	56, // 49: polynym.v1.BulkAction.Attributes.SetEntry.value:type_name -> polynym.v1.AttributeValue
+	48, // 50: polynym.v1.BulkChange.Counts.failed:type_name -> polynym.v1.BulkChange.FailureCount
+	2,  // 51: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
+	4,  // 52: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
+	6,  // 53: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
+	8,  // 54: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
+	10, // 55: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
+	14, // 56: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
+	12, // 57: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
+	16, // 58: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
+	18, // 59: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
+	20, // 60: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
+	22, // 61: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
+	24, // 62: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
+	27, // 63: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
+	31, // 64: polynym.v1.RegistryService.StartBulkChange:input_type -> polynym.v1.StartBulkChangeRequest
+	33, // 65: polynym.v1.RegistryService.GetBulkChange:input_type -> polynym.v1.GetBulkChangeRequest
+	35, // 66: polynym.v1.RegistryService.ListBulkChanges:input_type -> polynym.v1.ListBulkChangesRequest
+	37, // 67: polynym.v1.RegistryService.StopBulkChange:input_type -> polynym.v1.StopBulkChangeRequest
+	39, // 68: polynym.v1.RegistryService.ResumeBulkChange:input_type -> polynym.v1.ResumeBulkChangeRequest
+	3,  // 69: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
+	5,  // 70: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
+	7,  // 71: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
+	9,  // 72: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
+	11, // 73: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
+	15, // 74: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
+	13, // 75: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
+	17, // 76: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
+	19, // 77: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
+	21, // 78: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
+	23, // 79: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
+	25, // 80: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
+	28, // 81: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
+	32, // 82: polynym.v1.RegistryService.StartBulkChange:output_type -> polynym.v1.StartBulkChangeResponse
+	34, // 83: polynym.v1.RegistryService.GetBulkChange:output_type -> polynym.v1.GetBulkChangeResponse
+	36, // 84: polynym.v1.RegistryService.ListBulkChanges:output_type -> polynym.v1.ListBulkChangesResponse
+	38, // 85: polynym.v1.RegistryService.StopBulkChange:output_type -> polynym.v1.StopBulkChangeResponse
+	40, // 86: polynym.v1.RegistryService.ResumeBulkChange:output_type -> polynym.v1.ResumeBulkChangeResponse
+	69, // [69:87] is the sub-list for method output_type
+	51, // [51:69] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_registry_service_proto_init() }
@@ -2316,13 +3731,19 @@ func file_polynym_v1_registry_service_proto_init() {
 		return
 	}
 	file_polynym_v1_types_proto_init()
+	file_polynym_v1_registry_service_proto_msgTypes[27].OneofWrappers = []any{
+		(*BulkAction_Disable_)(nil),
+		(*BulkAction_Enable_)(nil),
+		(*BulkAction_Delete_)(nil),
+		(*BulkAction_Attributes_)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_registry_service_proto_rawDesc), len(file_polynym_v1_registry_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   29,
+			NumEnums:      2,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

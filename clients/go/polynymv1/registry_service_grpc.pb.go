@@ -21,19 +21,24 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RegistryService_CreateUser_FullMethodName      = "/polynym.v1.RegistryService/CreateUser"
-	RegistryService_UpdateUser_FullMethodName      = "/polynym.v1.RegistryService/UpdateUser"
-	RegistryService_LinkIdentity_FullMethodName    = "/polynym.v1.RegistryService/LinkIdentity"
-	RegistryService_UnlinkIdentity_FullMethodName  = "/polynym.v1.RegistryService/UnlinkIdentity"
-	RegistryService_ReplaceIdentity_FullMethodName = "/polynym.v1.RegistryService/ReplaceIdentity"
-	RegistryService_VerifyIdentity_FullMethodName  = "/polynym.v1.RegistryService/VerifyIdentity"
-	RegistryService_MoveIdentity_FullMethodName    = "/polynym.v1.RegistryService/MoveIdentity"
-	RegistryService_DisableUser_FullMethodName     = "/polynym.v1.RegistryService/DisableUser"
-	RegistryService_EnableUser_FullMethodName      = "/polynym.v1.RegistryService/EnableUser"
-	RegistryService_DeleteUser_FullMethodName      = "/polynym.v1.RegistryService/DeleteUser"
-	RegistryService_UndeleteUser_FullMethodName    = "/polynym.v1.RegistryService/UndeleteUser"
-	RegistryService_MergeUsers_FullMethodName      = "/polynym.v1.RegistryService/MergeUsers"
-	RegistryService_UnmergeUsers_FullMethodName    = "/polynym.v1.RegistryService/UnmergeUsers"
+	RegistryService_CreateUser_FullMethodName       = "/polynym.v1.RegistryService/CreateUser"
+	RegistryService_UpdateUser_FullMethodName       = "/polynym.v1.RegistryService/UpdateUser"
+	RegistryService_LinkIdentity_FullMethodName     = "/polynym.v1.RegistryService/LinkIdentity"
+	RegistryService_UnlinkIdentity_FullMethodName   = "/polynym.v1.RegistryService/UnlinkIdentity"
+	RegistryService_ReplaceIdentity_FullMethodName  = "/polynym.v1.RegistryService/ReplaceIdentity"
+	RegistryService_VerifyIdentity_FullMethodName   = "/polynym.v1.RegistryService/VerifyIdentity"
+	RegistryService_MoveIdentity_FullMethodName     = "/polynym.v1.RegistryService/MoveIdentity"
+	RegistryService_DisableUser_FullMethodName      = "/polynym.v1.RegistryService/DisableUser"
+	RegistryService_EnableUser_FullMethodName       = "/polynym.v1.RegistryService/EnableUser"
+	RegistryService_DeleteUser_FullMethodName       = "/polynym.v1.RegistryService/DeleteUser"
+	RegistryService_UndeleteUser_FullMethodName     = "/polynym.v1.RegistryService/UndeleteUser"
+	RegistryService_MergeUsers_FullMethodName       = "/polynym.v1.RegistryService/MergeUsers"
+	RegistryService_UnmergeUsers_FullMethodName     = "/polynym.v1.RegistryService/UnmergeUsers"
+	RegistryService_StartBulkChange_FullMethodName  = "/polynym.v1.RegistryService/StartBulkChange"
+	RegistryService_GetBulkChange_FullMethodName    = "/polynym.v1.RegistryService/GetBulkChange"
+	RegistryService_ListBulkChanges_FullMethodName  = "/polynym.v1.RegistryService/ListBulkChanges"
+	RegistryService_StopBulkChange_FullMethodName   = "/polynym.v1.RegistryService/StopBulkChange"
+	RegistryService_ResumeBulkChange_FullMethodName = "/polynym.v1.RegistryService/ResumeBulkChange"
 )
 
 // RegistryServiceClient is the client API for RegistryService service.
@@ -77,6 +82,21 @@ type RegistryServiceClient interface {
 	MergeUsers(ctx context.Context, in *MergeUsersRequest, opts ...grpc.CallOption) (*MergeUsersResponse, error)
 	// Undoes a merge, within the tenant's undo window: the secondary gets back what the primary still has of it.
 	UnmergeUsers(ctx context.Context, in *UnmergeUsersRequest, opts ...grpc.CallOption) (*UnmergeUsersResponse, error)
+	// Starts to change all users that a filter matches. The servers run the change in the background, one user at a time,
+	// as if the caller had called the method for each, and go on after a restart. If a bulk change with this id, filter,
+	// change and validate_only exists, returns it. RESOURCE_EXHAUSTED (`TOO_MANY_BULK_CHANGES`) if four are running in
+	// the tenant.
+	StartBulkChange(ctx context.Context, in *StartBulkChangeRequest, opts ...grpc.CallOption) (*StartBulkChangeResponse, error)
+	// Gets a bulk change with its progress. NOT_FOUND (`BULK_CHANGE_NOT_FOUND`) if it does not exist. It is kept for 30
+	// days after its end, unless a hundred newer ones follow.
+	GetBulkChange(ctx context.Context, in *GetBulkChangeRequest, opts ...grpc.CallOption) (*GetBulkChangeResponse, error)
+	// Lists the bulk changes of a tenant, newest first.
+	ListBulkChanges(ctx context.Context, in *ListBulkChangesRequest, opts ...grpc.CallOption) (*ListBulkChangesResponse, error)
+	// Stops a bulk change. Users whose changes have begun are still changed. Has no effect unless it is running.
+	StopBulkChange(ctx context.Context, in *StopBulkChangeRequest, opts ...grpc.CallOption) (*StopBulkChangeResponse, error)
+	// Resumes a bulk change that stopped or failed, where it stopped, on behalf of the caller. Has no effect if it is
+	// running or completed.
+	ResumeBulkChange(ctx context.Context, in *ResumeBulkChangeRequest, opts ...grpc.CallOption) (*ResumeBulkChangeResponse, error)
 }
 
 type registryServiceClient struct {
@@ -217,6 +237,56 @@ func (c *registryServiceClient) UnmergeUsers(ctx context.Context, in *UnmergeUse
 	return out, nil
 }
 
+func (c *registryServiceClient) StartBulkChange(ctx context.Context, in *StartBulkChangeRequest, opts ...grpc.CallOption) (*StartBulkChangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StartBulkChangeResponse)
+	err := c.cc.Invoke(ctx, RegistryService_StartBulkChange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *registryServiceClient) GetBulkChange(ctx context.Context, in *GetBulkChangeRequest, opts ...grpc.CallOption) (*GetBulkChangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetBulkChangeResponse)
+	err := c.cc.Invoke(ctx, RegistryService_GetBulkChange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *registryServiceClient) ListBulkChanges(ctx context.Context, in *ListBulkChangesRequest, opts ...grpc.CallOption) (*ListBulkChangesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBulkChangesResponse)
+	err := c.cc.Invoke(ctx, RegistryService_ListBulkChanges_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *registryServiceClient) StopBulkChange(ctx context.Context, in *StopBulkChangeRequest, opts ...grpc.CallOption) (*StopBulkChangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StopBulkChangeResponse)
+	err := c.cc.Invoke(ctx, RegistryService_StopBulkChange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *registryServiceClient) ResumeBulkChange(ctx context.Context, in *ResumeBulkChangeRequest, opts ...grpc.CallOption) (*ResumeBulkChangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumeBulkChangeResponse)
+	err := c.cc.Invoke(ctx, RegistryService_ResumeBulkChange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RegistryServiceServer is the server API for RegistryService service.
 // All implementations must embed UnimplementedRegistryServiceServer
 // for forward compatibility.
@@ -258,6 +328,21 @@ type RegistryServiceServer interface {
 	MergeUsers(context.Context, *MergeUsersRequest) (*MergeUsersResponse, error)
 	// Undoes a merge, within the tenant's undo window: the secondary gets back what the primary still has of it.
 	UnmergeUsers(context.Context, *UnmergeUsersRequest) (*UnmergeUsersResponse, error)
+	// Starts to change all users that a filter matches. The servers run the change in the background, one user at a time,
+	// as if the caller had called the method for each, and go on after a restart. If a bulk change with this id, filter,
+	// change and validate_only exists, returns it. RESOURCE_EXHAUSTED (`TOO_MANY_BULK_CHANGES`) if four are running in
+	// the tenant.
+	StartBulkChange(context.Context, *StartBulkChangeRequest) (*StartBulkChangeResponse, error)
+	// Gets a bulk change with its progress. NOT_FOUND (`BULK_CHANGE_NOT_FOUND`) if it does not exist. It is kept for 30
+	// days after its end, unless a hundred newer ones follow.
+	GetBulkChange(context.Context, *GetBulkChangeRequest) (*GetBulkChangeResponse, error)
+	// Lists the bulk changes of a tenant, newest first.
+	ListBulkChanges(context.Context, *ListBulkChangesRequest) (*ListBulkChangesResponse, error)
+	// Stops a bulk change. Users whose changes have begun are still changed. Has no effect unless it is running.
+	StopBulkChange(context.Context, *StopBulkChangeRequest) (*StopBulkChangeResponse, error)
+	// Resumes a bulk change that stopped or failed, where it stopped, on behalf of the caller. Has no effect if it is
+	// running or completed.
+	ResumeBulkChange(context.Context, *ResumeBulkChangeRequest) (*ResumeBulkChangeResponse, error)
 	mustEmbedUnimplementedRegistryServiceServer()
 }
 
@@ -306,6 +391,21 @@ func (UnimplementedRegistryServiceServer) MergeUsers(context.Context, *MergeUser
 }
 func (UnimplementedRegistryServiceServer) UnmergeUsers(context.Context, *UnmergeUsersRequest) (*UnmergeUsersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UnmergeUsers not implemented")
+}
+func (UnimplementedRegistryServiceServer) StartBulkChange(context.Context, *StartBulkChangeRequest) (*StartBulkChangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StartBulkChange not implemented")
+}
+func (UnimplementedRegistryServiceServer) GetBulkChange(context.Context, *GetBulkChangeRequest) (*GetBulkChangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetBulkChange not implemented")
+}
+func (UnimplementedRegistryServiceServer) ListBulkChanges(context.Context, *ListBulkChangesRequest) (*ListBulkChangesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBulkChanges not implemented")
+}
+func (UnimplementedRegistryServiceServer) StopBulkChange(context.Context, *StopBulkChangeRequest) (*StopBulkChangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StopBulkChange not implemented")
+}
+func (UnimplementedRegistryServiceServer) ResumeBulkChange(context.Context, *ResumeBulkChangeRequest) (*ResumeBulkChangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResumeBulkChange not implemented")
 }
 func (UnimplementedRegistryServiceServer) mustEmbedUnimplementedRegistryServiceServer() {}
 func (UnimplementedRegistryServiceServer) testEmbeddedByValue()                         {}
@@ -562,6 +662,96 @@ func _RegistryService_UnmergeUsers_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RegistryService_StartBulkChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StartBulkChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RegistryServiceServer).StartBulkChange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RegistryService_StartBulkChange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RegistryServiceServer).StartBulkChange(ctx, req.(*StartBulkChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RegistryService_GetBulkChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetBulkChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RegistryServiceServer).GetBulkChange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RegistryService_GetBulkChange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RegistryServiceServer).GetBulkChange(ctx, req.(*GetBulkChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RegistryService_ListBulkChanges_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBulkChangesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RegistryServiceServer).ListBulkChanges(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RegistryService_ListBulkChanges_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RegistryServiceServer).ListBulkChanges(ctx, req.(*ListBulkChangesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RegistryService_StopBulkChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StopBulkChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RegistryServiceServer).StopBulkChange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RegistryService_StopBulkChange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RegistryServiceServer).StopBulkChange(ctx, req.(*StopBulkChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RegistryService_ResumeBulkChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeBulkChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RegistryServiceServer).ResumeBulkChange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RegistryService_ResumeBulkChange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RegistryServiceServer).ResumeBulkChange(ctx, req.(*ResumeBulkChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RegistryService_ServiceDesc is the grpc.ServiceDesc for RegistryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -620,6 +810,26 @@ var RegistryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UnmergeUsers",
 			Handler:    _RegistryService_UnmergeUsers_Handler,
+		},
+		{
+			MethodName: "StartBulkChange",
+			Handler:    _RegistryService_StartBulkChange_Handler,
+		},
+		{
+			MethodName: "GetBulkChange",
+			Handler:    _RegistryService_GetBulkChange_Handler,
+		},
+		{
+			MethodName: "ListBulkChanges",
+			Handler:    _RegistryService_ListBulkChanges_Handler,
+		},
+		{
+			MethodName: "StopBulkChange",
+			Handler:    _RegistryService_StopBulkChange_Handler,
+		},
+		{
+			MethodName: "ResumeBulkChange",
+			Handler:    _RegistryService_ResumeBulkChange_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

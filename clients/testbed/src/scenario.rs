@@ -122,6 +122,8 @@ pub enum Step {
     TenantHappened { events: Vec<String> },
     /// The number of users in the tenant.
     Users { count: usize },
+    /// The number of bulk changes in the tenant.
+    BulkChanges { count: usize },
 }
 
 /// An error as a client reports it.

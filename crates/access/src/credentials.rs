@@ -129,6 +129,12 @@ impl Credentials {
         all
     }
 
+    /// The caller with this name, if one of its credentials has not expired.
+    pub fn caller_named(&self, name: &str, now: SystemTime) -> Option<&Arc<Caller>> {
+        let is_valid = |own: &&Arc<Credential>| own.caller.name == name && !own.has_expired(now);
+        self.all.iter().find(is_valid).map(|own| &own.caller)
+    }
+
     /// The caller with this token, a client certificate of these names, or both. None if the token
     /// is unknown, a credential has expired or requires both and one is missing, or they name
     /// several callers.
@@ -310,6 +316,8 @@ mod tests {
         assert!(Arc::ptr_eq(caller, credentials.caller(Some(tokens[1]), &[], early).unwrap()));
         assert!(credentials.caller(Some(tokens[1]), &[], late).is_none(), "expired");
         assert!(credentials.caller(Some(tokens[2]), &[], early).is_none(), "unknown");
+        assert_eq!(credentials.caller_named("billing", late).unwrap().role, Role::Resolver);
+        assert!(credentials.caller_named("bill", late).is_none());
     }
 
     #[test]

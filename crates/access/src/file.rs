@@ -108,6 +108,15 @@ impl Access {
         file.current.load().caller(token, names, SystemTime::now()).cloned()
     }
 
+    /// The caller with this name as it is now; none if all its credentials were removed or have
+    /// expired. Without credentials, every caller is the anonymous one.
+    pub fn caller_named(&self, name: &str) -> Option<Arc<Caller>> {
+        match self {
+            Self::Open(anonymous) => Some(anonymous.clone()),
+            Self::File(file) => file.current.load().caller_named(name, SystemTime::now()).cloned(),
+        }
+    }
+
     /// Takes the counts of all callers: their names and counts by tenant.
     pub fn take_counts(&self) -> Vec<(String, HashMap<String, Counts>)> {
         let states = match self {

@@ -48,6 +48,9 @@ pub enum Command {
     /// Register, show, change, merge and delete users.
     #[command(subcommand, after_help = user::EXAMPLES)]
     User(user::User),
+    /// Change all users that a filter matches, on the server.
+    #[command(subcommand, after_help = user::bulk_change::EXAMPLES)]
+    Bulk(user::bulk_change::Bulk),
     /// Link, unlink, replace, verify and inspect identities.
     #[command(subcommand, after_help = identity::EXAMPLES)]
     Identity(identity::Identity),

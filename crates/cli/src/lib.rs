@@ -48,6 +48,7 @@ pub fn run(
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Watch(command) => client::block_on(watch::run(command)),
+        Command::Bulk(command) => client::block_on(user::bulk_change::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(attribute::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),

@@ -158,7 +158,7 @@ fn advice(reason: &str, message: &str) -> Option<&'static str> {
         "IDENTITY_NOT_FOUND" => {
             "check the spelling and the --tenant; `polynym user get` shows what a user has"
         }
-        "USER_NOT_FOUND" => "check the id and the --tenant",
+        "USER_NOT_FOUND" | "BULK_CHANGE_NOT_FOUND" => "check the id and the --tenant",
         "IDENTITY_TAKEN" => "see its owner with `polynym user get`: it may be another person",
         "IDENTITY_HELD" => "wait until then, or end the hold with `polynym identity release`",
         "IDENTITY_CONFUSABLE" => {

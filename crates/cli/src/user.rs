@@ -1,6 +1,7 @@
 //! `polynym user`.
 
 mod bulk;
+pub mod bulk_change;
 pub mod change;
 mod count;
 mod duplicates;

@@ -2,6 +2,7 @@
 //! passes unchanged, each on an empty store of its own, and a [`model`] for random operations.
 //! Tests of one store alone are beside that store.
 
+mod bulk;
 mod feed;
 mod fixture;
 mod inboxes;
@@ -36,6 +37,12 @@ pub fn cases() -> Vec<Case> {
             case(inboxes::a_request_keeps_its_first_notice),
             case(inboxes::a_request_of_a_deleted_tenant_has_no_notice),
             case(inboxes::a_purged_user_has_no_inbox),
+            case(bulk::one_server_runs_a_bulk_change),
+            case(bulk::a_tenant_runs_few_bulk_changes_at_once),
+            case(bulk::bulk_changes_are_removed),
+            case(bulk::a_user_changes_if_it_matches_and_once),
+            case(bulk::servers_change_each_user_once),
+            case(bulk::a_caller_without_rights_changes_nobody),
             case(usage::each_batch_is_added_once),
             case(usage::a_removed_tenant_has_no_counters),
             case(feed::a_feed_resumes_after_each_event),

@@ -240,6 +240,9 @@ pub enum Error {
     /// The disk of the store is nearly full, and the rest of it is for users. Nothing was written.
     #[error("the disk of the store is nearly full: ask its operator to free space")]
     DiskFull,
+    /// A bulk change cannot be started, or is not there.
+    #[error("{0}")]
+    Bulk(BulkError),
     /// The rules of normalisation are changing, or changed during the call. Nothing was written.
     #[error("the rules of normalisation are changing: try again")]
     RulesChanging,
@@ -322,6 +325,23 @@ pub enum Invalid {
     ResumeToken,
     /// A text, time or number that is out of range.
     Field,
+}
+
+/// Why a bulk change cannot be started, stopped or shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BulkError {
+    /// It does not exist.
+    #[error("there is no such bulk change, or it was removed 30 days after its end")]
+    NotFound,
+    /// A different one has its id.
+    #[error("another bulk change has this id: use a new one")]
+    Exists,
+    /// The tenant has too many running ones.
+    #[error("{limit} bulk changes are running in this tenant: wait until one ends, or stop one")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
 }
 
 /// The reason why an operation cannot be undone for a user.

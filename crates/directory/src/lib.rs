@@ -7,6 +7,7 @@ pub mod duplicates;
 pub mod encoded;
 pub mod error;
 pub mod folding;
+pub mod history_part;
 pub mod model;
 pub mod mutation;
 pub mod pace;
@@ -19,6 +20,7 @@ pub mod stores;
 mod text;
 pub mod timestamp;
 pub mod tokens;
+pub mod update;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,7 @@ pub use duplicates::evidence::{
 };
 pub use duplicates::pairs::DuplicatePair;
 pub use error::{Error, Invalid, ItemError};
+pub use history_part::{HistoryEvents, HistoryPart};
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
 pub use model::claim::{Claim, ClaimWrite};
@@ -61,10 +64,8 @@ pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::read_set::{
-    Decision, HistoryEvents, HistoryPart, MutationReport, Outcome, ReadRequest, ReadSet, Takeover,
-    Write, WriteSet,
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
 };
-pub use mutation::update::Update;
 pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 pub use replay::check_history;
 pub use service::Directory;
@@ -93,3 +94,4 @@ pub use stores::{
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;
+pub use update::Update;

@@ -2,6 +2,12 @@
 
 pub mod attribute;
 pub mod attribute_definition;
+pub mod bulk {
+    //! Bulk changes.
+
+    pub mod change;
+    pub mod progress;
+}
 pub mod claim;
 pub mod event;
 pub mod imported_user;

@@ -1,5 +1,6 @@
 //! Mutations as pure functions: from the data that a store has read to its writes.
 
+pub mod bulk;
 pub mod claim_diff;
 mod decide;
 pub mod hold;
@@ -18,7 +19,6 @@ pub mod takeover;
 pub mod tenancy;
 pub mod transfer;
 pub mod unmerge;
-pub mod update;
 pub mod user_edits;
 
 use std::sync::Arc;
@@ -40,10 +40,12 @@ use crate::model::tenant_record::{DeletionStep, ImportedTenant};
 use crate::model::user::{State, Verification};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::purge_progress::PurgeProgress;
+use crate::search::Filter;
 use crate::size;
 use crate::timestamp::Timestamp;
+use crate::update::Update;
+use bulk::BulkStep;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
-use update::Update;
 
 /// One change, with its preconditions and context.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +74,8 @@ pub struct Mutation {
     pub purge: Option<Arc<PurgeProgress>>,
     /// The change.
     pub kind: MutationKind,
+    /// The filter that the user must match, if the mutation is part of a bulk change.
+    pub filter: Option<Arc<Filter>>,
     /// The call that requests it.
     pub origin: Origin,
     /// A counter that the mutation increments.
@@ -149,6 +153,8 @@ pub enum MutationKind {
     ReleaseHold(Identifier),
     /// Imports a hold for nobody, from an export.
     ImportHold(Hold),
+    /// Takes a step of the bulk change with this id.
+    Bulk(String, BulkStep),
 }
 
 /// A change of one user. It may involve another.
@@ -217,7 +223,7 @@ impl MutationKind {
     pub const fn user(&self) -> Option<(LocalityId, &UserChange)> {
         match self {
             Self::User(id, change) => Some((*id, change)),
-            Self::Tenant(_) | Self::ReleaseHold(_) | Self::ImportHold(_) => None,
+            Self::Tenant(_) | Self::ReleaseHold(_) | Self::ImportHold(_) | Self::Bulk(..) => None,
         }
     }
 }
@@ -238,6 +244,7 @@ impl Mutation {
             dry_run: false,
             purge: None,
             kind,
+            filter: None,
             origin: Origin::server("job"),
             #[cfg(feature = "test-entity")]
             counter: None,

@@ -1,5 +1,13 @@
 //! The operations of the API, and the background tasks of a server.
 
+pub mod bulk {
+    //! Bulk changes.
+
+    pub mod calls;
+    pub mod list;
+    pub mod run;
+    mod users;
+}
 pub mod context;
 pub mod duplicates;
 pub mod expiry;
@@ -24,7 +32,7 @@ pub mod watch;
 use std::sync::Arc;
 
 use locality_uuid::Generator;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use self::context::RequestContext;
 use self::purpose::Purpose;
@@ -55,6 +63,8 @@ pub struct Directory {
     renormalizations: Runs,
     /// The permit to copy the store: one copy is made at a time.
     copying: Arc<Semaphore>,
+    /// Wakes the task that runs bulk changes.
+    bulk_started: Notify,
 }
 
 impl Directory {
@@ -73,6 +83,7 @@ impl Directory {
             clock_log: ClockLog::default(),
             renormalizations: Runs::default(),
             copying: Arc::new(Semaphore::new(1)),
+            bulk_started: Notify::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! thread, on the last durable snapshot; one thread writes, and one sync covers all mutations that
 //! waited for it.
 
+mod bulk_changes;
 mod disk_space;
 mod error;
 mod file;

@@ -2,6 +2,7 @@
 //! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is
 //! one transaction.
 
+mod bulk_changes;
 mod client;
 mod database;
 mod feed;

@@ -26,7 +26,7 @@ const CONCURRENT_ATTEMPTS: usize = 6;
 const GONE: Duration = Duration::from_secs(60);
 const REQUEST: &str = "--request-id=0c9d2c80-6b0a-4b7e-9d53-3f3d0f6b9a01";
 /// Commands that need every privilege of the role for `serve`.
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 18] = [
     &["user", "create", "--identity=email:ann@example.com", REQUEST],
     &["usage"],
     &["identity", "link", "email:ann@example.com", "handle:ann"],
@@ -36,6 +36,8 @@ const COMMANDS: [&[&str]; 16] = [
     &["inbox", "list", "email:ann@example.com"],
     &["inbox", "read", "email:ann@example.com", "--all"],
     &["user", "purge", "--yes", "email:ann@example.com"],
+    &["bulk", "start", "disable", "--filter=state = DISABLED", "--operation-id=b", "--yes"],
+    &["bulk", "get", "b"],
     &["tenant", "set", "--hide-unverified=off"],
     &["user", "create", "--identity=handle:missing", "--identity=handle:stolen"],
     &["user", "create", "--identity=handle:other"],
@@ -209,7 +211,7 @@ async fn the_documented_roles_suffice() {
     let client = Client::with_uri_str(store.uri("serve")).await.unwrap();
     let database = client.database(DATABASE);
     let collections = ["users", "identities", "requests", "tenants", "servers", "meta"];
-    for name in collections.into_iter().chain(["journal", "ended", "usage", "inbox"]) {
+    for name in collections.into_iter().chain(["journal", "ended", "usage", "inbox", "bulk"]) {
         let error = database.collection::<Document>(name).drop().await.unwrap_err();
         assert!(error.to_string().contains("not authorized"), "{error}");
     }

@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use crate::calls::{Client, email, handle, merging, text, user};
 use crate::server::Server;
 use crate::servers::{Databases, InDatabase, Layout, Sharded};
+use crate::support::scenarios::bulk::{disable, get as bulk_change, until_ended};
 
 /// The number of shards: more than the documents that a call of this test names.
 const SHARDS: usize = 8;
@@ -24,6 +25,10 @@ const OTHERS: [&str; 3] = ["NormalizeIdentity", "Watch", "BackupStore"];
 /// Methods about tenants themselves. All others may reread a tenant, or the names of its
 /// attributes, that they have not read for five seconds.
 const OF_TENANTS: [&str; 4] = ["GetTenant", "UpdateTenant", "DeleteTenant", "ListTenants"];
+
+/// Methods about bulk changes, which a server may run meanwhile.
+const OF_BULK_CHANGES: [&str; 5] =
+    ["StartBulkChange", "GetBulkChange", "ListBulkChanges", "StopBulkChange", "ResumeBulkChange"];
 
 /// A cluster whose statements are counted.
 struct Counted {
@@ -127,6 +132,8 @@ fn statement(method: &str, done: &Document) -> Option<(bool, String)> {
     let is_expiry = hints("d") || hints("h") && method != "ExportUsers";
     let is_of_call = match collection {
         _ if is_probe(&command) => false,
+        "bulk" => OF_BULK_CHANGES.contains(&method),
+        _ if OF_BULK_CHANGES.contains(&method) => false,
         "system.profile" | "servers" | "meta" => false,
         "usage" => method == "GetUsage" && !is_write,
         "tenants" => is_write || OF_TENANTS.contains(&method),
@@ -178,6 +185,7 @@ async fn each_method_reaches_the_shards_of_the_table() {
     let ids = prepare(&mut client).await;
     look_ups(&mut counted, &mut client, &ids).await;
     mutations(&mut counted, &mut client, &ids).await;
+    bulk_changes(&mut counted, &mut client).await;
     inboxes(&mut counted, &mut client, &ids).await;
     tenants(&mut counted, &mut client, &ids).await;
     streams(&mut counted, &mut client).await;
@@ -282,6 +290,27 @@ async fn inboxes(counted: &mut Counted, client: &mut Client, ids: &[String]) {
     counted.count("MarkRead", client.inbox.mark_read(request)).await.unwrap();
     let request = v1::DeleteNoticeRequest { user_id: one, notice_id, ..Default::default() };
     counted.count("DeleteNotice", client.inbox.delete_notice(request)).await.unwrap();
+}
+
+/// Nobody matches: the bulk change ends at once.
+async fn bulk_changes(counted: &mut Counted, client: &mut Client) {
+    const ID: &str = "bulk-1";
+    let request = v1::StartBulkChangeRequest {
+        bulk_id: ID.to_owned(),
+        filter: "display_name = \"nobody\"".to_owned(),
+        action: disable(),
+        ..Default::default()
+    };
+    let started = client.registry.start_bulk_change(request);
+    counted.count("StartBulkChange", started).await.unwrap();
+    until_ended(client, ID).await;
+    counted.count("GetBulkChange", bulk_change(client, ID)).await;
+    let list = client.registry.list_bulk_changes(v1::ListBulkChangesRequest::default());
+    counted.count("ListBulkChanges", list).await.unwrap();
+    let request = v1::StopBulkChangeRequest { bulk_id: ID.to_owned(), ..Default::default() };
+    counted.count("StopBulkChange", client.registry.stop_bulk_change(request)).await.unwrap();
+    let request = v1::ResumeBulkChangeRequest { bulk_id: ID.to_owned(), ..Default::default() };
+    counted.count("ResumeBulkChange", client.registry.resume_bulk_change(request)).await.unwrap();
 }
 
 async fn tenants(counted: &mut Counted, client: &mut Client, ids: &[String]) {

@@ -214,7 +214,7 @@ async fn a_status_lists_present_and_missing_parts() {
         let name = collection["name"].as_str().unwrap();
         assert_eq!(
             shards.len(),
-            if matches!(name, "tenants" | "names" | "servers") { 1 } else { 3 },
+            if matches!(name, "tenants" | "names" | "bulk" | "servers") { 1 } else { 3 },
             "{collection}"
         );
         // The heartbeat of the store that this test has open varies.
@@ -231,6 +231,7 @@ async fn a_status_lists_present_and_missing_parts() {
         ("ended", 6, 0),
         ("usage", 12, 0),
         ("inbox", 12, 0),
+        ("bulk", 1, 0),
         ("servers", 1, 0),
     ];
     assert_eq!(

@@ -1,6 +1,7 @@
 //! The store on real servers from outside: `polynym store init`, `status` and `verify`.
 
 mod attributes;
+mod bulk;
 mod damage;
 mod histories;
 mod init;

@@ -42,6 +42,8 @@ const VIEWS: [&str; 11] = [
     "ListTenants",
     "ListTenantHistory",
     "ListAttributeNames",
+    "GetBulkChange",
+    "ListBulkChanges",
 ];
 
 /// A folder with a credentials file.

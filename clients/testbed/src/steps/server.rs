@@ -54,6 +54,14 @@ impl<P: Puppet> Runner<'_, P> {
                 let users = users.map_err(|error| format!("the search: {error:?}"))?;
                 count("users", users.len(), *expected)
             }
+            Step::BulkChanges { count: expected } => {
+                let method = self.api.method("RegistryService/ListBulkChanges")?;
+                let request = self.with_tenant(DynamicMessage::new(method.input()));
+                let changes =
+                    self.direct("admin")?.pages(&method, &request, "bulk_changes").await?;
+                let changes = changes.map_err(|error| format!("the bulk changes: {error:?}"))?;
+                count("bulk changes", changes.len(), *expected)
+            }
             _ => Err("a step of the client".to_owned()),
         }
     }

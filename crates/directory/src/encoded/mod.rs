@@ -1,6 +1,7 @@
 //! The encoded forms of users and tenants: the API's messages, with internal parts.
 
 pub mod attributes;
+pub mod bulk_change;
 pub(crate) mod decode;
 pub mod definition;
 pub mod encode;

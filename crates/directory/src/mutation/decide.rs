@@ -3,7 +3,7 @@
 use locality_uuid::LocalityId;
 
 use super::{
-    Mutation, MutationKind, PriorRequest, TenantChange, UserChange, hold, import, merge,
+    Mutation, MutationKind, PriorRequest, TenantChange, UserChange, bulk, hold, import, merge,
     merge_links, purge, reimport, renormalize, revert, takeover, tenancy, transfer, unmerge,
     user_edits,
 };
@@ -22,6 +22,7 @@ impl Mutation {
         match &self.kind {
             MutationKind::User(id, change) => self.user_needs(*id, change),
             MutationKind::Tenant(_) => ReadRequest { tenant: true, ..ReadRequest::default() },
+            MutationKind::Bulk(id, step) => step.needs(id),
             MutationKind::ImportHold(hold) => {
                 ReadRequest { claims: vec![hold.key.clone()], ..ReadRequest::default() }
             }
@@ -102,7 +103,8 @@ impl Mutation {
             }
             MutationKind::Tenant(_)
             | MutationKind::ReleaseHold(_)
-            | MutationKind::ImportHold(_) => return Ok(WriteSet::unchanged(None)),
+            | MutationKind::ImportHold(_)
+            | MutationKind::Bulk(..) => return Ok(WriteSet::unchanged(None)),
         };
         let id = subject.ok_or(Error::UserNotFound)?;
         if matches!(change, UserChange::Import(_)) {
@@ -142,6 +144,7 @@ impl Mutation {
             }
             MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
             MutationKind::ImportHold(hold) => hold::import(self, read_set, hold),
+            MutationKind::Bulk(id, step) => bulk::step(self, read_set, id, step),
         }
     }
 
@@ -151,6 +154,9 @@ impl Mutation {
         id: LocalityId,
         change: &UserChange,
     ) -> Result<WriteSet, DecideError> {
+        if let Some(filter) = &self.filter {
+            return bulk::change_matching(self, read_set, id, filter, change);
+        }
         match change {
             UserChange::Create(new) => self.create(read_set, id, new),
             UserChange::Import(imported) => reimport::line(self, read_set, id, imported),
@@ -224,7 +230,7 @@ impl Mutation {
         Ok(())
     }
 
-    fn edit(
+    pub(super) fn edit(
         &self,
         read_set: &ReadSet,
         id: LocalityId,

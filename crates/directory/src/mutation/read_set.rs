@@ -8,6 +8,9 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
+use crate::history_part::{HistoryEvents, HistoryPart};
+use crate::model::bulk::change::BulkChange;
+use crate::model::bulk::progress::BulkEffect;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::event::Event;
 use crate::model::imported_user::Imported;
@@ -29,7 +32,18 @@ pub struct ReadSet {
     histories: HashMap<HistoryPart, HistoryEvents>,
     tenant: Option<Option<TenantRecord>>,
     has_members: Option<bool>,
+    /// The bulk changes of the mutation's tenant.
+    pub bulk: BulkReads,
     is_optimistic: bool,
+}
+
+/// The bulk changes that a store has read for a mutation.
+#[derive(Debug, Default)]
+pub struct BulkReads {
+    /// The bulk change of the requested id, or its absence.
+    pub change: Option<Option<BulkChange>>,
+    /// The number of running ones of the mutation's tenant.
+    pub running: Option<usize>,
 }
 
 /// The reads that a decision still needs.
@@ -45,38 +59,10 @@ pub struct ReadRequest {
     pub tenant: bool,
     /// Whether to read if the tenant has users.
     pub members: bool,
-}
-
-/// A part of the history of a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct HistoryPart {
-    /// The user.
-    pub user: LocalityId,
-    /// The [cursor](HistoryEvents::next) of an earlier part; `None` for the newest events.
-    pub cursor: Option<u64>,
-    /// The most events.
-    pub limit: usize,
-}
-
-impl HistoryPart {
-    /// The bytes of an event, and of a part, that a purge has room for.
-    const EVENT_BYTES: usize = 4 << 10;
-    const MAX_BYTES: usize = 4 << 20;
-
-    /// The most bytes of the part, unless its first event has more. A purge that shares its events
-    /// among many parts shares its bytes, too.
-    pub fn max_bytes(self) -> usize {
-        self.limit.saturating_mul(Self::EVENT_BYTES).min(Self::MAX_BYTES)
-    }
-}
-
-/// The events of a [part](HistoryPart) of a history.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HistoryEvents {
-    /// The events, the newest first, without those that cannot be read.
-    pub events: Vec<Event>,
-    /// The cursor of the next part; `None` at the end.
-    pub next: Option<u64>,
+    /// The id of a bulk change of the mutation's tenant.
+    pub bulk_change: Option<String>,
+    /// Whether to count the running bulk changes of the mutation's tenant.
+    pub running_bulk_changes: bool,
 }
 
 /// The result of [`Mutation::decide`](crate::mutation::Mutation::decide).
@@ -134,6 +120,10 @@ pub enum Write {
     PutTenant(Box<TenantRecord>),
     /// Removes the mutation's tenant. The read set has it.
     RemoveTenant,
+    /// Stores a bulk change of the mutation's tenant. It is new if the read set does not have it.
+    PutBulkChange(Box<BulkChange>),
+    /// Removes the bulk change with this id. The read set has it.
+    RemoveBulkChange(String),
     /// Increments the counter with this name.
     #[cfg(feature = "test-entity")]
     Count(String),
@@ -180,6 +170,10 @@ pub enum MutationReport {
     Reverted,
     /// The present tenant.
     Tenant(Box<TenantRecord>),
+    /// The present bulk change.
+    BulkChange(Box<BulkChange>),
+    /// The effect of a bulk change on the user.
+    BulkUser(BulkEffect),
 }
 
 impl MutationReport {
@@ -360,9 +354,14 @@ impl WriteSet {
         self.report.is_partial()
     }
 
-    /// Whether a store remembers the mutation's request with these writes.
+    /// Whether a store remembers the mutation's request with these writes. A bulk change remembers
+    /// the users that it has changed.
     pub fn completes_request(&self) -> bool {
-        !self.is_repeated && !self.is_partial()
+        let changes = match self.report {
+            MutationReport::BulkUser(effect) => effect == BulkEffect::Changed,
+            _ => true,
+        };
+        changes && !self.is_repeated && !self.is_partial()
     }
 
     /// The user to store with this id.

@@ -5,12 +5,13 @@ use locality_uuid::LocalityId;
 
 use super::{Mutation, user_edits};
 use crate::error::{Error, NotUndone};
+use crate::history_part::HistoryPart;
 use crate::model::attribute::Value;
 use crate::model::event::{Event, FieldChange, IdentityChange, RecordedValue};
 use crate::model::record::Record;
 use crate::model::user::{Identity, State};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
-use crate::mutation::read_set::{DecideError, HistoryPart, MutationReport, ReadSet, WriteSet};
+use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 
 /// The events of a user that are read: more of one operation are not undone.
 const MAX_EVENTS: usize = 64;

@@ -40,14 +40,19 @@ pub fn query_hash(tenant: &Tenant, filter: &str, order_by: &str) -> u64 {
 }
 
 impl PageToken {
+    /// The position as bytes, for a store.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        TokenRecord::from(self).encode_to_vec()
+    }
+
+    /// Reads the output of [`PageToken::to_bytes`]; none from any other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        TokenRecord::decode(bytes).ok()?.try_into().ok()
+    }
+
     /// Encodes a token that is issued at `now` for the search with this hash.
     pub fn encode(&self, key: &TokenKey, query: u64, now: Timestamp) -> String {
-        let record = TokenRecord {
-            path: Some(PathRecord::from(&self.path)),
-            value: self.position.value.as_ref().map(ScalarRecord::from),
-            id: self.position.id.as_bytes().to_vec(),
-        };
-        SealedToken { query, issued: now, payload: record }.seal(key)
+        SealedToken { query, issued: now, payload: TokenRecord::from(self) }.seal(key)
     }
 
     /// Decodes a token of the search with this hash.
@@ -249,6 +254,16 @@ impl TryFrom<PathRecord> for AccessPath {
                 identifiers.into_iter().map(|one| Identifier::from_canonical(kind, one)).collect(),
             ),
         })
+    }
+}
+
+impl From<&PageToken> for TokenRecord {
+    fn from(token: &PageToken) -> Self {
+        Self {
+            path: Some(PathRecord::from(&token.path)),
+            value: token.position.value.as_ref().map(ScalarRecord::from),
+            id: token.position.id.as_bytes().to_vec(),
+        }
     }
 }
 

@@ -2,5 +2,5 @@
 
 pub mod life;
 pub mod mutation_log;
-mod request_hash;
+pub(crate) mod request_hash;
 pub mod write;

@@ -24,13 +24,7 @@ impl Purpose<'_> {
     /// [`Error::Invalid`] with the rule that is broken.
     pub fn check(&self) -> Result<(), Error> {
         check_text("polynym-reason", self.reason)?;
-        let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b"._:-".contains(&c);
-        match self.operation_id.len() <= MAX_OPERATION_CHARS
-            && self.operation_id.bytes().all(is_allowed)
-        {
-            true => Ok(()),
-            false => Err(Error::invalid(Invalid::Field, "polynym-operation-id", OPERATION_RULE)),
-        }
+        check_operation_id("polynym-operation-id", self.operation_id)
     }
 
     /// The reason as logs have it: without words that may be emails, phone numbers or other
@@ -41,6 +35,18 @@ impl Purpose<'_> {
             false => word,
         });
         words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Checks the id of an operation in this field.
+///
+/// # Errors
+/// [`Error::Invalid`] with the rule that is broken.
+pub(crate) fn check_operation_id(field: &str, id: &str) -> Result<(), Error> {
+    let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b"._:-".contains(&c);
+    match id.len() <= MAX_OPERATION_CHARS && id.bytes().all(is_allowed) {
+        true => Ok(()),
+        false => Err(Error::invalid(Invalid::Field, field, OPERATION_RULE)),
     }
 }
 

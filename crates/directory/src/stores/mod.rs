@@ -3,6 +3,7 @@
 //! future is dropped either finishes or leaves nothing behind. The conformance suite tests this
 //! contract.
 
+mod bulk_changes;
 mod clock;
 mod export_snapshot;
 mod feed;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub use crate::model::notice::InboxEntry;
 pub use crate::model::view::View;
 use crate::tokens::key::TokenKey;
+pub use bulk_changes::BulkChanges;
 pub use clock::StoreClock;
 pub use export_snapshot::ExportSnapshot;
 pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
@@ -65,6 +67,8 @@ pub struct Backend {
     pub inboxes: Arc<dyn Inboxes>,
     /// Counters of calls and look-ups.
     pub usage: Arc<dyn Usage>,
+    /// Bulk changes.
+    pub bulk_changes: Arc<dyn BulkChanges>,
     /// The event feed.
     pub feed: Arc<dyn EventFeed>,
     /// The file of a store that is one file.
@@ -84,7 +88,8 @@ impl Backend {
             + Search
             + Histories
             + Inboxes
-            + Usage,
+            + Usage
+            + BulkChanges,
     {
         Self {
             lookups: store.clone(),
@@ -97,7 +102,8 @@ impl Backend {
             search: store.clone(),
             histories: store.clone(),
             inboxes: store.clone(),
-            usage: store,
+            usage: store.clone(),
+            bulk_changes: store,
             feed,
             file: None,
         }

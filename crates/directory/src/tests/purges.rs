@@ -6,9 +6,10 @@ use locality_uuid::LocalityId;
 
 use super::{Decision, Error, Limits, Mutation, ReadSet, Record, Timestamp, User, UserChange};
 use super::{id, mutation, user};
+use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::event::{ChangeSet, Event, EventKind, Origin};
 use crate::model::user::State;
-use crate::mutation::read_set::{HistoryEvents, HistoryPart, MutationReport, Write, WriteSet};
+use crate::mutation::read_set::{MutationReport, Write, WriteSet};
 
 fn other_id(n: usize) -> LocalityId {
     LocalityId::from((n as u128 + 1_000).to_be_bytes())

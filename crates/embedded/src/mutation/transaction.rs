@@ -9,6 +9,7 @@ use std::sync::Arc;
 use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
+use crate::bulk_changes::BulkTables;
 use crate::error::Fault;
 use crate::history::journal::Journal;
 use crate::inbox::contents::Content;
@@ -50,6 +51,8 @@ pub struct Tables<'t> {
     pub(super) attributes: Option<Attributes<'t>>,
     /// None in stores of older schemas.
     pub(super) journal: Option<Journal<'t>>,
+    /// Opened for mutations of bulk changes alone, whose tables may be missing.
+    transaction: &'t WriteTransaction,
     /// None in stores of older schemas.
     pub(super) inboxes: Option<Inboxes<'t>>,
     /// The histories of the users that the current mutation has read.
@@ -71,6 +74,7 @@ impl<'t> Tables<'t> {
         let schema = schema_version(transaction)?;
         Ok(Self {
             hints: &caches.hints,
+            transaction,
             users: transaction.open_table(USERS)?,
             identities: transaction.open_table(IDENTITIES)?,
             requests: Requests::open(transaction)?,
@@ -210,6 +214,14 @@ impl<'t> Tables<'t> {
         if needs.members {
             read_set.set_members(self.has_members(mutation.tenant.as_str())?);
         }
+        if let Some(id) = needs.bulk_change {
+            let found = BulkTables::open(self.transaction)?.get(&mutation.tenant, &id)?;
+            read_set.bulk.change = Some(found);
+        }
+        if needs.running_bulk_changes {
+            let tables = BulkTables::open(self.transaction)?;
+            read_set.bulk.running = Some(tables.count_running(&mutation.tenant)?);
+        }
         Ok(())
     }
 
@@ -281,6 +293,10 @@ impl<'t> Tables<'t> {
                     if let Some(attributes) = &mut self.attributes {
                         attributes.names.remove(tenant)?;
                     }
+                }
+                Write::PutBulkChange(change) => BulkTables::open(self.transaction)?.put(change)?,
+                Write::RemoveBulkChange(id) => {
+                    BulkTables::open(self.transaction)?.remove(&mutation.tenant, id)?;
                 }
                 #[cfg(feature = "test-entity")]
                 Write::Count(name) => {

@@ -91,6 +91,14 @@ pub const USAGE: TableDefinition<'_, (u32, u8, u32), u64> = TableDefinition::new
 pub const USAGE_BATCH: TableDefinition<'_, (), (&[u8; 16], u64)> =
     TableDefinition::new("usage_batch");
 
+/// A tenant and the id of one of its bulk changes to when it is due, in milliseconds, whether it is
+/// running, and its encoded form. Stores of older programs lack this table and the next.
+pub const BULK_CHANGES: TableDefinition<'_, (&str, &str), (i64, bool, &[u8])> =
+    TableDefinition::new("bulk_changes");
+/// When a bulk change is due, in milliseconds, its tenant and its id.
+pub const BULK_TIMES: TableDefinition<'_, (i64, &str, &str), ()> =
+    TableDefinition::new("bulk_times");
+
 /// Creates all tables of a new store.
 pub fn create_tables(database: &Database) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;

@@ -133,7 +133,9 @@ impl LookupCache {
                 | Write::AddTenantEvent(..)
                 | Write::Notify(..)
                 | Write::PutTenant(_)
-                | Write::RemoveTenant => {}
+                | Write::RemoveTenant
+                | Write::PutBulkChange(_)
+                | Write::RemoveBulkChange(_) => {}
                 #[cfg(feature = "test-entity")]
                 Write::Count(_) => {}
             }

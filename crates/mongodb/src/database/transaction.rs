@@ -44,6 +44,8 @@ pub struct Transaction<'c> {
     pub users: HashMap<LocalityId, PreservedFields>,
     /// The preserved fields of the tenant that was read.
     pub tenant: Option<PreservedFields>,
+    /// The revision of the bulk change that was read, if it exists.
+    pub bulk_revision: Option<i64>,
     /// The epoch in which it writes; 0 if the store has none.
     pub epoch: i32,
     /// Whether it writes the journal.
@@ -98,6 +100,7 @@ impl<'c> Transaction<'c> {
             deadline,
             users: HashMap::new(),
             tenant: None,
+            bulk_revision: None,
             epoch: 0,
             has_journal: false,
             has_inboxes: false,

@@ -17,10 +17,10 @@ use crate::schema::tail::{
     Bucket, MAX_EVENTS, Tail, buckets_between, buckets_up_to, encode_bucket,
 };
 use polynym_directory::encoded::event::{decode_event, sequence_of};
+use polynym_directory::history_part::{HistoryEvents, HistoryPart};
 use polynym_directory::model::event::{Event, of_sequence};
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::read_set::{HistoryEvents, HistoryPart};
 use polynym_directory::mutation::{Mutation, UserChange};
 use polynym_directory::stores::PageLimit;
 use polynym_store_common::attribute_names::KnownNames;

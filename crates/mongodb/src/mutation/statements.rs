@@ -34,6 +34,7 @@ impl Transaction<'_> {
         needs: ReadRequest,
         read_set: &mut ReadSet,
     ) -> Result<(), Fault> {
+        self.read_bulk_changes(&mutation.tenant, &needs, read_set).await?;
         for id in needs.users {
             let document =
                 self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
@@ -103,7 +104,7 @@ impl Transaction<'_> {
                     let limits = InboxLimits::of(&mutation.policies);
                     self.notify(*user, notice, limits).await?;
                 }
-                Write::Notify(..) => {}
+                Write::Notify(..) | Write::PutBulkChange(_) | Write::RemoveBulkChange(_) => {}
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
                 Write::ForgetOwnership(key, user) => forgotten.push((key, *user)),
                 Write::AddTenantEvent(event, retention) => {
@@ -130,6 +131,7 @@ impl Transaction<'_> {
             }
         }
 
+        self.write_bulk_changes(mutation, read_set, write_set).await?;
         self.forget_listed_ownerships(&forgotten).await?;
         self.write_claims(&claims).await?;
         if self.has_journal {

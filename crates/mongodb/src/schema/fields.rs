@@ -25,6 +25,10 @@ pub const ENDED: &str = "ended";
 pub const USAGE: &str = "usage";
 /// Parts of users' inboxes. Stores of older programs have no such collection.
 pub const INBOX: &str = "inbox";
+/// Bulk changes, by tenant and id: [`TENANT`], [`REVISION`], [`EXPIRES_AT`], [`RUNNING`],
+/// [`WIRE`]; and for each tenant a document with [`TENANT`] and [`REVISION`]. Stores of older
+/// programs have no such collection.
+pub const BULK: &str = "bulk";
 /// The running servers, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`],
 /// [`EXPIRES`]. Stores of older programs have no such collection.
 pub const SERVERS: &str = "servers";
@@ -37,8 +41,8 @@ pub const SCHEMA: &str = "schema";
 
 /// The key of every collection, and its shard key.
 pub const ID: &str = "_id";
-/// Of a user or a tenant: a number that every write raises by a random step, so that two
-/// transactions that change the document conflict.
+/// Of a user, a tenant or a bulk change: a number that every write raises by a random step, so that
+/// two transactions that change the document conflict.
 pub const REVISION: &str = "r";
 /// Of a user or a tenant: the store's epoch when it was written. Of the schema: the current epoch.
 /// Of a claim: the epoch of a transaction that has written no user and no tenant, until the next
@@ -55,10 +59,12 @@ pub const META_TOKEN_KEY: &str = "k";
 /// Of the schema: the number of transactions that confirmed the epoch here and nowhere else, in
 /// older schemas.
 pub const CONFIRMED: &str = "c";
-/// Of a user: the name of its tenant.
+/// Of a user or a bulk change: the name of its tenant.
 pub const TENANT: &str = "t";
-/// Of a user: its visible part, in the form in which answers carry it; without attributes if the
-/// document has them in an array of their own.
+/// Of a bulk change: whether it is running; absent otherwise.
+pub const RUNNING: &str = "a";
+/// Of a bulk change: its encoded form. Of a user: its visible part, in the form in which answers
+/// carry it; without attributes if the document has them in an array of their own.
 pub const WIRE: &str = "w";
 /// Of a user: its internal part, if any.
 pub const PRIVATE: &str = "x";
@@ -70,7 +76,8 @@ pub const EVENTS: &str = "e";
 pub const OWNERSHIPS: &str = "o";
 /// Of an ended ownership: its encoded form.
 pub const OWNERSHIP: &str = "o";
-/// Of a user: when its next expiry is due, if any. Of other documents: when MongoDB removes them.
+/// Of a user: when its next expiry is due, if any. Of a bulk change: when a server runs or removes
+/// it. Of other documents: when MongoDB removes them.
 pub const EXPIRES_AT: &str = "d";
 /// Of a tenant: its policies and times.
 pub const POLICIES: &str = "p";

@@ -15,7 +15,7 @@ use crate::client::error::{Fault, OpenError};
 use crate::client::supported::Supported;
 use crate::presence::servers::{Presence, ServerDocument};
 use crate::schema::fields::{
-    ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS, USERS,
+    BULK, ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS, USERS,
 };
 use crate::schema::versions::Versions;
 use crate::setup::cluster::{Cluster, retry_for, retry_step};
@@ -225,7 +225,7 @@ impl Init<'_> {
             match name {
                 IDENTITIES | ENDED => self.spread_hashes(cluster, found, &shards).await?,
                 // These have few documents.
-                TENANTS | NAMES | SERVERS => {}
+                TENANTS | NAMES | SERVERS | BULK => {}
                 JOURNAL | INBOX => {
                     let ranges = presplit::of_buckets(shards.len());
                     self.spread_ranges(cluster, name, &ranges, &shards).await?;

@@ -6,7 +6,7 @@ use mongodb::error::Error as DriverError;
 
 use crate::client::error::OpenError;
 use crate::schema::bson::number;
-use crate::schema::fields::{ENDED, EPOCH, ID, INBOX, JOURNAL, META, USAGE};
+use crate::schema::fields::{BULK, ENDED, EPOCH, ID, INBOX, JOURNAL, META, USAGE};
 use crate::schema::versions::Versions;
 use crate::setup::cluster::Cluster;
 use crate::setup::validators::{
@@ -94,10 +94,10 @@ pub async fn check_complete(database: &Database, versions: Versions) -> Result<(
     }
 
     // An upgrade may be about to raise the epoch in the validators, or to create the journal. A
-    // server that starts meanwhile uses the collections of the current schema. Counters are
-    // optional in any schema.
+    // server that starts meanwhile uses the collections of the current schema. Counters and bulk
+    // changes are optional in any schema.
     let is_used = |name: &str| match name {
-        USAGE => false,
+        USAGE | BULK => false,
         JOURNAL | ENDED => versions.has_journal(),
         INBOX => versions.has_inboxes(),
         _ => true,

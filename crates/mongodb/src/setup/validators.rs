@@ -5,17 +5,17 @@ use mongodb::bson::{Document, doc};
 use crate::inbox::bucket::{COUNT, FIRST as FIRST_POSITION, NOTICES, SIZE};
 use crate::schema::attributes::{ATTRIBUTES, ATTRIBUTES_INDEX, KEY, VALUE};
 use crate::schema::fields::{
-    CALLER, CLAIM_RULES_VERSION, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FLUSHES, GUARD, HOLD,
-    ID, IDENTITIES, INBOX, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE,
-    REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USAGE,
-    USER, USERS, WIRE,
+    BULK, CALLER, CLAIM_RULES_VERSION, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FLUSHES, GUARD,
+    HOLD, ID, IDENTITIES, INBOX, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE,
+    REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, RUNNING, SERVERS, SESSIONS, TENANT, TENANTS,
+    TIME, USAGE, USER, USERS, WIRE,
 };
 use crate::search::names::{FIRST, NAMES_FIELD, SINCE};
 use polynym_directory::mutation::IdempotencyKey;
 
 /// The collections of a store, in the order of their creation.
-pub const COLLECTIONS: [&str; 10] =
-    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, INBOX, SERVERS];
+pub const COLLECTIONS: [&str; 11] =
+    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, INBOX, BULK, SERVERS];
 
 /// The shard key of a collection. Ids of users and requests are evenly distributed, and sharded in
 /// their order. Identity keys of one tenant and kind have a common prefix, so they are sharded by
@@ -41,7 +41,7 @@ pub fn by_order() -> Document {
 
 /// Whether stores of older programs lack this collection.
 pub fn is_optional(collection: &str) -> bool {
-    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | INBOX)
+    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | INBOX | BULK)
 }
 
 /// The seconds for which requests and holds are retained after their expiry: clocks may differ.
@@ -109,6 +109,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
         JOURNAL | ENDED => history_fields(collection),
         USAGE => usage_fields(),
         INBOX => inbox_fields(),
+        BULK => bulk_fields(),
         SERVERS => server_fields(),
         _ => (
             vec![ID, USER, REQUEST_HASH, TIME],
@@ -186,6 +187,19 @@ fn inbox_fields() -> (Vec<&'static str>, Document) {
     (vec![ID, FIRST_POSITION, COUNT, SIZE, NOTICES, EXPIRES_AT], types)
 }
 
+/// The fields of [`BULK`].
+fn bulk_fields() -> (Vec<&'static str>, Document) {
+    let types = doc! {
+        ID: { "bsonType": "string" },
+        TENANT: { "bsonType": "string" },
+        REVISION: { "bsonType": "long" },
+        EXPIRES_AT: { "bsonType": "date" },
+        RUNNING: { "bsonType": "bool" },
+        WIRE: { "bsonType": "binData" },
+    };
+    (vec![ID, TENANT, REVISION], types)
+}
+
 /// The index of all attributes: multikey over one array, so that its entries for a token are in the
 /// order of values.
 fn by_attributes() -> Document {
@@ -216,6 +230,7 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
             "expireAfterSeconds": GRACE_SECONDS,
         }],
         JOURNAL | INBOX => vec![expiring()],
+        BULK => vec![doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true }],
         USAGE => {
             let of_tenant = doc! { TENANT: 1, RESOLUTION: 1, PERIOD: 1 };
             vec![expiring(), doc! { "key": of_tenant, "name": "t_1_r_1_p_1" }]

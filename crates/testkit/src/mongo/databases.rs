@@ -23,8 +23,8 @@ use super::sharded::Sharded;
 use super::wrong_hints::WrongHints;
 
 /// The collections of a store that are sharded in a cluster.
-const COLLECTIONS: [&str; 8] =
-    ["names", "users", "identities", "requests", "tenants", "journal", "ended", "inbox"];
+const COLLECTIONS: [&str; 9] =
+    ["names", "users", "identities", "requests", "tenants", "journal", "ended", "inbox", "bulk"];
 
 /// The time for which a released database stays reuse: a mutation of a cancelled caller may still
 /// be in progress.

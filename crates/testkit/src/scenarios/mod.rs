@@ -1,5 +1,6 @@
 //! Scenarios that tests of several programs run, each on stores of its own.
 
+pub mod bulk;
 pub mod clocks;
 pub mod counters;
 pub mod damage;

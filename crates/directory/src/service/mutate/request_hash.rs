@@ -10,8 +10,8 @@ use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::policies::PolicyUpdate;
 use crate::model::tenant_record::DeletionStep;
 use crate::model::user::{FieldHasher, Verification};
-use crate::mutation::update::Update;
 use crate::mutation::{MutationKind, TenantChange, UserChange};
+use crate::update::Update;
 use polynym_identifier::Identifier;
 
 /// The hash of a mutation's arguments, without the id of a created user, which each retry renews.
@@ -35,7 +35,9 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
             hash.number(0, since.as_millis() as u64);
         }
         // These have no request.
-        MutationKind::Tenant(TenantChange::Import(_)) | MutationKind::ImportHold(_) => {}
+        MutationKind::Tenant(TenantChange::Import(_))
+        | MutationKind::ImportHold(_)
+        | MutationKind::Bulk(..) => {}
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
 

@@ -14,7 +14,6 @@ use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::user::{User, Verification};
 use crate::model::{attribute, new_user};
 use crate::mutation::read_set::{Outcome, Takeover};
-use crate::mutation::update::Update;
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
 use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
@@ -23,6 +22,7 @@ use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::parse::parse_user_id;
 use crate::service::tenant_cache::KnownTenant;
 use crate::text::{check_text, is_displayable};
+use crate::update::Update;
 use polynym_identifier::{RawIdentifier, Rules};
 
 /// The accepted lead of a caller's clock over the server's.

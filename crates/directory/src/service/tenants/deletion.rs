@@ -77,8 +77,8 @@ impl Directory {
         }
     }
 
-    /// Takes the next step: first users, then holds, usage, and the tenant. The mark stays until
-    /// the last step, so that another server can continue.
+    /// Takes the next step: first users, then holds, usage, bulk changes, and the tenant. The mark
+    /// stays until the last step, so that another server can continue.
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
         let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
         let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };
@@ -109,6 +109,7 @@ impl Directory {
             return Ok(Step::More);
         }
 
+        self.backend.bulk_changes.remove_bulk_changes(name).await?;
         self.finish_deletion(name, DeletionStep::Finish).await?;
         tracing::info!(tenant = %name, "deleted a tenant");
         Ok(Step::Done)

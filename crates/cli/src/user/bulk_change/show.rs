@@ -1,0 +1,143 @@
+//! The text of bulk changes.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use crate::client::Session;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::text::attribute;
+use polynym_proto::v1::bulk_action::Action;
+use polynym_proto::v1::bulk_change::Counts;
+use polynym_proto::v1::{BulkChange, BulkChangeState, GetBulkChangeRequest};
+
+/// The interval at which progress is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The failures that are shown.
+const MAX_SHOWN: usize = 10;
+
+/// The bulk change with this id.
+pub async fn find(session: &Session, id: &str) -> Result<BulkChange, Failure> {
+    let request = GetBulkChangeRequest { tenant: session.tenant(), bulk_id: id.to_owned() };
+    let answer = session.answer(session.registry().get_bulk_change(request).await)?;
+    Ok(answer.bulk_change.unwrap_or_default())
+}
+
+/// Shows the progress of a bulk change until it ends, and then the bulk change. Fails if it did not
+/// complete, or if users failed.
+pub async fn follow(session: &Session, started: BulkChange) -> Result<(), Failure> {
+    let (mut change, is_terminal) = (started, std::io::stderr().is_terminal());
+    while change.state() == BulkChangeState::Running {
+        if is_terminal {
+            eprint!("\r{} ", counts(&change));
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+        change = find(session, &change.bulk_id).await?;
+    }
+    if is_terminal {
+        eprintln!();
+    }
+    show(session, &change)?;
+    let has_failed = change.counts.as_ref().is_some_and(|counts| !counts.failed.is_empty());
+    match change.state() {
+        BulkChangeState::Completed if !has_failed => Ok(()),
+        _ => Err(Failure::AlreadyReported),
+    }
+}
+
+/// Shows a bulk change.
+pub fn show(session: &Session, change: &BulkChange) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("BulkChange", change);
+    }
+    let filter = match &*change.filter {
+        "" => "all users".to_owned(),
+        filter => printable(filter).into_owned(),
+    };
+    let dry_run = if change.validate_only { " (dry run)" } else { "" };
+    let mut lines = vec![
+        format!("bulk change {}{dry_run}", printable(&change.bulk_id)),
+        format!("  change: {}", action(change)),
+        format!("  filter: {filter}"),
+        format!("  state: {}{}", state(change), end_reason(change)),
+        format!("  users: {}", counts(change)),
+    ];
+    let by = printable(&change.caller);
+    let reason = match &*change.reason {
+        "" => String::new(),
+        reason => format!(": {}", printable(reason)),
+    };
+    let started = change.create_time.map(|time| format!("  started: {time} by {by}{reason}"));
+    lines.extend(started);
+    lines.extend(change.end_time.map(|time| format!("  ended: {time}")));
+    for failure in change.failures.iter().take(MAX_SHOWN) {
+        lines.push(format!("  failed: {} {}", failure.user_id, printable(&failure.reason)));
+    }
+    if change.failures.len() > MAX_SHOWN {
+        lines.push(format!("  and {} others: see --failures", change.failures.len() - MAX_SHOWN));
+    }
+    output::print(&(lines.join("\n") + "\n"))
+}
+
+/// The row of a table.
+pub fn row(change: &BulkChange) -> [String; 6] {
+    let checked = change.counts.as_ref().map_or(0, |counts| counts.checked);
+    let dry_run = if change.validate_only { " (dry run)" } else { "" };
+    [
+        printable(&change.bulk_id).into_owned(),
+        format!("{}{dry_run}", action(change)),
+        printable(&change.filter).into_owned(),
+        format!("{}{}", state(change), end_reason(change)),
+        checked.to_string(),
+        printable(&change.caller).into_owned(),
+    ]
+}
+
+fn action(change: &BulkChange) -> String {
+    match change.action.as_ref().and_then(|action| action.action.as_ref()) {
+        None => String::new(),
+        Some(Action::Disable(_)) => "disable".to_owned(),
+        Some(Action::Enable(_)) => "enable".to_owned(),
+        Some(Action::Delete(_)) => "delete".to_owned(),
+        Some(Action::Attributes(attributes)) => {
+            let set = attributes
+                .set
+                .iter()
+                .map(|(name, value)| format!("{}={}", printable(name), attribute::text(value)));
+            let removed = attributes.remove.iter().map(|name| format!("-{}", printable(name)));
+            format!("set {}", set.chain(removed).collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+fn state(change: &BulkChange) -> &'static str {
+    match change.state() {
+        BulkChangeState::Unspecified => "unknown",
+        BulkChangeState::Running => "running",
+        BulkChangeState::Stopped => "stopped",
+        BulkChangeState::Completed => "completed",
+        BulkChangeState::Failed => "failed",
+    }
+}
+
+fn end_reason(change: &BulkChange) -> String {
+    match (change.state(), printable(&change.end_reason)) {
+        (_, reason) if reason.is_empty() => String::new(),
+        (BulkChangeState::Stopped, reason) => format!(" by {reason}"),
+        (_, reason) => format!(": {reason}"),
+    }
+}
+
+fn counts(change: &BulkChange) -> String {
+    let Counts { checked, changed, unchanged, skipped, failed } =
+        change.counts.clone().unwrap_or_default();
+    let verb = if change.validate_only { "would change" } else { "changed" };
+    let reasons: Vec<_> =
+        failed.iter().map(|one| format!("{} {}", one.users, printable(&one.reason))).collect();
+    let failed_users: i64 = failed.iter().map(|one| one.users).sum();
+    let failed = match failed_users {
+        0 => String::new(),
+        count => format!(", {count} failed ({})", reasons.join(", ")),
+    };
+    format!("{checked} checked, {changed} {verb}, {unchanged} unchanged, {skipped} skipped{failed}")
+}

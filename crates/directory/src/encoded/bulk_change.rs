@@ -1,0 +1,280 @@
+//! The encoded forms of bulk changes, in stores and in the API's messages.
+
+use std::collections::BTreeMap;
+
+use locality_uuid::LocalityId;
+use prost::Message;
+
+use crate::encoded::decode::{read_tenant, read_time, read_value};
+use crate::encoded::encode::{time_message, value_message};
+use crate::encoded::error::WireError;
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkLease, BulkState};
+use crate::model::bulk::progress::{BulkBatch, BulkCounts, BulkFailure};
+use crate::timestamp::Timestamp;
+use polynym_proto::v1;
+use polynym_proto::v1::bulk_action::{Action, Attributes, Delete, Disable, Enable};
+
+/// The bytes of an id.
+const ID_BYTES: usize = 16;
+
+/// A bulk change in a store.
+#[derive(Clone, PartialEq, Message)]
+struct StoredChange {
+    /// Without its failures.
+    #[prost(message, optional, tag = "1")]
+    change: Option<v1::BulkChange>,
+    #[prost(message, repeated, tag = "2")]
+    failures: Vec<StoredFailure>,
+    /// The ids of the users of the batch, one after the other.
+    #[prost(bytes = "vec", tag = "3")]
+    batch: Vec<u8>,
+    #[prost(bytes = "vec", tag = "4")]
+    cursor: Vec<u8>,
+    #[prost(bool, tag = "5")]
+    is_last: bool,
+    #[prost(message, optional, tag = "6")]
+    lease: Option<StoredLease>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct StoredFailure {
+    #[prost(bytes = "vec", tag = "1")]
+    user: Vec<u8>,
+    #[prost(string, tag = "2")]
+    reason: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct StoredLease {
+    #[prost(bytes = "vec", tag = "1")]
+    owner: Vec<u8>,
+    #[prost(sint64, tag = "2")]
+    until: i64,
+}
+
+impl BulkChange {
+    /// The stored form.
+    pub fn encode(&self) -> Vec<u8> {
+        let failure = |failure: &BulkFailure| StoredFailure {
+            user: failure.user.as_bytes().to_vec(),
+            reason: failure.reason.clone(),
+        };
+        let lease = self.lease.map(|lease| StoredLease {
+            owner: lease.owner.as_bytes().to_vec(),
+            until: lease.until.as_millis(),
+        });
+        StoredChange {
+            change: Some(summary(self)),
+            failures: self.failures.iter().map(failure).collect(),
+            batch: self.batch.users.iter().flat_map(|id| *id.as_bytes()).collect(),
+            cursor: self.batch.cursor.clone(),
+            is_last: self.batch.is_last,
+            lease,
+        }
+        .encode_to_vec()
+    }
+
+    /// Decodes the stored form.
+    ///
+    /// # Errors
+    /// [`WireError`] if it is damaged.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let stored = StoredChange::decode(bytes).map_err(|error| WireError(error.to_string()))?;
+        let change = stored.change.ok_or_else(|| WireError("a bulk change without it".into()))?;
+        let failure = |failure: StoredFailure| {
+            Ok(BulkFailure { user: read_id(&failure.user)?, reason: failure.reason })
+        };
+        let lease = |lease: StoredLease| {
+            let until = Timestamp::from_millis(lease.until);
+            Ok(BulkLease { owner: read_id(&lease.owner)?, until })
+        };
+        Ok(Self {
+            failures: stored.failures.into_iter().map(failure).collect::<Result<_, WireError>>()?,
+            batch: BulkBatch {
+                users: stored.batch.chunks(ID_BYTES).map(read_id).collect::<Result<_, _>>()?,
+                cursor: stored.cursor,
+                is_last: stored.is_last,
+            },
+            lease: stored.lease.map(lease).transpose()?,
+            ..read_summary(change)?
+        })
+    }
+}
+
+/// A bulk change as the API's message.
+pub fn bulk_change_message(change: &BulkChange) -> v1::BulkChange {
+    let failure = |failure: &BulkFailure| v1::bulk_change::Failure {
+        user_id: failure.user.to_string(),
+        reason: failure.reason.clone(),
+    };
+    v1::BulkChange { failures: change.failures.iter().map(failure).collect(), ..summary(change) }
+}
+
+/// A bulk change as the API's message, without its failures.
+pub fn summary(change: &BulkChange) -> v1::BulkChange {
+    v1::BulkChange {
+        bulk_id: change.id.clone(),
+        tenant: change.tenant.as_str().to_owned(),
+        filter: change.filter.clone(),
+        action: Some(action_message(&change.action)),
+        validate_only: change.dry_run,
+        state: state_message(change.state).into(),
+        caller: change.caller.clone(),
+        reason: change.reason.clone(),
+        counts: Some(counts_message(&change.counts)),
+        failures: Vec::new(),
+        create_time: Some(time_message(change.create_time)),
+        update_time: Some(time_message(change.update_time)),
+        end_time: change.end_time.map(time_message),
+        end_reason: change.end_reason.clone(),
+    }
+}
+
+fn read_summary(message: v1::BulkChange) -> Result<BulkChange, WireError> {
+    Ok(BulkChange {
+        tenant: read_tenant(&message.tenant)?,
+        state: read_state(message.state())?,
+        action: read_action(message.action)?,
+        id: message.bulk_id,
+        filter: message.filter,
+        dry_run: message.validate_only,
+        caller: message.caller,
+        reason: message.reason,
+        counts: read_counts(message.counts.unwrap_or_default()),
+        failures: Vec::new(),
+        create_time: read_time(message.create_time),
+        update_time: read_time(message.update_time),
+        end_time: message.end_time.map(|time| read_time(Some(time))),
+        end_reason: message.end_reason,
+        batch: BulkBatch::default(),
+        lease: None,
+    })
+}
+
+fn action_message(action: &BulkAction) -> v1::BulkAction {
+    let action = match action {
+        BulkAction::Disable => Action::Disable(Disable {}),
+        BulkAction::Enable => Action::Enable(Enable {}),
+        BulkAction::Delete => Action::Delete(Delete {}),
+        BulkAction::Attributes(edits) => {
+            let set = edits
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), value_message(value.as_ref()?))));
+            let removed = edits.iter().filter(|(_, value)| value.is_none());
+            Action::Attributes(Attributes {
+                set: set.collect(),
+                remove: removed.map(|(name, _)| name.clone()).collect(),
+            })
+        }
+    };
+    v1::BulkAction { action: Some(action) }
+}
+
+fn read_action(message: Option<v1::BulkAction>) -> Result<BulkAction, WireError> {
+    let action = message.and_then(|message| message.action);
+    Ok(match action.ok_or_else(|| WireError("a bulk change without an action".into()))? {
+        Action::Disable(_) => BulkAction::Disable,
+        Action::Enable(_) => BulkAction::Enable,
+        Action::Delete(_) => BulkAction::Delete,
+        Action::Attributes(attributes) => {
+            let mut edits: BTreeMap<_, _> =
+                attributes.remove.into_iter().map(|name| (name, None)).collect();
+            for (name, value) in attributes.set {
+                let value = read_value(value);
+                let value =
+                    value.ok_or_else(|| WireError("an attribute without a value".into()))?;
+                edits.insert(name, Some(value));
+            }
+            BulkAction::Attributes(edits)
+        }
+    })
+}
+
+const fn state_message(state: BulkState) -> v1::BulkChangeState {
+    match state {
+        BulkState::Running => v1::BulkChangeState::Running,
+        BulkState::Stopped => v1::BulkChangeState::Stopped,
+        BulkState::Completed => v1::BulkChangeState::Completed,
+        BulkState::Failed => v1::BulkChangeState::Failed,
+    }
+}
+
+fn read_state(state: v1::BulkChangeState) -> Result<BulkState, WireError> {
+    Ok(match state {
+        v1::BulkChangeState::Unspecified => {
+            return Err(WireError("a bulk change without a state".into()));
+        }
+        v1::BulkChangeState::Running => BulkState::Running,
+        v1::BulkChangeState::Stopped => BulkState::Stopped,
+        v1::BulkChangeState::Completed => BulkState::Completed,
+        v1::BulkChangeState::Failed => BulkState::Failed,
+    })
+}
+
+fn counts_message(counts: &BulkCounts) -> v1::bulk_change::Counts {
+    let failed = |(reason, users): (&String, &u64)| v1::bulk_change::FailureCount {
+        reason: reason.clone(),
+        users: *users as i64,
+    };
+    v1::bulk_change::Counts {
+        checked: counts.checked() as i64,
+        changed: counts.changed as i64,
+        unchanged: counts.unchanged as i64,
+        skipped: counts.skipped as i64,
+        failed: counts.failed.iter().map(failed).collect(),
+    }
+}
+
+fn read_counts(message: v1::bulk_change::Counts) -> BulkCounts {
+    let users = |number: i64| u64::try_from(number).unwrap_or_default();
+    BulkCounts {
+        changed: users(message.changed),
+        unchanged: users(message.unchanged),
+        skipped: users(message.skipped),
+        failed: message.failed.into_iter().map(|one| (one.reason, users(one.users))).collect(),
+    }
+}
+
+fn read_id(bytes: &[u8]) -> Result<LocalityId, WireError> {
+    let id: [u8; ID_BYTES] =
+        bytes.try_into().map_err(|_| WireError("a malformed id".to_owned()))?;
+    Ok(LocalityId::from(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::attribute::Value;
+    use crate::model::tenant::Tenant;
+
+    #[test]
+    fn a_stored_bulk_change_is_read_again() {
+        let (user, time) = (LocalityId::from([7; ID_BYTES]), Timestamp::from_millis(1_000));
+        let edits = [("team".to_owned(), Some(Value::Int(1))), ("room".to_owned(), None)];
+        let change = BulkChange {
+            tenant: Tenant::DEFAULT,
+            id: "bulk-1".to_owned(),
+            filter: "state = ACTIVE".to_owned(),
+            action: BulkAction::Attributes(edits.into()),
+            dry_run: true,
+            state: BulkState::Failed,
+            caller: "web".to_owned(),
+            reason: "cleaning".to_owned(),
+            counts: BulkCounts {
+                changed: 1,
+                unchanged: 2,
+                skipped: 3,
+                failed: [("LIMIT_EXCEEDED".to_owned(), 4)].into(),
+            },
+            failures: vec![BulkFailure { user, reason: "LIMIT_EXCEEDED".to_owned() }],
+            create_time: time,
+            update_time: time,
+            end_time: Some(time),
+            end_reason: "FILTER_INVALID".to_owned(),
+            batch: BulkBatch { users: vec![user, user], cursor: vec![1], is_last: true },
+            lease: Some(BulkLease { owner: user, until: time }),
+        };
+        assert_eq!(BulkChange::decode(&change.encode()).unwrap(), change);
+        assert!(BulkChange::decode(&[]).is_err());
+    }
+}

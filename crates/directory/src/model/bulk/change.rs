@@ -1,0 +1,125 @@
+//! Bulk changes: changes of all users that a filter matches, as jobs of a tenant.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+
+use super::progress::{BulkBatch, BulkCounts, BulkFailure};
+use crate::model::attribute::Value;
+use crate::model::tenant::Tenant;
+use crate::timestamp::Timestamp;
+
+/// The bulk changes of a tenant that may run at once.
+pub const MAX_RUNNING: usize = 4;
+/// The bulk changes that a tenant keeps.
+pub const MAX_KEPT: usize = 100;
+/// How long a bulk change is kept after its end.
+pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// A change of the users that a filter matches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BulkChange {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// Its id, and the operation id of its events.
+    pub id: String,
+    /// The filter.
+    pub filter: String,
+    /// The change.
+    pub action: BulkAction,
+    /// Whether it only counts what would happen.
+    pub dry_run: bool,
+    /// The state.
+    pub state: BulkState,
+    /// The caller who started it or, if it was resumed, who resumed it last.
+    pub caller: String,
+    /// The reason of the caller who started it; may be empty.
+    pub reason: String,
+    /// The number of users by result.
+    pub counts: BulkCounts,
+    /// The first users that failed.
+    pub failures: Vec<BulkFailure>,
+    /// When it was started.
+    pub create_time: Timestamp,
+    /// When its state or progress last changed.
+    pub update_time: Timestamp,
+    /// When it ended; none while it is running.
+    pub end_time: Option<Timestamp>,
+    /// Why it stopped or failed; empty otherwise.
+    pub end_reason: String,
+    /// The users whose turn it is, and the position of the search after them.
+    pub batch: BulkBatch,
+    /// The server that runs it.
+    pub lease: Option<BulkLease>,
+}
+
+/// The right of one server to run a bulk change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BulkLease {
+    /// The server: a random id of its process.
+    pub owner: LocalityId,
+    /// When another server may take over.
+    pub until: Timestamp,
+}
+
+/// The change of each user.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BulkAction {
+    /// Disables the user.
+    Disable,
+    /// Enables the user.
+    Enable,
+    /// Deletes the user.
+    Delete,
+    /// Sets attributes, and removes those without a value.
+    Attributes(BTreeMap<String, Option<Value>>),
+}
+
+/// The state of a bulk change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkState {
+    /// It runs, or waits for a server.
+    Running,
+    /// It was stopped, and can be resumed.
+    Stopped,
+    /// All users that matched were processed.
+    Completed,
+    /// It ended early because of an error, and can be resumed.
+    Failed,
+}
+
+impl BulkChange {
+    /// Whether it is running.
+    pub fn is_running(&self) -> bool {
+        self.state == BulkState::Running
+    }
+
+    /// When a server looks at it next: to run it, or to remove it.
+    pub fn due_time(&self) -> Timestamp {
+        match self.end_time {
+            Some(end) => end.plus(KEPT_FOR),
+            None => self.lease.map_or(self.update_time, |lease| lease.until),
+        }
+    }
+
+    /// Whether both make the same change.
+    pub fn is_same_change(&self, other: &Self) -> bool {
+        (&self.filter, &self.action, self.dry_run) == (&other.filter, &other.action, other.dry_run)
+    }
+
+    /// Ends it at `now`.
+    pub(crate) fn end(&mut self, state: BulkState, reason: &str, now: Timestamp) {
+        self.state = state;
+        reason.clone_into(&mut self.end_reason);
+        self.end_time = Some(now);
+    }
+
+    /// Runs it again.
+    pub(crate) fn resume(&mut self, caller: &str) {
+        self.state = BulkState::Running;
+        caller.clone_into(&mut self.caller);
+        self.end_reason.clear();
+        self.end_time = None;
+    }
+}

@@ -1,0 +1,243 @@
+//! Bulk changes: the steps of their records, and their changes of single users.
+
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+
+use crate::error::{BulkError, Error};
+use crate::model::bulk::change::{BulkChange, BulkLease, BulkState, MAX_RUNNING};
+use crate::model::bulk::progress::{BulkBatch, BulkEffect, BulkResults, add_failures};
+use crate::model::user::State;
+use crate::mutation::read_set::{
+    DecideError, MutationReport, ReadRequest, ReadSet, Write, WriteSet,
+};
+use crate::mutation::{Mutation, UserChange};
+use crate::search::Filter;
+
+/// The time after which another server takes over from one that records no progress.
+pub const LEASE: Duration = Duration::from_secs(5);
+
+/// A step of a bulk change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BulkStep {
+    /// Starts it. Has no effect if it exists with the same change.
+    Start(Box<BulkChange>),
+    /// Stops it, on behalf of this caller. Has no effect unless it is running.
+    Stop(String),
+    /// Resumes it, on behalf of this caller. Has no effect if it is running or completed.
+    Resume(String),
+    /// Gives this server the right to run it, unless another has it.
+    Take(LocalityId),
+    /// Records the progress of this server.
+    Save(LocalityId, Box<BulkProgress>),
+    /// Ends it, by this server.
+    End(LocalityId, BulkState, String),
+    /// Removes it, unless it is running.
+    Remove,
+}
+
+/// The progress of a server that runs a bulk change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BulkProgress {
+    /// The results of the present batch.
+    pub results: BulkResults,
+    /// The next batch.
+    pub next: BulkBatch,
+    /// Whether the server gives others a turn.
+    pub gives_way: bool,
+}
+
+impl BulkStep {
+    /// The reads that the step needs.
+    pub(crate) fn needs(&self, id: &str) -> ReadRequest {
+        let starts = matches!(self, Self::Start(_) | Self::Resume(_));
+        ReadRequest {
+            bulk_change: Some(id.to_owned()),
+            running_bulk_changes: starts,
+            tenant: starts,
+            ..ReadRequest::default()
+        }
+    }
+}
+
+/// Takes a step of the bulk change with this id. Reports the bulk change, unless the server has no
+/// right to take the step.
+pub fn step(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: &str,
+    step: &BulkStep,
+) -> Result<WriteSet, DecideError> {
+    let stored = stored_change(read_set, id)?;
+    match step {
+        BulkStep::Start(new) => match stored {
+            Some(present) if present.is_same_change(new) => Ok(unchanged(present)),
+            Some(_) => Err(Error::Bulk(BulkError::Exists).into()),
+            None => {
+                check_start(read_set)?;
+                Ok(put((**new).clone()))
+            }
+        },
+        BulkStep::Stop(caller) => {
+            let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
+            Ok(changed(present, mutation, present.is_running(), |change| {
+                change.end(BulkState::Stopped, caller, mutation.time);
+            }))
+        }
+        BulkStep::Resume(caller) => {
+            let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
+            let is_resumed = matches!(present.state, BulkState::Stopped | BulkState::Failed);
+            if is_resumed {
+                check_start(read_set)?;
+            }
+            Ok(changed(present, mutation, is_resumed, |change| change.resume(caller)))
+        }
+        BulkStep::Remove => {
+            let removed = stored.is_some_and(|present| !present.is_running());
+            let writes = removed.then(|| Write::RemoveBulkChange(id.to_owned()));
+            Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(None) })
+        }
+        BulkStep::Take(server) => {
+            Ok(stored.map_or_else(nothing, |present| take(mutation, present, *server)))
+        }
+        BulkStep::Save(server, progress) => {
+            Ok(owned(stored, *server).map_or_else(nothing, |present| {
+                changed(present, mutation, true, |change| save(mutation, change, *server, progress))
+            }))
+        }
+        BulkStep::End(server, state, reason) => {
+            Ok(owned(stored, *server).map_or_else(nothing, |present| {
+                changed(present, mutation, present.is_running(), |change| {
+                    change.lease = None;
+                    change.end(*state, reason, mutation.time);
+                })
+            }))
+        }
+    }
+}
+
+/// Rejects another running bulk change if the tenant has many, or is being deleted.
+fn check_start(read_set: &ReadSet) -> Result<(), DecideError> {
+    if read_set.read_tenant()?.is_none_or(|tenant| tenant.deletion.is_some()) {
+        return Err(Error::TenantNotFound.into());
+    }
+    if running_changes(read_set)? >= MAX_RUNNING {
+        return Err(Error::Bulk(BulkError::TooMany { limit: MAX_RUNNING }).into());
+    }
+    Ok(())
+}
+
+/// The bulk change, if this server runs it.
+fn owned(stored: Option<&BulkChange>, server: LocalityId) -> Option<&BulkChange> {
+    stored.filter(|present| present.lease.is_some_and(|lease| lease.owner == server))
+}
+
+fn take(mutation: &Mutation, present: &BulkChange, server: LocalityId) -> WriteSet {
+    let is_free = |lease: BulkLease| lease.owner == server || mutation.is_past(lease.until);
+    if !present.is_running() || !present.lease.is_none_or(is_free) {
+        return nothing();
+    }
+    changed(present, mutation, true, |change| change.lease = Some(lease(mutation, server)))
+}
+
+fn lease(mutation: &Mutation, owner: LocalityId) -> BulkLease {
+    BulkLease { owner, until: mutation.time.plus(LEASE) }
+}
+
+/// Records progress. A bulk change that was stopped meanwhile does not get another batch.
+fn save(mutation: &Mutation, change: &mut BulkChange, server: LocalityId, progress: &BulkProgress) {
+    change.counts.add(&progress.results.counts);
+    add_failures(&mut change.failures, &progress.results.failures);
+    change.batch.users.clear();
+    if change.is_running() {
+        change.batch.clone_from(&progress.next);
+        if change.batch.users.is_empty() && change.batch.is_last {
+            change.end(BulkState::Completed, "", mutation.time);
+        }
+    }
+    let keeps = change.is_running() && !progress.gives_way;
+    change.lease = keeps.then(|| lease(mutation, server));
+}
+
+/// Stores a bulk change after an edit, if it is to be made.
+fn changed(
+    before: &BulkChange,
+    mutation: &Mutation,
+    is_changed: bool,
+    edit: impl FnOnce(&mut BulkChange),
+) -> WriteSet {
+    if !is_changed {
+        return unchanged(before);
+    }
+    let mut after = before.clone();
+    edit(&mut after);
+    after.update_time = mutation.time.max(before.update_time);
+    put(after)
+}
+
+fn put(change: BulkChange) -> WriteSet {
+    let writes = vec![Write::PutBulkChange(Box::new(change.clone()))];
+    WriteSet { writes, ..unchanged(&change) }
+}
+
+fn unchanged(change: &BulkChange) -> WriteSet {
+    let report = MutationReport::BulkChange(Box::new(change.clone()));
+    WriteSet { report, ..WriteSet::unchanged(None) }
+}
+
+const fn nothing() -> WriteSet {
+    WriteSet::unchanged(None)
+}
+
+/// The bulk change with this id. Needs the read.
+fn stored_change<'v>(
+    read_set: &'v ReadSet,
+    id: &str,
+) -> Result<Option<&'v BulkChange>, DecideError> {
+    read_set.bulk.change.as_ref().map(Option::as_ref).ok_or_else(|| {
+        let bulk_change = Some(id.to_owned());
+        DecideError::NeedsReads(ReadRequest { bulk_change, ..ReadRequest::default() })
+    })
+}
+
+/// The number of running bulk changes of the mutation's tenant. Needs the read.
+fn running_changes(read_set: &ReadSet) -> Result<usize, DecideError> {
+    read_set.bulk.running.ok_or_else(|| {
+        let needs = ReadRequest { running_bulk_changes: true, ..ReadRequest::default() };
+        DecideError::NeedsReads(needs)
+    })
+}
+
+/// Changes a user if the filter matches it now. A deleted or merged user stays as it is.
+pub fn change_matching(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    filter: &Filter,
+    change: &UserChange,
+) -> Result<WriteSet, DecideError> {
+    let unchanged = |effect| Ok(with_effect(WriteSet::unchanged(Some(id)), effect));
+    let record = match mutation.present(read_set, id) {
+        Err(DecideError::Rejected(Error::UserNotFound)) => return unchanged(BulkEffect::Unmatched),
+        present => present?,
+    };
+    if !filter.matches(&record.user) {
+        return unchanged(BulkEffect::Unmatched);
+    }
+    match (record.user.state, change) {
+        (State::Deleted { .. }, UserChange::Delete) => return unchanged(BulkEffect::Unchanged),
+        (State::Deleted { .. } | State::Merged { .. }, _) => return unchanged(BulkEffect::Skipped),
+        (State::Active | State::Disabled, _) => {}
+    }
+
+    let write_set = mutation.edit(read_set, id, change)?;
+    let effect = match write_set.writes.is_empty() {
+        true => BulkEffect::Unchanged,
+        false => BulkEffect::Changed,
+    };
+    Ok(with_effect(write_set, effect))
+}
+
+fn with_effect(write_set: WriteSet, effect: BulkEffect) -> WriteSet {
+    WriteSet { report: MutationReport::BulkUser(effect), ..write_set }
+}

@@ -1,0 +1,237 @@
+//! The calls that start, stop and resume bulk changes.
+
+use std::collections::BTreeMap;
+
+use locality_uuid::LocalityId;
+
+use crate::error::{Error, Invalid};
+use crate::model::attribute;
+use crate::model::attribute::Value;
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_KEPT};
+use crate::model::bulk::progress::{BulkBatch, BulkCounts};
+use crate::model::tenant::Tenant;
+use crate::mutation::MutationKind;
+use crate::mutation::bulk::BulkStep;
+use crate::mutation::read_set::MutationReport;
+use crate::search::Filter;
+use crate::service::Directory;
+use crate::service::context::{MutationCall, RequestContext};
+use crate::service::mutate::mutation_log::MutationLog;
+use crate::service::mutate::write::idempotency_key;
+use crate::service::purpose::check_operation_id;
+use crate::service::tenant_cache::KnownTenant;
+use crate::size;
+use crate::stores::Consistency;
+
+/// The attributes that a bulk change sets and removes, and their bytes.
+const MAX_ATTRIBUTES: usize = 100;
+const MAX_ATTRIBUTE_BYTES: usize = 8 << 10;
+
+/// A request to start a bulk change.
+#[derive(Clone, Debug)]
+pub struct StartBulkChange<'a> {
+    /// Its id; empty to use that of the call's operation or request, or a new one.
+    pub id: &'a str,
+    /// The filter; empty for all users.
+    pub filter: &'a str,
+    /// The change.
+    pub action: BulkAction,
+    /// Whether to count what would happen.
+    pub dry_run: bool,
+}
+
+impl Directory {
+    /// Starts a bulk change, which [`Directory::run_bulk_changes`] runs. Returns a present one with
+    /// the same id and change.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Bulk`], and those of
+    /// [`crate::stores::Mutations::mutate`].
+    pub async fn start_bulk_change(
+        &self,
+        call: MutationCall<'_>,
+        request: StartBulkChange<'_>,
+    ) -> Result<BulkChange, Error> {
+        let context = &call.context;
+        context.purpose.check()?;
+        let id = bulk_id(context, request.id)?;
+        check_action(&request.action)?;
+        self.parse_filter(request.filter).await?;
+        let known = self.tenant_to_change(&call).await?;
+        if let BulkAction::Attributes(edits) = &request.action {
+            known.policies.check_types(values(edits))?;
+        }
+
+        self.make_room(&context.tenant, &id).await?;
+        let now = context.now.time;
+        let new = BulkChange {
+            tenant: context.tenant.clone(),
+            id: id.clone(),
+            filter: request.filter.to_owned(),
+            action: request.action,
+            dry_run: request.dry_run,
+            state: BulkState::Running,
+            caller: context.caller.to_owned(),
+            reason: context.purpose.reason.to_owned(),
+            counts: BulkCounts::default(),
+            failures: Vec::new(),
+            create_time: now,
+            update_time: now,
+            end_time: None,
+            end_reason: String::new(),
+            batch: BulkBatch::default(),
+            lease: None,
+        };
+        let started = self.bulk_call(call, &id, BulkStep::Start(Box::new(new))).await?;
+        self.bulk_started.notify_one();
+        Ok(started)
+    }
+
+    /// Stops a bulk change after the users whose turn it is, unless it has ended.
+    ///
+    /// # Errors
+    /// [`Error::Bulk`], and those of [`crate::stores::Mutations::mutate`].
+    pub async fn stop_bulk_change(
+        &self,
+        call: MutationCall<'_>,
+        id: &str,
+    ) -> Result<BulkChange, Error> {
+        let step = BulkStep::Stop(call.context.caller.to_owned());
+        self.bulk_call(call, id, step).await
+    }
+
+    /// Resumes a bulk change that stopped or failed, on behalf of the caller.
+    ///
+    /// # Errors
+    /// [`Error::Bulk`], [`Error::TenantNotFound`], and
+    /// those of [`crate::stores::Mutations::mutate`].
+    pub async fn resume_bulk_change(
+        &self,
+        call: MutationCall<'_>,
+        id: &str,
+    ) -> Result<BulkChange, Error> {
+        let step = BulkStep::Resume(call.context.caller.to_owned());
+        let resumed = self.bulk_call(call, id, step).await?;
+        self.bulk_started.notify_one();
+        Ok(resumed)
+    }
+
+    /// Takes a step on behalf of a caller, and logs it. The id of the bulk change makes repeated
+    /// calls safe, not that of the request.
+    async fn bulk_call(
+        &self,
+        call: MutationCall<'_>,
+        id: &str,
+        step: BulkStep,
+    ) -> Result<BulkChange, Error> {
+        check_id(id)?;
+        let call =
+            MutationCall { context: RequestContext { request_id: "", ..call.context }, ..call };
+        let log = MutationLog::new(&call, None);
+        let kind = MutationKind::Bulk(id.to_owned(), step);
+        let mutation = self.mutation(call, kind, KnownTenant::default())?;
+        let outcome = self.backend.mutations.mutate(mutation).await;
+        log.write(&outcome);
+        match outcome?.report {
+            MutationReport::BulkChange(change) => Ok(*change),
+            _ => Err(Error::Internal("a step of a bulk change without it".into())),
+        }
+    }
+
+    /// A filter by the rules of the store.
+    pub(super) async fn parse_filter(&self, text: &str) -> Result<Filter, Error> {
+        let (current, next) = self.stored_rules(Consistency::Latest).await?;
+        let rules: Vec<_> = [current].into_iter().chain(next).collect();
+        Filter::parse(text, &rules)
+    }
+
+    /// Makes room for a bulk change, unless it exists: removes those that ended first.
+    async fn make_room(&self, tenant: &Tenant, id: &str) -> Result<(), Error> {
+        let mut kept = self.backend.bulk_changes.bulk_changes(tenant).await?;
+        if kept.iter().any(|change| change.id == id) {
+            return Ok(());
+        }
+        let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
+        kept.retain(|change| !change.is_running());
+        kept.sort_unstable_by_key(|change| change.end_time);
+        for old in kept.into_iter().take(surplus) {
+            self.remove_bulk_change(tenant, old.id).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a bulk change that has ended.
+    pub(super) async fn remove_bulk_change(
+        &self,
+        tenant: &Tenant,
+        id: String,
+    ) -> Result<(), Error> {
+        let kind = MutationKind::Bulk(id, BulkStep::Remove);
+        let removal = self.own_mutation(tenant, KnownTenant::default(), kind);
+        self.backend.mutations.mutate(removal).await.map(drop)
+    }
+}
+
+/// Checks the id of a bulk change.
+pub(super) fn check_id(id: &str) -> Result<(), Error> {
+    if id.is_empty() {
+        return Err(Error::invalid(Invalid::Field, "bulk_id", "is missing"));
+    }
+    check_operation_id("bulk_id", id)
+}
+
+/// The id of a new bulk change: that of the request, of its operation, or of the call.
+fn bulk_id(context: &RequestContext<'_>, wanted: &str) -> Result<String, Error> {
+    // The request id must be a UUID even if it is not used.
+    idempotency_key(context)?;
+    let given = [wanted, context.purpose.operation_id].into_iter().find(|id| !id.is_empty());
+    match (given, context.request_id.parse::<LocalityId>()) {
+        (Some(id), _) => check_id(id).map(|()| id.to_owned()),
+        (None, Ok(request)) => Ok(request.to_string()),
+        (None, Err(_)) => new_id(context),
+    }
+}
+
+/// A UUID with the time (version 7, RFC 9562), by which undoing the bulk change skips users that
+/// changed before.
+fn new_id(context: &RequestContext<'_>) -> Result<String, Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Internal(Box::new(error)))?;
+    let millis = context.now.time.as_millis().to_be_bytes();
+    bytes[..6].copy_from_slice(&millis[2..]);
+    Ok(LocalityId::from(with_version(bytes, 7)).to_string())
+}
+
+/// The bytes with the version and the variant of a UUID.
+pub(super) fn with_version(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
+    bytes[6] = (bytes[6] & 0x0f) | (version << 4);
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    bytes
+}
+
+fn check_action(action: &BulkAction) -> Result<(), Error> {
+    let BulkAction::Attributes(edits) = action else { return Ok(()) };
+    let rule = match edits.len() {
+        0 => Some("name an attribute to set or to remove"),
+        count if count > MAX_ATTRIBUTES => Some("at most 100 attributes"),
+        _ => None,
+    };
+    let names = edits.keys().map(|name| (name.clone(), Value::Bool(true))).collect();
+    attribute::check(&names, "action.attributes")?;
+    let set = values(edits).map(|(name, value)| (name.clone(), value.clone())).collect();
+    attribute::check(&set, "action.attributes.set")?;
+    let names: usize = edits.keys().map(String::len).sum();
+    let rule = rule.or_else(|| {
+        let is_large = names + size::attributes(&set) > MAX_ATTRIBUTE_BYTES;
+        is_large.then_some("at most 8 KiB of names and values")
+    });
+    match rule {
+        Some(rule) => Err(Error::invalid(Invalid::Field, "action.attributes", rule)),
+        None => Ok(()),
+    }
+}
+
+/// The attributes that get a value.
+fn values(edits: &BTreeMap<String, Option<Value>>) -> impl Iterator<Item = (&String, &Value)> {
+    edits.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
+}

@@ -1,0 +1,58 @@
+//! The users that match a filter, batch by batch, for a job.
+
+use super::{PageBuilder, paths, view_to_read};
+use crate::error::{Error, Invalid};
+use crate::model::bulk::progress::BulkBatch;
+use crate::search::{AccessPath, Filter, PageToken};
+use crate::service::Directory;
+use crate::service::context::RequestContext;
+use crate::stores::{ANSWER_BYTES, PageLimit, View};
+
+/// Users in a batch.
+const BATCH_USERS: usize = 100;
+/// Users that are read for a batch.
+const READ_LIMIT: usize = 2_000;
+
+impl Directory {
+    /// The next users that match a filter, after `cursor`. An empty cursor begins the search, by
+    /// one of the paths that the caller accepts.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the tenant's indexes no longer fit the cursor;
+    /// [`Error::TenantNotFound`], [`Error::IndexChanging`], [`Error::Unavailable`].
+    pub(crate) async fn matching_users(
+        &self,
+        context: &RequestContext<'_>,
+        filter: &Filter,
+        accepts: impl Fn(&AccessPath) -> bool,
+        cursor: &[u8],
+    ) -> Result<BulkBatch, Error> {
+        let policies = self.policies(&context.tenant).await?;
+        let mut paths = paths(filter, None, &policies)?;
+        paths.retain(accepts);
+        let (path, after) = match cursor {
+            [] => (self.choose(context, paths, false).await?.0, None),
+            bytes => {
+                let position = PageToken::from_bytes(bytes)
+                    .filter(|token| token.path == AccessPath::All || paths.contains(&token.path));
+                let PageToken { path, position } = position.ok_or_else(stale_cursor)?;
+                (path, Some(position))
+            }
+        };
+
+        let (view, rest) = view_to_read(filter.clone(), &path, View::Basic);
+        let (users, limit) = (Vec::new(), PageLimit::new(BATCH_USERS, ANSWER_BYTES));
+        let read_limit = READ_LIMIT;
+        let mut page = PageBuilder { limit, read_limit, path, view, after, users, read: 0 };
+        let has_more = self.fill_page(context, &rest, &mut page).await?;
+        let end = page.token().map_or_else(|| cursor.to_owned(), |token| token.to_bytes());
+        let ids = page.users.iter().map(|user| user.id()).collect::<Result<_, _>>();
+        let users = ids.map_err(|error| Error::Internal(Box::new(error)))?;
+        Ok(BulkBatch { users, cursor: end, is_last: !has_more })
+    }
+}
+
+fn stale_cursor() -> Error {
+    let message = "the indexes of the tenant no longer fit the search: start another bulk change";
+    Error::invalid(Invalid::Filter, "filter", message)
+}

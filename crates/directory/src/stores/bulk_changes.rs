@@ -1,0 +1,41 @@
+//! Reads of bulk changes. Mutations write them.
+
+use async_trait::async_trait;
+
+use crate::error::Error;
+use crate::model::bulk::change::BulkChange;
+use crate::model::tenant::Tenant;
+use crate::timestamp::Timestamp;
+
+/// The bulk changes of tenants.
+#[async_trait]
+pub trait BulkChanges: Send + Sync + 'static {
+    /// The bulk change of a tenant with this id.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer.
+    async fn bulk_change(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Error>;
+
+    /// All bulk changes of a tenant, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer.
+    async fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Error>;
+
+    /// Up to `limit` bulk changes of all tenants whose [`BulkChange::due_time`] is not after `now`,
+    /// by that time.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer.
+    async fn due_bulk_changes(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, String)>, Error>;
+
+    /// Removes the bulk changes of a tenant that is being deleted.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if nothing was removed; [`Error::OutcomeUnknown`].
+    async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error>;
+}

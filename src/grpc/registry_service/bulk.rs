@@ -1,0 +1,55 @@
+//! The messages of bulk changes.
+
+use std::collections::BTreeMap;
+
+use tonic::Status;
+
+use crate::grpc::convert;
+use crate::grpc::status::status;
+use polynym_directory::Value;
+use polynym_directory::encoded::bulk_change::bulk_change_message;
+use polynym_directory::error::{Error, Invalid};
+use polynym_directory::model::bulk::change::{BulkAction, BulkChange};
+use polynym_directory::service::bulk::calls::StartBulkChange;
+use polynym_proto::v1;
+use polynym_proto::v1::bulk_action::{Action, Attributes};
+
+/// The bulk change to start.
+pub fn start(request: &v1::StartBulkChangeRequest) -> Result<StartBulkChange<'_>, Error> {
+    Ok(StartBulkChange {
+        id: &request.bulk_id,
+        filter: &request.filter,
+        action: action(request.action.as_ref())?,
+        dry_run: request.validate_only,
+    })
+}
+
+fn action(message: Option<&v1::BulkAction>) -> Result<BulkAction, Error> {
+    let missing = || Error::invalid(Invalid::Field, "action", "is missing");
+    let action = message.and_then(|message| message.action.as_ref());
+    Ok(match action.ok_or_else(missing)? {
+        Action::Disable(_) => BulkAction::Disable,
+        Action::Enable(_) => BulkAction::Enable,
+        Action::Delete(_) => BulkAction::Delete,
+        Action::Attributes(attributes) => BulkAction::Attributes(edits(attributes)?),
+    })
+}
+
+fn edits(attributes: &Attributes) -> Result<BTreeMap<String, Option<Value>>, Error> {
+    let set = convert::attributes_of("action.attributes.set", &attributes.set)?;
+    let mut edits: BTreeMap<_, _> =
+        set.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    for (n, name) in attributes.remove.iter().enumerate() {
+        if edits.insert(name.clone(), None).is_some() {
+            let field = format!("action.attributes.remove[{n}]");
+            let rule = "the attribute is set or removed already";
+            return Err(Error::invalid(Invalid::Field, field, rule));
+        }
+    }
+    Ok(edits)
+}
+
+/// The bulk change of a response.
+pub fn response(outcome: Result<BulkChange, Error>) -> Result<Option<v1::BulkChange>, Status> {
+    Ok(Some(bulk_change_message(&outcome.map_err(status)?)))
+}
