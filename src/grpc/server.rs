@@ -79,3 +79,40 @@ fn run_id() -> io::Result<LocalityId> {
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(LocalityId::from(bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use polynym_access::RateLimits;
+
+    use super::*;
+
+    #[test]
+    fn a_caller_changes_users_as_long_as_it_has_the_role_and_the_tenant() {
+        let entry = |name: &str, role: &str, tenants: &str, expires: &str| {
+            let token = format!("sha256:{name}:{}", "0".repeat(64));
+            format!(
+                "[[caller]]\nname = \"{name}\"\nrole = \"{role}\"\ntenants = [\"{tenants}\"]\n\
+                 token = \"{token}\"\nexpires = {expires}-01-01T00:00:00Z\n"
+            )
+        };
+        let file = [
+            entry("web", "registrar", "eu-*", "9999"),
+            entry("reader", "viewer", "*", "9999"),
+            entry("former", "admin", "*", "2001"),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("callers.toml");
+        std::fs::write(&path, file.concat()).unwrap();
+        let access = Access::from_file(path, RateLimits::default()).unwrap();
+        let host = ServerHost(Arc::new(access));
+        let may = |caller, tenant| host.may_change_users(caller, &Tenant::parse(tenant).unwrap());
+        assert!(may("web", "eu-1"));
+        for (caller, tenant) in
+            [("web", "us-1"), ("reader", "eu-1"), ("former", "eu-1"), ("anonymous", "eu-1")]
+        {
+            assert!(!may(caller, tenant), "{caller}");
+        }
+        let open = ServerHost(Arc::new(Access::open()));
+        assert!(open.may_change_users("web", &Tenant::DEFAULT));
+    }
+}

@@ -211,3 +211,39 @@ fn stdout_of(output: &Output) -> String {
 fn json_of(output: &Output) -> serde_json::Value {
     serde_json::from_str(stdout_of(output).lines().next().unwrap()).unwrap()
 }
+
+#[test]
+fn the_server_changes_users_in_the_background() {
+    let (server, _folder) = teams([3, 2], &[]);
+    let start = |action: &str, more: &[&str]| {
+        let arguments = [&["bulk", "start", action, "--follow", "--yes"][..], more].concat();
+        stdout(&server.run(&arguments))
+    };
+    let shown = start("disable", &["--filter", "attributes.team = red", "--operation-id", "b1"]);
+    let users = "users: 3 checked, 3 changed, 0 unchanged, 0 skipped\n";
+    assert!(shown.starts_with("bulk change b1\n") && shown.contains(users), "{shown}");
+    assert!(shown.contains("state: completed\n"), "{shown}");
+    assert_eq!(count(&server, "state = DISABLED"), 3);
+
+    let dry = ["--filter", "state = DISABLED", "--operation-id", "b2", "--dry-run"];
+    let shown = start("enable", &dry);
+    assert!(shown.contains("bulk change b2 (dry run)\n"), "{shown}");
+    assert!(shown.contains("3 checked, 3 would change"), "{shown}");
+    let attribute = ["--filter", "", "--attribute", "plan=free", "--remove-attribute", "team"];
+    let shown = start("set", &attribute);
+    assert!(shown.contains("change: set plan=free -team\n"), "{shown}");
+    assert!(shown.contains("bulk change bulk-") && shown.contains("filter: all users\n"));
+    assert_eq!(count(&server, "attributes.plan = free"), 5);
+
+    let listed = stdout(&server.run(&["bulk", "list"]));
+    let positions = ["┆ set plan=free", "│ b2 ", "│ b1 "].map(|text| listed.find(text));
+    assert!(positions.is_sorted() && positions[0].is_some(), "{listed}");
+    for command in ["get", "stop", "resume"] {
+        let change = one(&server, &["bulk", command, "b1"]);
+        assert_eq!(change["state"], "BULK_CHANGE_STATE_COMPLETED", "{command}");
+    }
+    assert_eq!(stdout(&server.run(&["bulk", "get", "b1", "--failures"])), "");
+    let refused = server.run(&["bulk", "start", "set", "--filter", "", "--yes"]);
+    assert!(stderr(&refused).contains("needs --attribute"), "{refused:?}");
+    assert_fails(&server.run(&["bulk", "get", "b3"]), "BULK_CHANGE_NOT_FOUND");
+}

@@ -11,7 +11,7 @@ use super::histories::{events, of};
 use crate::calls::Client;
 use crate::server::Server;
 
-/// The time limit of a bulk change of a test.
+/// The longest time without progress.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The action that disables users.
@@ -56,13 +56,16 @@ pub fn changed(change: &BulkChange) -> i64 {
 
 /// Waits until a bulk change has changed this many users, or has ended.
 pub async fn until_changed(client: &mut Client, id: &str, users: i64) -> BulkChange {
-    let began = Instant::now();
+    let (mut last, mut since) = (None, Instant::now());
     loop {
         let found = get(client, id).await;
         if found.state() != BulkChangeState::Running || changed(&found) >= users {
             return found;
         }
-        assert!(began.elapsed() < TIMEOUT, "{found:?}");
+        if last != found.counts {
+            (last, since) = (found.counts.clone(), Instant::now());
+        }
+        assert!(since.elapsed() < TIMEOUT, "{found:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

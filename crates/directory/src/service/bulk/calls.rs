@@ -1,5 +1,9 @@
 //! The calls that start, stop and resume bulk changes.
 
+use std::collections::BTreeMap;
+
+use locality_uuid::LocalityId;
+
 use crate::error::{Error, Invalid};
 use crate::model::attribute;
 use crate::model::attribute::Value;
@@ -18,7 +22,6 @@ use crate::service::purpose::check_operation_id;
 use crate::service::tenant_cache::KnownTenant;
 use crate::size;
 use crate::stores::Consistency;
-use locality_uuid::LocalityId;
 
 /// The attributes that a bulk change sets and removes, and their bytes.
 const MAX_ATTRIBUTES: usize = 100;
@@ -59,7 +62,7 @@ impl Directory {
             known.policies.check_types(values(edits))?;
         }
 
-        self.remove_old_bulk_changes(&context.tenant).await?;
+        self.make_room(&context.tenant, &id).await?;
         let now = context.now.time;
         let new = BulkChange {
             tenant: context.tenant.clone(),
@@ -142,9 +145,12 @@ impl Directory {
         Filter::parse(text, &rules)
     }
 
-    /// Makes room for a new bulk change: removes those that ended first.
-    async fn remove_old_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
+    /// Makes room for a bulk change, unless it exists: removes those that ended first.
+    async fn make_room(&self, tenant: &Tenant, id: &str) -> Result<(), Error> {
         let mut kept = self.backend.bulk_changes.bulk_changes(tenant).await?;
+        if kept.iter().any(|change| change.id == id) {
+            return Ok(());
+        }
         let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
         kept.retain(|change| !change.is_running());
         kept.sort_unstable_by_key(|change| change.end_time);
@@ -226,8 +232,6 @@ fn check_action(action: &BulkAction) -> Result<(), Error> {
 }
 
 /// The attributes that get a value.
-fn values(
-    edits: &std::collections::BTreeMap<String, Option<Value>>,
-) -> impl Iterator<Item = (&String, &Value)> {
+fn values(edits: &BTreeMap<String, Option<Value>>) -> impl Iterator<Item = (&String, &Value)> {
     edits.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
 }

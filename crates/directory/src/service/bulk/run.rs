@@ -31,7 +31,7 @@ const TURN: Duration = Duration::from_secs(1);
 /// The longest pause between two batches.
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
-/// What the program tells the directory about callers and errors.
+/// What the directory asks the program: the rights of callers, and the reasons of errors.
 pub trait BulkHost: Send + Sync {
     /// Whether the caller may still change users of the tenant.
     fn may_change_users(&self, caller: &str, tenant: &Tenant) -> bool;
