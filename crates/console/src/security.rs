@@ -49,7 +49,8 @@ pub async fn protect(
     }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     for (name, value) in [
-        (REFERRER_POLICY, "no-referrer"),
+        // With no-referrer, browsers send the origin `null` with forms, which is nobody's.
+        (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
     ] {
