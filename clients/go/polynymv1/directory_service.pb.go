@@ -1353,6 +1353,302 @@ func (x *ListHistoryResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Lists the owners of an identifier.
+type ListOwnersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant to look in. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The identifier, as typed.
+	Identifier    *Identifier `protobuf:"bytes,2,opt,name=identifier,proto3" json:"identifier,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOwnersRequest) Reset() {
+	*x = ListOwnersRequest{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOwnersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOwnersRequest) ProtoMessage() {}
+
+func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOwnersRequest.ProtoReflect.Descriptor instead.
+func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListOwnersRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListOwnersRequest) GetIdentifier() *Identifier {
+	if x != nil {
+		return x.Identifier
+	}
+	return nil
+}
+
+// The owners of an identifier.
+type ListOwnersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The identifier in canonical form.
+	Identifier *Identifier `protobuf:"bytes,1,opt,name=identifier,proto3" json:"identifier,omitempty"`
+	// The owners, newest first: the present one and up to 32 former ones, as far back as the tenant keeps its history.
+	Owners []*ListOwnersResponse_Owner `protobuf:"bytes,2,rep,name=owners,proto3" json:"owners,omitempty"`
+	// The time before which owners are not known: the history of the tenant is not kept for longer, or the identifier had
+	// more owners.
+	KnownSince    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=known_since,json=knownSince,proto3" json:"known_since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOwnersResponse) Reset() {
+	*x = ListOwnersResponse{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOwnersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOwnersResponse) ProtoMessage() {}
+
+func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOwnersResponse.ProtoReflect.Descriptor instead.
+func (*ListOwnersResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ListOwnersResponse) GetIdentifier() *Identifier {
+	if x != nil {
+		return x.Identifier
+	}
+	return nil
+}
+
+func (x *ListOwnersResponse) GetOwners() []*ListOwnersResponse_Owner {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+func (x *ListOwnersResponse) GetKnownSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.KnownSince
+	}
+	return nil
+}
+
+// Lists the events of the users of a tenant.
+type ListEventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant to look in. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The start of the listed period, inclusive. Absent: the beginning. The shorter the period is ago, the fewer users
+	// are read.
+	From *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// The end of the listed period, exclusive. Absent: now.
+	To *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	// The kinds of events to list. Empty: all of them.
+	Types []EventType `protobuf:"varint,4,rep,packed,name=types,proto3,enum=polynym.v1.EventType" json:"types,omitempty"`
+	// The name of the caller who made the changes. Empty: every caller.
+	Caller string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The id of the operation that the changes belonged to. Empty: all changes.
+	OperationId string `protobuf:"bytes,6,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
+	// The maximum number of events to return: 50 by default, and at most 1,000. A page may have fewer, even none, without
+	// being the last.
+	PageSize int32 `protobuf:"varint,7,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the previous page, for the same request. Valid for a day.
+	PageToken     string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsRequest) Reset() {
+	*x = ListEventsRequest{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsRequest) ProtoMessage() {}
+
+func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
+func (*ListEventsRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListEventsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListEventsRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ListEventsRequest) GetTo() *timestamppb.Timestamp {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *ListEventsRequest) GetTypes() []EventType {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *ListEventsRequest) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *ListEventsRequest) GetOperationId() string {
+	if x != nil {
+		return x.OperationId
+	}
+	return ""
+}
+
+func (x *ListEventsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListEventsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Events of the users of a tenant.
+type ListEventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The events, in the order of their users' ids, those of one user newest first. An event that did not change what
+	// look-ups show of its user, such as a released hold, is listed only if the user changed in the period or later.
+	Events []*Event `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// The token of the next page. Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The users that were read for this page.
+	UsersRead     int64 `protobuf:"varint,3,opt,name=users_read,json=usersRead,proto3" json:"users_read,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsResponse) Reset() {
+	*x = ListEventsResponse{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsResponse) ProtoMessage() {}
+
+func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
+func (*ListEventsResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListEventsResponse) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ListEventsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListEventsResponse) GetUsersRead() int64 {
+	if x != nil {
+		return x.UsersRead
+	}
+	return 0
+}
+
 // Watches events.
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1372,7 +1668,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1680,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1693,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{17}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchRequest) GetTenant() string {
@@ -1446,7 +1742,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1754,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1767,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchResponse) GetKind() isWatchResponse_Kind {
@@ -1536,7 +1832,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1844,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1857,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{19}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -1587,7 +1883,7 @@ type BatchResolveIdentitiesResponse_Result struct {
 
 func (x *BatchResolveIdentitiesResponse_Result) Reset() {
 	*x = BatchResolveIdentitiesResponse_Result{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1895,7 @@ func (x *BatchResolveIdentitiesResponse_Result) String() string {
 func (*BatchResolveIdentitiesResponse_Result) ProtoMessage() {}
 
 func (x *BatchResolveIdentitiesResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1969,7 @@ type BatchResolveIdentitiesResponse_Found struct {
 
 func (x *BatchResolveIdentitiesResponse_Found) Reset() {
 	*x = BatchResolveIdentitiesResponse_Found{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1981,7 @@ func (x *BatchResolveIdentitiesResponse_Found) String() string {
 func (*BatchResolveIdentitiesResponse_Found) ProtoMessage() {}
 
 func (x *BatchResolveIdentitiesResponse_Found) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +2027,7 @@ type BatchGetUsersResponse_Result struct {
 
 func (x *BatchGetUsersResponse_Result) Reset() {
 	*x = BatchGetUsersResponse_Result{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +2039,7 @@ func (x *BatchGetUsersResponse_Result) String() string {
 func (*BatchGetUsersResponse_Result) ProtoMessage() {}
 
 func (x *BatchGetUsersResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +2111,7 @@ type BatchGetUsersResponse_Found struct {
 
 func (x *BatchGetUsersResponse_Found) Reset() {
 	*x = BatchGetUsersResponse_Found{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +2123,7 @@ func (x *BatchGetUsersResponse_Found) String() string {
 func (*BatchGetUsersResponse_Found) ProtoMessage() {}
 
 func (x *BatchGetUsersResponse_Found) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +2168,7 @@ type NormalizeIdentityResponse_Change struct {
 
 func (x *NormalizeIdentityResponse_Change) Reset() {
 	*x = NormalizeIdentityResponse_Change{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2180,7 @@ func (x *NormalizeIdentityResponse_Change) String() string {
 func (*NormalizeIdentityResponse_Change) ProtoMessage() {}
 
 func (x *NormalizeIdentityResponse_Change) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +2230,7 @@ type SearchPlan_Probe struct {
 
 func (x *SearchPlan_Probe) Reset() {
 	*x = SearchPlan_Probe{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2242,7 @@ func (x *SearchPlan_Probe) String() string {
 func (*SearchPlan_Probe) ProtoMessage() {}
 
 func (x *SearchPlan_Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,6 +2270,80 @@ func (x *SearchPlan_Probe) GetEntries() int64 {
 		return x.Entries
 	}
 	return 0
+}
+
+// A period in which a user owned the identifier.
+type ListOwnersResponse_Owner struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user's id. Empty if the user was purged.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The start of the period, inclusive. If the tenant's history begins later, the user may be known to have owned the
+	// identifier only since then.
+	From *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// The end of the period, exclusive. Absent if the user owns the identifier now.
+	To *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	// The identity: as it is now, or as it was at the end of the period. Absent if the user was purged.
+	Identity      *Identity `protobuf:"bytes,4,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOwnersResponse_Owner) Reset() {
+	*x = ListOwnersResponse_Owner{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOwnersResponse_Owner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOwnersResponse_Owner) ProtoMessage() {}
+
+func (x *ListOwnersResponse_Owner) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOwnersResponse_Owner.ProtoReflect.Descriptor instead.
+func (*ListOwnersResponse_Owner) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18, 0}
+}
+
+func (x *ListOwnersResponse_Owner) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListOwnersResponse_Owner) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ListOwnersResponse_Owner) GetTo() *timestamppb.Timestamp {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *ListOwnersResponse_Owner) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
 }
 
 var File_polynym_v1_directory_service_proto protoreflect.FileDescriptor
@@ -2105,7 +2475,39 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x04user\"h\n" +
 	"\x13ListHistoryResponse\x12)\n" +
 	"\x06events\x18\x01 \x03(\v2\x11.polynym.v1.EventR\x06events\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x91\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"c\n" +
+	"\x11ListOwnersRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x126\n" +
+	"\n" +
+	"identifier\x18\x02 \x01(\v2\x16.polynym.v1.IdentifierR\n" +
+	"identifier\"\xf8\x02\n" +
+	"\x12ListOwnersResponse\x126\n" +
+	"\n" +
+	"identifier\x18\x01 \x01(\v2\x16.polynym.v1.IdentifierR\n" +
+	"identifier\x12<\n" +
+	"\x06owners\x18\x02 \x03(\v2$.polynym.v1.ListOwnersResponse.OwnerR\x06owners\x12;\n" +
+	"\vknown_since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"knownSince\x1a\xae\x01\n" +
+	"\x05Owner\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12.\n" +
+	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
+	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x120\n" +
+	"\bidentity\x18\x04 \x01(\v2\x14.polynym.v1.IdentityR\bidentity\"\xab\x02\n" +
+	"\x11ListEventsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12.\n" +
+	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
+	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x12+\n" +
+	"\x05types\x18\x04 \x03(\x0e2\x15.polynym.v1.EventTypeR\x05types\x12\x16\n" +
+	"\x06caller\x18\x05 \x01(\tR\x06caller\x12!\n" +
+	"\foperation_id\x18\x06 \x01(\tR\voperationId\x12\x1b\n" +
+	"\tpage_size\x18\a \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\b \x01(\tR\tpageToken\"\x86\x01\n" +
+	"\x12ListEventsResponse\x12)\n" +
+	"\x06events\x18\x01 \x03(\v2\x11.polynym.v1.EventR\x06events\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n" +
+	"\n" +
+	"users_read\x18\x03 \x01(\x03R\tusersRead\"\x91\x01\n" +
 	"\fWatchRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n" +
 	"\buser_ids\x18\x02 \x03(\tR\auserIds\x12+\n" +
@@ -2122,7 +2524,7 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x17CONSISTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONSISTENCY_LATEST\x10\x01\x12\x1c\n" +
 	"\x18CONSISTENCY_LINEARIZABLE\x10\x02\x12\x18\n" +
-	"\x14CONSISTENCY_EVENTUAL\x10\x032\xbe\x06\n" +
+	"\x14CONSISTENCY_EVENTUAL\x10\x032\xe2\a\n" +
 	"\x10DirectoryService\x12_\n" +
 	"\x0fResolveIdentity\x12\".polynym.v1.ResolveIdentityRequest\x1a#.polynym.v1.ResolveIdentityResponse\"\x03\x90\x02\x01\x12t\n" +
 	"\x16BatchResolveIdentities\x12).polynym.v1.BatchResolveIdentitiesRequest\x1a*.polynym.v1.BatchResolveIdentitiesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -2131,7 +2533,11 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x11NormalizeIdentity\x12$.polynym.v1.NormalizeIdentityRequest\x1a%.polynym.v1.NormalizeIdentityResponse\"\x03\x90\x02\x01\x12Y\n" +
 	"\rCheckIdentity\x12 .polynym.v1.CheckIdentityRequest\x1a!.polynym.v1.CheckIdentityResponse\"\x03\x90\x02\x01\x12S\n" +
 	"\vSearchUsers\x12\x1e.polynym.v1.SearchUsersRequest\x1a\x1f.polynym.v1.SearchUsersResponse\"\x03\x90\x02\x01\x12S\n" +
-	"\vListHistory\x12\x1e.polynym.v1.ListHistoryRequest\x1a\x1f.polynym.v1.ListHistoryResponse\"\x03\x90\x02\x01\x12C\n" +
+	"\vListHistory\x12\x1e.polynym.v1.ListHistoryRequest\x1a\x1f.polynym.v1.ListHistoryResponse\"\x03\x90\x02\x01\x12P\n" +
+	"\n" +
+	"ListOwners\x12\x1d.polynym.v1.ListOwnersRequest\x1a\x1e.polynym.v1.ListOwnersResponse\"\x03\x90\x02\x01\x12P\n" +
+	"\n" +
+	"ListEvents\x12\x1d.polynym.v1.ListEventsRequest\x1a\x1e.polynym.v1.ListEventsResponse\"\x03\x90\x02\x01\x12C\n" +
 	"\x05Watch\x12\x18.polynym.v1.WatchRequest\x1a\x19.polynym.v1.WatchResponse\"\x03\x90\x02\x010\x01Bk\n" +
 	"\x0edev.polynym.v1P\x01Z/github.com/polynym/polynym/clients/go/polynymv1\xaa\x02\n" +
 	"Polynym.V1\xca\x02\n" +
@@ -2150,7 +2556,7 @@ func file_polynym_v1_directory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_polynym_v1_directory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_polynym_v1_directory_service_proto_goTypes = []any{
 	(Consistency)(0),                              // 0: polynym.v1.Consistency
 	(*ResolveIdentityRequest)(nil),                // 1: polynym.v1.ResolveIdentityRequest
@@ -2170,92 +2576,112 @@ var file_polynym_v1_directory_service_proto_goTypes = []any{
 	(*SearchPlan)(nil),                            // 15: polynym.v1.SearchPlan
 	(*ListHistoryRequest)(nil),                    // 16: polynym.v1.ListHistoryRequest
 	(*ListHistoryResponse)(nil),                   // 17: polynym.v1.ListHistoryResponse
-	(*WatchRequest)(nil),                          // 18: polynym.v1.WatchRequest
-	(*WatchResponse)(nil),                         // 19: polynym.v1.WatchResponse
-	(*Heartbeat)(nil),                             // 20: polynym.v1.Heartbeat
-	(*BatchResolveIdentitiesResponse_Result)(nil), // 21: polynym.v1.BatchResolveIdentitiesResponse.Result
-	(*BatchResolveIdentitiesResponse_Found)(nil),  // 22: polynym.v1.BatchResolveIdentitiesResponse.Found
-	(*BatchGetUsersResponse_Result)(nil),          // 23: polynym.v1.BatchGetUsersResponse.Result
-	(*BatchGetUsersResponse_Found)(nil),           // 24: polynym.v1.BatchGetUsersResponse.Found
-	(*NormalizeIdentityResponse_Change)(nil),      // 25: polynym.v1.NormalizeIdentityResponse.Change
-	(*SearchPlan_Probe)(nil),                      // 26: polynym.v1.SearchPlan.Probe
-	(*Identifier)(nil),                            // 27: polynym.v1.Identifier
-	(*durationpb.Duration)(nil),                   // 28: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),                 // 29: google.protobuf.FieldMask
-	(*timestamppb.Timestamp)(nil),                 // 30: google.protobuf.Timestamp
-	(*User)(nil),                                  // 31: polynym.v1.User
-	(*Identity)(nil),                              // 32: polynym.v1.Identity
-	(EventType)(0),                                // 33: polynym.v1.EventType
-	(*Event)(nil),                                 // 34: polynym.v1.Event
-	(*status.Status)(nil),                         // 35: google.rpc.Status
+	(*ListOwnersRequest)(nil),                     // 18: polynym.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),                    // 19: polynym.v1.ListOwnersResponse
+	(*ListEventsRequest)(nil),                     // 20: polynym.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),                    // 21: polynym.v1.ListEventsResponse
+	(*WatchRequest)(nil),                          // 22: polynym.v1.WatchRequest
+	(*WatchResponse)(nil),                         // 23: polynym.v1.WatchResponse
+	(*Heartbeat)(nil),                             // 24: polynym.v1.Heartbeat
+	(*BatchResolveIdentitiesResponse_Result)(nil), // 25: polynym.v1.BatchResolveIdentitiesResponse.Result
+	(*BatchResolveIdentitiesResponse_Found)(nil),  // 26: polynym.v1.BatchResolveIdentitiesResponse.Found
+	(*BatchGetUsersResponse_Result)(nil),          // 27: polynym.v1.BatchGetUsersResponse.Result
+	(*BatchGetUsersResponse_Found)(nil),           // 28: polynym.v1.BatchGetUsersResponse.Found
+	(*NormalizeIdentityResponse_Change)(nil),      // 29: polynym.v1.NormalizeIdentityResponse.Change
+	(*SearchPlan_Probe)(nil),                      // 30: polynym.v1.SearchPlan.Probe
+	(*ListOwnersResponse_Owner)(nil),              // 31: polynym.v1.ListOwnersResponse.Owner
+	(*Identifier)(nil),                            // 32: polynym.v1.Identifier
+	(*durationpb.Duration)(nil),                   // 33: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),                 // 34: google.protobuf.FieldMask
+	(*timestamppb.Timestamp)(nil),                 // 35: google.protobuf.Timestamp
+	(*User)(nil),                                  // 36: polynym.v1.User
+	(*Identity)(nil),                              // 37: polynym.v1.Identity
+	(EventType)(0),                                // 38: polynym.v1.EventType
+	(*Event)(nil),                                 // 39: polynym.v1.Event
+	(*status.Status)(nil),                         // 40: google.rpc.Status
 }
 var file_polynym_v1_directory_service_proto_depIdxs = []int32{
-	27, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	32, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
 	0,  // 1: polynym.v1.ResolveIdentityRequest.consistency:type_name -> polynym.v1.Consistency
-	28, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
-	29, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
-	30, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
-	31, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
-	32, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
-	27, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
+	33, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
+	34, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
+	35, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
+	36, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
+	37, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
+	32, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
 	0,  // 8: polynym.v1.BatchResolveIdentitiesRequest.consistency:type_name -> polynym.v1.Consistency
-	28, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
-	29, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	30, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
-	21, // 12: polynym.v1.BatchResolveIdentitiesResponse.results:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Result
-	29, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
-	31, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
-	29, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	23, // 16: polynym.v1.BatchGetUsersResponse.results:type_name -> polynym.v1.BatchGetUsersResponse.Result
-	27, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	27, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
-	25, // 19: polynym.v1.NormalizeIdentityResponse.changes:type_name -> polynym.v1.NormalizeIdentityResponse.Change
-	27, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	27, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
-	30, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
-	29, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	31, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
+	33, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
+	34, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	35, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
+	25, // 12: polynym.v1.BatchResolveIdentitiesResponse.results:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Result
+	34, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
+	36, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
+	34, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	27, // 16: polynym.v1.BatchGetUsersResponse.results:type_name -> polynym.v1.BatchGetUsersResponse.Result
+	32, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	32, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	29, // 19: polynym.v1.NormalizeIdentityResponse.changes:type_name -> polynym.v1.NormalizeIdentityResponse.Change
+	32, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	32, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	35, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
+	34, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	36, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
 	15, // 25: polynym.v1.SearchUsersResponse.plan:type_name -> polynym.v1.SearchPlan
-	26, // 26: polynym.v1.SearchPlan.probes:type_name -> polynym.v1.SearchPlan.Probe
-	27, // 27: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
-	30, // 28: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
-	30, // 29: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
-	33, // 30: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
-	34, // 31: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
-	33, // 32: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
-	34, // 33: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
-	20, // 34: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
-	30, // 35: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	22, // 36: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
-	35, // 37: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
-	31, // 38: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
-	32, // 39: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
-	24, // 40: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
-	35, // 41: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
-	31, // 42: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
-	1,  // 43: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
-	3,  // 44: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
-	5,  // 45: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
-	7,  // 46: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
-	9,  // 47: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
-	11, // 48: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
-	13, // 49: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
-	16, // 50: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
-	18, // 51: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
-	2,  // 52: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
-	4,  // 53: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
-	6,  // 54: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
-	8,  // 55: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
-	10, // 56: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
-	12, // 57: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
-	14, // 58: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
-	17, // 59: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
-	19, // 60: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
-	52, // [52:61] is the sub-list for method output_type
-	43, // [43:52] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	30, // 26: polynym.v1.SearchPlan.probes:type_name -> polynym.v1.SearchPlan.Probe
+	32, // 27: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
+	35, // 28: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
+	35, // 29: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
+	38, // 30: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
+	39, // 31: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
+	32, // 32: polynym.v1.ListOwnersRequest.identifier:type_name -> polynym.v1.Identifier
+	32, // 33: polynym.v1.ListOwnersResponse.identifier:type_name -> polynym.v1.Identifier
+	31, // 34: polynym.v1.ListOwnersResponse.owners:type_name -> polynym.v1.ListOwnersResponse.Owner
+	35, // 35: polynym.v1.ListOwnersResponse.known_since:type_name -> google.protobuf.Timestamp
+	35, // 36: polynym.v1.ListEventsRequest.from:type_name -> google.protobuf.Timestamp
+	35, // 37: polynym.v1.ListEventsRequest.to:type_name -> google.protobuf.Timestamp
+	38, // 38: polynym.v1.ListEventsRequest.types:type_name -> polynym.v1.EventType
+	39, // 39: polynym.v1.ListEventsResponse.events:type_name -> polynym.v1.Event
+	38, // 40: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
+	39, // 41: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
+	24, // 42: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
+	35, // 43: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	26, // 44: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
+	40, // 45: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
+	36, // 46: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
+	37, // 47: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
+	28, // 48: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
+	40, // 49: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
+	36, // 50: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
+	35, // 51: polynym.v1.ListOwnersResponse.Owner.from:type_name -> google.protobuf.Timestamp
+	35, // 52: polynym.v1.ListOwnersResponse.Owner.to:type_name -> google.protobuf.Timestamp
+	37, // 53: polynym.v1.ListOwnersResponse.Owner.identity:type_name -> polynym.v1.Identity
+	1,  // 54: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
+	3,  // 55: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
+	5,  // 56: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
+	7,  // 57: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
+	9,  // 58: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
+	11, // 59: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
+	13, // 60: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
+	16, // 61: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
+	18, // 62: polynym.v1.DirectoryService.ListOwners:input_type -> polynym.v1.ListOwnersRequest
+	20, // 63: polynym.v1.DirectoryService.ListEvents:input_type -> polynym.v1.ListEventsRequest
+	22, // 64: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
+	2,  // 65: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
+	4,  // 66: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
+	6,  // 67: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
+	8,  // 68: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
+	10, // 69: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
+	12, // 70: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
+	14, // 71: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
+	17, // 72: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
+	19, // 73: polynym.v1.DirectoryService.ListOwners:output_type -> polynym.v1.ListOwnersResponse
+	21, // 74: polynym.v1.DirectoryService.ListEvents:output_type -> polynym.v1.ListEventsResponse
+	23, // 75: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
+	65, // [65:76] is the sub-list for method output_type
+	54, // [54:65] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_directory_service_proto_init() }
@@ -2269,15 +2695,15 @@ func file_polynym_v1_directory_service_proto_init() {
 		(*ListHistoryRequest_UserId)(nil),
 		(*ListHistoryRequest_Identifier)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[18].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[22].OneofWrappers = []any{
 		(*WatchResponse_Event)(nil),
 		(*WatchResponse_Heartbeat)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[20].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[24].OneofWrappers = []any{
 		(*BatchResolveIdentitiesResponse_Result_Found)(nil),
 		(*BatchResolveIdentitiesResponse_Result_Error)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[22].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[26].OneofWrappers = []any{
 		(*BatchGetUsersResponse_Result_Found)(nil),
 		(*BatchGetUsersResponse_Result_Error)(nil),
 	}
@@ -2287,7 +2713,7 @@ func file_polynym_v1_directory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_directory_service_proto_rawDesc), len(file_polynym_v1_directory_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

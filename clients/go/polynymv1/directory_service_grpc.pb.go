@@ -29,6 +29,8 @@ const (
 	DirectoryService_CheckIdentity_FullMethodName          = "/polynym.v1.DirectoryService/CheckIdentity"
 	DirectoryService_SearchUsers_FullMethodName            = "/polynym.v1.DirectoryService/SearchUsers"
 	DirectoryService_ListHistory_FullMethodName            = "/polynym.v1.DirectoryService/ListHistory"
+	DirectoryService_ListOwners_FullMethodName             = "/polynym.v1.DirectoryService/ListOwners"
+	DirectoryService_ListEvents_FullMethodName             = "/polynym.v1.DirectoryService/ListEvents"
 	DirectoryService_Watch_FullMethodName                  = "/polynym.v1.DirectoryService/Watch"
 )
 
@@ -56,6 +58,12 @@ type DirectoryServiceClient interface {
 	// Lists the events of a user, newest first. NOT_FOUND (`USER_NOT_FOUND`) if the user was purged. Needs the role
 	// viewer.
 	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
+	// Lists who owned an identifier, and when: the present owner, and the former ones, newest first. Needs the role
+	// viewer.
+	ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error)
+	// Lists the events of all users of a tenant by caller, operation, period and kind, page by page. Reads every user
+	// whose last change is in the period or later. Needs the role viewer.
+	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// Streams the events of a tenant as they are committed: each at least once, those of one user in order. Needs the
 	// role viewer. Ends with UNAVAILABLE (`WATCH_ENDED`) after an hour, and when the server stops: resume from the
 	// last `resume_token`.
@@ -150,6 +158,26 @@ func (c *directoryServiceClient) ListHistory(ctx context.Context, in *ListHistor
 	return out, nil
 }
 
+func (c *directoryServiceClient) ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOwnersResponse)
+	err := c.cc.Invoke(ctx, DirectoryService_ListOwners_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *directoryServiceClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEventsResponse)
+	err := c.cc.Invoke(ctx, DirectoryService_ListEvents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *directoryServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &DirectoryService_ServiceDesc.Streams[0], DirectoryService_Watch_FullMethodName, cOpts...)
@@ -193,6 +221,12 @@ type DirectoryServiceServer interface {
 	// Lists the events of a user, newest first. NOT_FOUND (`USER_NOT_FOUND`) if the user was purged. Needs the role
 	// viewer.
 	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
+	// Lists who owned an identifier, and when: the present owner, and the former ones, newest first. Needs the role
+	// viewer.
+	ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error)
+	// Lists the events of all users of a tenant by caller, operation, period and kind, page by page. Reads every user
+	// whose last change is in the period or later. Needs the role viewer.
+	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// Streams the events of a tenant as they are committed: each at least once, those of one user in order. Needs the
 	// role viewer. Ends with UNAVAILABLE (`WATCH_ENDED`) after an hour, and when the server stops: resume from the
 	// last `resume_token`.
@@ -230,6 +264,12 @@ func (UnimplementedDirectoryServiceServer) SearchUsers(context.Context, *SearchU
 }
 func (UnimplementedDirectoryServiceServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListHistory not implemented")
+}
+func (UnimplementedDirectoryServiceServer) ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOwners not implemented")
+}
+func (UnimplementedDirectoryServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
 }
 func (UnimplementedDirectoryServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
@@ -399,6 +439,42 @@ func _DirectoryService_ListHistory_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DirectoryService_ListOwners_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOwnersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DirectoryServiceServer).ListOwners(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DirectoryService_ListOwners_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DirectoryServiceServer).ListOwners(ctx, req.(*ListOwnersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _DirectoryService_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DirectoryServiceServer).ListEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DirectoryService_ListEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DirectoryServiceServer).ListEvents(ctx, req.(*ListEventsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _DirectoryService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -448,6 +524,14 @@ var DirectoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListHistory",
 			Handler:    _DirectoryService_ListHistory_Handler,
+		},
+		{
+			MethodName: "ListOwners",
+			Handler:    _DirectoryService_ListOwners_Handler,
+		},
+		{
+			MethodName: "ListEvents",
+			Handler:    _DirectoryService_ListEvents_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
