@@ -124,7 +124,7 @@ async fn an_operation_is_undone_after_a_preview() {
     let preview = browser.get(&page.attribute("href", &format!("{operation}/undo"))).await;
     preview.assert_has(&["2 of 4 users would be as before; 1 stay as they are", "CHANGED_SINCE"]);
     preview.assert_has(&["polynym undo leavers-7 --tenant default --dry-run", "</html>"]);
-    let state = |outcome: testkit::calls::Outcome| outcome.unwrap().state();
+    let state = |outcome: Result<v1::User, tonic::Status>| outcome.unwrap().state();
     assert_eq!(state(client.get(&ids[0]).await), v1::State::Disabled);
 
     let undone = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
