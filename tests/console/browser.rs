@@ -3,6 +3,7 @@
 use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{Request, Version};
 use http_body_util::Full;
+use tempfile::TempDir;
 use testkit::http::{HttpClient, HttpResponse};
 use testkit::server::Server;
 use url::form_urlencoded::Serializer;
@@ -12,15 +13,18 @@ pub struct Site {
     pub server: Server,
     /// The address of the HTTP listener.
     pub url: String,
+    _store: TempDir,
 }
 
 impl Site {
     /// Starts a server with these arguments, in an empty temporary store.
     pub fn start(arguments: &[&str]) -> Self {
-        let own = ["--http-listen", "127.0.0.1:0", "--console"];
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("embedded:{}", folder.path().join("store").display());
+        let own = ["--http-listen", "127.0.0.1:0", "--console", "--store", &store];
         let mut server = Server::start(&[&own[..], arguments].concat());
         let url = server.http_url();
-        Self { server, url }
+        Self { server, url, _store: folder }
     }
 
     /// Starts a server with made-up users.
