@@ -329,13 +329,14 @@ async fn a_stopped_import_goes_on_where_it_was() {
     let stopped = settled(&mut browser, stopped).await;
     let first = count_of(&stopped, "imported", "New users");
     assert!(first <= ROWS);
+    if !stopped.text.contains(">Import</button>") {
+        // It was done before it could be stopped.
+        return assert_eq!(first, ROWS);
+    }
     let finished = act(&mut browser, &stopped, "run", &[]).await;
     finished.assert_has(&["<h2 id=\"imported\">Imported</h2>"]);
-    let (new, known) = (
-        count_of(&finished, "imported", "New users"),
-        count_of(&finished, "imported", "There already"),
-    );
-    assert_eq!((new, known), (ROWS - first, first));
+    let result = |name| count_of(&finished, "imported", name);
+    assert_eq!((result("New users"), result("There already")), (ROWS - first, first));
 }
 
 /// The number of a result in a section.
