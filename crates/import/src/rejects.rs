@@ -56,7 +56,18 @@ pub struct Rejects {
     /// The form of rejected rows; none for lines of JSON.
     form: OnceLock<Form>,
     file: Mutex<(Open, Option<Box<dyn Write + Send>>)>,
-    reasons: Mutex<BTreeMap<String, u64>>,
+    reasons: Mutex<BTreeMap<String, Reason>>,
+}
+
+/// A reason of rejects.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    /// The number of rejects.
+    pub count: u64,
+    /// The line of the first one.
+    pub line: i64,
+    /// The message of the first one.
+    pub message: String,
 }
 
 impl Form {
@@ -91,8 +102,8 @@ impl Rejects {
         Self { form: OnceLock::new(), file, reasons: Mutex::default() }
     }
 
-    /// The number of rejects by reason.
-    pub fn reasons(&self) -> BTreeMap<String, u64> {
+    /// The reasons of rejects.
+    pub fn reasons(&self) -> BTreeMap<String, Reason> {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -106,9 +117,7 @@ impl Rejects {
     /// # Errors
     /// The file cannot be opened or written.
     pub fn add(&self, rejected: Rejected<'_>) -> io::Result<()> {
-        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        *reasons.entry(rejected.reason.to_owned()).or_default() += 1;
-        drop(reasons);
+        self.count(&rejected);
         let (head, text) = match self.form.get() {
             None => (Vec::new(), json_line(rejected).into_bytes()),
             Some(form) => {
@@ -127,6 +136,17 @@ impl Rejects {
             }
         };
         opened.write_all(&text)
+    }
+
+    fn count(&self, rejected: &Rejected<'_>) {
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = reasons.get_mut(rejected.reason) {
+            reason.count += 1;
+            return;
+        }
+        let message = rejected.message.to_owned();
+        let reason = Reason { count: 1, line: rejected.line, message };
+        reasons.insert(rejected.reason.to_owned(), reason);
     }
 
     /// Flushes the file. Returns whether there is one.
