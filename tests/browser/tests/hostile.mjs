@@ -1,0 +1,62 @@
+// Users whose every field is an attack: nothing runs, and nothing breaks the layout.
+import assert from "node:assert/strict";
+import { describe } from "node:test";
+import { ATTACK, hostileUser } from "../harness/canary.mjs";
+import { checkLayout, checkPage, keep } from "../harness/checks.mjs";
+import { pages } from "../harness/pages.mjs";
+import { heading, home, paste, sees, ways } from "../harness/ways.mjs";
+
+/** Texts for the search box. */
+const PASTES = [
+  ATTACK,
+  "\u{202e}\u{2066}joe",
+  `attributes."${ATTACK.replaceAll('"', '\\"')}" = "x"`,
+  "y".repeat(4_000),
+  `github/${ATTACK}`,
+  "{{7*7}} ${7*7} <%= 7*7 %>",
+  "\u{0}\u{1b}[31m",
+];
+
+describe("hostile data", { concurrency: 2 }, () => {
+  ways("runs nothing and breaks nothing on any page", async ({ page, api, tenant, scripts, faults }) => {
+    const user = await hostileUser(api);
+    const check = async () => {
+      assert.equal(await page.evaluate(() => globalThis.canary), undefined);
+      assert.equal(await page.locator("img, script:not([nonce])").count(), 0);
+      await checkLayout(page);
+      assert.deepEqual(faults, []);
+    };
+    await page.goto(`${home(tenant)}/`);
+    await paste(page, "");
+    await heading(page, "Results");
+    await page.getByRole("region", { name: "Users" }).getByText("onerror").first().waitFor();
+    await check();
+    await page.goto(`${home(tenant)}/users/${user.userId}`);
+    await heading(page, "onerror");
+    await check();
+    if (scripts) {
+      await checkPage(page, faults);
+    } else {
+      const response = await page.request.get(page.url());
+      keep(await response.text(), page.url());
+    }
+    for (const { path, title } of pages(tenant)) {
+      await page.goto(path);
+      await heading(page, title);
+      await check();
+    }
+  });
+
+  ways("in the search box is text", async ({ page, tenant, scripts, faults }) => {
+    await page.goto(`${home(tenant)}/`);
+    for (const text of PASTES) {
+      await paste(page, text);
+      await page.getByRole("main").getByRole("heading").first().waitFor();
+      assert.equal(await page.evaluate(() => globalThis.canary), undefined);
+      await checkLayout(page);
+      if (scripts) {
+        await checkPage(page, faults);
+      }
+    }
+  });
+});
