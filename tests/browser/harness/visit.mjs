@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { BUILD, browser } from "./shared.mjs";
 
 /** The longest wait for anything. Tests never depend on how fast the machine is. */
-export const LIMIT = 30_000;
+export const LIMIT = Number(process.env.LIMIT_MS ?? 30_000);
 
 /** What tests may choose of a visit. */
 const DEFAULTS = { scripts: true, theme: "light", width: 1280, height: 800, settings: {} };
