@@ -70,7 +70,7 @@ export async function validate() {
   const { stdout } = await promisify(execFile)("java", args, { maxBuffer: 64 << 20 });
   const errors = JSON.parse(stdout).messages.map(({ url, lastLine, message, extract }) => {
     const path = readFileSync(new URL(url), "utf8").match(/<!-- (\S+) -->\n$/)?.[1];
-    return `${path}:${lastLine}: ${message}: ${extract?.trim()}`;
+    return `${path}:${lastLine}: ${message}: ${extract?.trim().slice(0, 200)}`;
   });
   return { pages, errors: [...new Set(errors)] };
 }

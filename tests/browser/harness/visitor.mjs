@@ -2,13 +2,11 @@
 import http from "node:http";
 import { randomUUID } from "node:crypto";
 
-const agent = new http.Agent({ keepAlive: true });
-
-/** Sends one request, and returns its response with the body as text. */
+/** Sends one request on a connection of its own, and returns its response with the body as text. */
 export function request(origin, method, path, { headers = {}, body = "" } = {}) {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(origin);
-    const sent = http.request({ agent, hostname, port, method, path, headers, timeout: 30_000 }, (response) => {
+    const sent = http.request({ agent: false, hostname, port, method, path, headers, timeout: 30_000 }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (part) => {
         text += part;

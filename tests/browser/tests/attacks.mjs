@@ -50,7 +50,7 @@ describe("attacks", { concurrency: 4 }, () => {
       assert.ok(status < 500, `${path}: ${status}`);
       assert.equal(headers["cache-control"], "no-store", path);
       assert.equal(headers["x-content-type-options"], "nosniff", path);
-      assert.equal(headers["referrer-policy"], "no-referrer", path);
+      assert.match(headers["referrer-policy"], /^(no-referrer|same-origin)$/, path);
       assert.equal(headers["x-frame-options"], "DENY", path);
       const policy = headers["content-security-policy"] ?? "";
       for (const part of [
@@ -208,8 +208,13 @@ describe("attacks", { concurrency: 4 }, () => {
 
   test("forms that are too large, no forms, or of another method are refused", async () => {
     const { visitor } = await signedIn("admin");
-    const large = await visitor.post(`${HOME}/search`, { q: "x".repeat(2 << 20) });
-    assert.ok(large.status >= 400 && large.status < 500, `${large.status}`);
+    try {
+      const { status } = await visitor.post(`${HOME}/search`, { q: "x".repeat(2 << 20) });
+      assert.ok(status >= 400 && status < 500, `${status}`);
+    } catch (error) {
+      // The server does not read the rest.
+      assert.ok(["EPIPE", "ECONNRESET"].includes(error.code), error);
+    }
     for (const method of ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"]) {
       const { status } = await visitor.send(method, `${HOME}/search`, { headers: { origin: visitor.origin, "sec-fetch-site": "same-origin" } });
       assert.ok(status >= 400 && status < 500, `${method}: ${status}`);

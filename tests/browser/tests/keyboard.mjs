@@ -88,8 +88,9 @@ describe("the keyboard", { concurrency: 2 }, () => {
       assert.ok(ring && width > 0 && height > 0, `the focus on ${name} cannot be seen`);
     }
     const links = await page.getByRole("navigation", { name: "Pages" }).getByRole("link").allInnerTexts();
-    const visited = order.map(({ name }) => name);
-    assert.deepEqual(visited.filter((name) => links.includes(name)), links);
+    const visited = order.map(({ name }) => name.trim());
+    const start = visited.indexOf(links[0]);
+    assert.deepEqual(visited.slice(start, start + links.length), links);
   });
 
   keys("the first link skips to the content", async (page) => {

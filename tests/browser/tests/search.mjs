@@ -1,7 +1,9 @@
 // The search box: what people paste, and whom it finds.
 import assert from "node:assert/strict";
-import { describe } from "node:test";
+import { describe, test } from "node:test";
 import { checkPage } from "../harness/checks.mjs";
+import { openServer } from "../harness/shared.mjs";
+import { visit } from "../harness/visit.mjs";
 import { heading, home, paste, sees, ways } from "../harness/ways.mjs";
 
 /** What is pasted, how it is read, and who it is. */
@@ -101,10 +103,23 @@ describe("search", { concurrency: 2 }, () => {
     }
   });
 
+  test("results appear while somebody types, and are open by the keyboard", async () => {
+    await visit(await openServer(), {}, async (page, { faults }) => {
+      await page.goto("/console/t/default/");
+      await page.getByRole("searchbox").pressSequentially("maria jo");
+      const suggestion = page.getByRole("search").getByRole("link", { name: "María José Núñez" });
+      await suggestion.waitFor();
+      await checkPage(page, faults);
+      await page.getByRole("searchbox").press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await heading(page, "María José Núñez");
+    });
+  });
+
   ways("a filter with an error says where it is", async ({ page, tenant, scripts }) => {
     await page.goto(`${home(tenant)}/`);
     await paste(page, "state = NONSENSE");
-    await page.getByRole("alert").getByText("NONSENSE").waitFor();
+    await page.getByRole("alert").getByText("expected one of ACTIVE, DISABLED").waitFor();
     if (scripts) {
       await checkPage(page);
     }

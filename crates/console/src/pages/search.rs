@@ -123,7 +123,7 @@ pub async fn home(visit: Visit, Path(tenant): Path<String>) -> Page {
 /// Keeps a search under a short id, and leads to its results. While somebody types, shows the best
 /// ones at once.
 pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
-    let text = form.get("q");
+    let text = &form.get("q").replace(char::is_control, " ");
     let frame = visit.frame(&tenant);
     if visit.context.is_partial {
         let list = List { size: SUGGESTIONS, ..List::default() };
