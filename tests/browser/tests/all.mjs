@@ -1,9 +1,15 @@
-// All tests, in one process, so that they share a browser and servers.
-import "./sign_in.mjs";
-import "./search.mjs";
-import "./keyboard.mjs";
-import "./appearance.mjs";
-import "./hostile.mjs";
-import "./attacks.mjs";
-import "./roles.mjs";
-import "./valid.mjs";
+// All tests, in one process, so that they share a browser and servers. They wait for pages more than they compute, so
+// that several run at once; the last one looks at what the others have seen.
+import { describe } from "node:test";
+
+describe("the console", { concurrency: 2 }, async () => {
+  await import("./sign_in.mjs");
+  await import("./search.mjs");
+  await import("./keyboard.mjs");
+  await import("./appearance.mjs");
+  await import("./hostile.mjs");
+  await import("./attacks.mjs");
+  await import("./roles.mjs");
+});
+
+await import("./valid.mjs");

@@ -10,7 +10,7 @@ import { heading, home, paste, ways } from "../harness/ways.mjs";
 
 const PHONE = { width: 360, height: 740 };
 
-describe("appearance", { concurrency: 2 }, () => {
+describe("appearance", () => {
   for (const { path, title } of pages("default")) {
     test(`${path} is accessible in both themes, and valid`, async () => {
       await visit(await openServer(), {}, async (page, { faults }) => {

@@ -38,7 +38,7 @@ async function signedIn(role) {
   return { server, visitor };
 }
 
-describe("attacks", { concurrency: 4 }, () => {
+describe("attacks", () => {
   test("every response is protected against frames, scripts, guesses and caches", async () => {
     const { visitor, server } = await signedIn("admin");
     const responses = await Promise.all([

@@ -17,7 +17,7 @@ const PASTES = [
   "\u{0}\u{1b}[31m",
 ];
 
-describe("hostile data", { concurrency: 2 }, () => {
+describe("hostile data", () => {
   ways("runs nothing and breaks nothing on any page", async ({ page, api, tenant, scripts, faults }) => {
     const user = await hostileUser(api);
     const check = async () => {

@@ -21,7 +21,7 @@ function keys(name, body) {
   });
 }
 
-describe("the keyboard", { concurrency: 2 }, () => {
+describe("the keyboard", () => {
   keys("a slash goes to the search box, j and k along the rows, Enter opens one", async (page) => {
     await page.keyboard.press("/");
     await focus(page, "q");

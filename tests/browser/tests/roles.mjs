@@ -7,7 +7,7 @@ import { asRole, heading } from "../harness/ways.mjs";
 
 const rank = (role) => ROLES.indexOf(role);
 
-describe("roles", { concurrency: 2 }, () => {
+describe("roles", () => {
   for (const role of ROLES) {
     asRole(role, `a ${role} sees links to the pages that it may open, and opens no other`, async ({ page }) => {
       const links = page.getByRole("navigation", { name: "Pages" }).getByRole("link");

@@ -15,7 +15,7 @@ const PASTES = [
   ["https://www.linkedin.com/in/joe.e.smith/?trk=profile", "url, https://www.linkedin.com/in/joe.e.smith"],
 ];
 
-describe("search", { concurrency: 2 }, () => {
+describe("search", () => {
   ways(
     "every spelling of an identifier is read rightly and finds its owner",
     async ({ page, api, scripts }) => {

@@ -6,7 +6,7 @@ import { guardedServer } from "../harness/shared.mjs";
 import { visit } from "../harness/visit.mjs";
 import { heading, sees, signIn, ways } from "../harness/ways.mjs";
 
-describe("signing in", { concurrency: 2 }, () => {
+describe("signing in", () => {
   ways("without credentials everybody is signed in as anonymous", async ({ page }) => {
     await page.goto("/console/");
     await heading(page, "Who is this?");
