@@ -28,8 +28,10 @@ export async function startServer(...args) {
   if (first === null) {
     throw new Error(`the server did not start:\n${log}`);
   }
+  const { grpc, http } = JSON.parse(first);
   return {
-    origin: `http://${JSON.parse(first).http}`,
+    grpc,
+    origin: `http://${http}`,
     log: () => log,
     async stop() {
       if (child.exitCode === null) {

@@ -2,12 +2,10 @@
 import { test } from "node:test";
 import { Api } from "./api.mjs";
 import { guardedServer, openServer } from "./shared.mjs";
+import { signIn } from "./steps.mjs";
 import { visit } from "./visit.mjs";
 
 let tenants = 0;
-
-/** The path of a tenant's pages. */
-export const home = (tenant) => `/console/t/${tenant}`;
 
 /** Runs a test with scripts and without, each in a tenant of its own on the server without credentials. */
 export function ways(name, body, options = {}) {
@@ -33,24 +31,3 @@ export function asRole(role, name, body, options = {}) {
     });
   });
 }
-
-/** Signs in by the page. */
-export async function signIn(page, token, path = "/console/") {
-  await page.goto(path);
-  await page.getByLabel("Token").fill(token);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("navigation", { name: "Pages" }).waitFor();
-}
-
-/** Pastes a text into the search box, and sends it. */
-export async function paste(page, text) {
-  const box = page.getByRole("searchbox", { name: "Search" });
-  await box.fill(text);
-  await box.press("Enter");
-}
-
-/** Waits for a text. */
-export const sees = (page, text) => page.getByText(text).first().waitFor();
-
-/** Waits for a heading. */
-export const heading = (page, name) => page.getByRole("heading", { name }).first().waitFor();

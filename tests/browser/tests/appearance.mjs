@@ -1,12 +1,13 @@
 // Every page in both themes, on a narrow screen, and with names in all scripts.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { Api } from "../harness/api.mjs";
 import { checkLayout, checkPage } from "../harness/checks.mjs";
 import { pages } from "../harness/pages.mjs";
 import { openServer } from "../harness/shared.mjs";
+import { heading, home, paste } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
-import { Api } from "../harness/api.mjs";
-import { heading, home, paste, ways } from "../harness/ways.mjs";
+import { ways } from "../harness/ways.mjs";
 
 const PHONE = { width: 360, height: 740 };
 

@@ -4,7 +4,8 @@ import { describe } from "node:test";
 import { ATTACK, hostileUser } from "../harness/canary.mjs";
 import { checkLayout, checkPage, keep } from "../harness/checks.mjs";
 import { pages } from "../harness/pages.mjs";
-import { heading, home, paste, sees, ways } from "../harness/ways.mjs";
+import { heading, home, paste, sees } from "../harness/steps.mjs";
+import { ways } from "../harness/ways.mjs";
 
 /** Texts for the search box. */
 const PASTES = [

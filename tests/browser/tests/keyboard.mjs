@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openServer } from "../harness/shared.mjs";
+import { heading } from "../harness/steps.mjs";
 import { eventually, visit } from "../harness/visit.mjs";
-import { heading } from "../harness/ways.mjs";
 
 const focused = (page) => page.evaluate(() => document.activeElement?.innerText?.trim() || document.activeElement?.id);
 

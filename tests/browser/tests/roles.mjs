@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe } from "node:test";
 import { pages } from "../harness/pages.mjs";
 import { ROLES } from "../harness/server.mjs";
-import { asRole, heading } from "../harness/ways.mjs";
+import { heading } from "../harness/steps.mjs";
+import { asRole } from "../harness/ways.mjs";
 
 const rank = (role) => ROLES.indexOf(role);
 

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { checkPage } from "../harness/checks.mjs";
 import { openServer } from "../harness/shared.mjs";
+import { heading, home, paste, sees } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
-import { heading, home, paste, sees, ways } from "../harness/ways.mjs";
+import { ways } from "../harness/ways.mjs";
 
 /** What is pasted, how it is read, and who it is. */
 const PASTES = [

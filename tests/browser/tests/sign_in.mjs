@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { checkPage } from "../harness/checks.mjs";
 import { guardedServer } from "../harness/shared.mjs";
+import { heading, paste, sees, signIn } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
-import { heading, sees, signIn, ways } from "../harness/ways.mjs";
+import { ways } from "../harness/ways.mjs";
 
 describe("signing in", () => {
   ways("without credentials everybody is signed in as anonymous", async ({ page }) => {
@@ -47,6 +48,24 @@ describe("signing in", () => {
         await page.goBack();
         await page.getByLabel("Token").waitFor();
         assert.equal(await page.getByText("Joe Smith").count(), 0);
+      });
+    });
+
+    test(`a form that is sent after the session has ended is kept, and sent again ${suffix}`, async () => {
+      const server = await guardedServer();
+      await visit(server, { scripts }, async (page, { context }) => {
+        await signIn(page, server.credentials.tokens.viewer, "/console/t/default/");
+        const other = await context.newPage();
+        await other.goto("/console/");
+        await other.getByText("viewer", { exact: true }).click();
+        await other.getByRole("button", { name: "Sign out" }).click();
+        await other.getByLabel("Token").waitFor();
+        await paste(page, "@joe");
+        await page.getByRole("alert").getByText("Your form is kept").waitFor();
+        await page.getByLabel("Token").fill(server.credentials.tokens.viewer);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("button", { name: "Send the form" }).click();
+        await sees(page, "handle, joe");
       });
     });
   }

@@ -1,0 +1,25 @@
+// What a person does on pages, and sees there.
+
+/** The path of a tenant's pages. */
+export const home = (tenant) => `/console/t/${tenant}`;
+
+/** Signs in by the page. */
+export async function signIn(page, token, path = "/console/") {
+  await page.goto(path);
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+}
+
+/** Pastes a text into the search box, and sends it. */
+export async function paste(page, text) {
+  const box = page.getByRole("searchbox", { name: "Search" });
+  await box.fill(text);
+  await box.press("Enter");
+}
+
+/** Waits for a text. */
+export const sees = (page, text) => page.getByText(text).first().waitFor();
+
+/** Waits for a heading. */
+export const heading = (page, name) => page.getByRole("heading", { name }).first().waitFor();
