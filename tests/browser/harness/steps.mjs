@@ -23,3 +23,12 @@ export const sees = (page, text) => page.getByText(text).first().waitFor();
 
 /** Waits for a heading. */
 export const heading = (page, name) => page.getByRole("heading", { name }).first().waitFor();
+
+/** Opens the page of a user. */
+export async function open(page, tenant, userId) {
+  await page.goto(`${home(tenant)}/users/${userId}`);
+  await page.getByText(userId).first().waitFor();
+}
+
+/** Waits until the page says that something was done. */
+export const done = (page) => page.getByRole("main").getByRole("status").first().waitFor();
