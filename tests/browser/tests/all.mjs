@@ -5,6 +5,8 @@ import { describe } from "node:test";
 describe("the console", { concurrency: 2 }, async () => {
   await import("./sign_in.mjs");
   await import("./search.mjs");
+  await import("./identities.mjs");
+  await import("./users.mjs");
   await import("./commands.mjs");
   await import("./keyboard.mjs");
   await import("./appearance.mjs");

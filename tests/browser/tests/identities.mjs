@@ -64,7 +64,7 @@ describe("identities", () => {
   ways("that are no identifiers say why, and keep what was typed", async ({ page, api, tenant, scripts, faults }) => {
     const { userId } = await api.create("Ann");
     await page.goto(`${home(tenant)}/users/${userId}/link`);
-    await page.getByLabel("Kind").selectOption({ label: "Email" });
+    await page.getByLabel("Kind", { exact: true }).selectOption({ label: "Email" });
     await page.getByLabel("Identifier", { exact: true }).fill("nobody@@example.com");
     await page.getByLabel("Reason").fill("typed badly");
     await page.getByRole("button", { name: "Link identity" }).click();
