@@ -7,6 +7,9 @@ describe("the console", { concurrency: 2 }, async () => {
   await import("./search.mjs");
   await import("./identities.mjs");
   await import("./users.mjs");
+  await import("./merging.mjs");
+  await import("./history.mjs");
+  await import("./importing.mjs");
   await import("./commands.mjs");
   await import("./keyboard.mjs");
   await import("./appearance.mjs");
