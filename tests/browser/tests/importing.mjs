@@ -79,7 +79,7 @@ describe("imports", () => {
 
     const [download] = await Promise.all([
       page.waitForEvent("download"),
-      page.getByRole("link", { name: "Download rejects" }).click(),
+      page.getByRole("region", { name: "Imported" }).getByRole("link", { name: "Download rejects" }).click(),
     ]);
     const rejects = await readFile(await download.path(), "utf8");
     assert.equal(rejects.trim().split("\n").length, 2, rejects);
