@@ -4,8 +4,15 @@ const TENANT = [
   ["", "Who is this?", "resolver"],
   ["duplicates", "Duplicates", "admin"],
   ["import", "Import users", "admin"],
+  ["events", "Events of", "viewer"],
+  ["usage", "Usage of", "admin"],
+  ["policies", "Policies of", "viewer"],
 ];
-const SERVER = [];
+const SERVER = [
+  ["tenants", "Tenants", "viewer"],
+  ["callers", "Callers", "admin"],
+  ["health", "Health", "viewer"],
+];
 
 /** All pages of a tenant and of the server that the menu has. */
 export function pages(tenant) {
@@ -15,9 +22,20 @@ export function pages(tenant) {
 
 /** The pages about a user and a search that only some roles may open. */
 export const PAGES_BY_ROLE = {
-  viewer: ["users/USER/history", "users/USER/inbox", "changes", "operations/none", "search/1/columns", "search/1/export?format=csv"],
+  viewer: [
+    "users/USER/history",
+    "users/USER/inbox",
+    "changes",
+    "operations/none",
+    "search/1/columns",
+    "search/1/export?format=csv",
+    "events",
+    "policies",
+    "policies/attributes",
+    "policies/history",
+  ],
   registrar: ["users/USER/link", "users/USER/name", "users/USER/delete", "users/USER/attributes", "users/USER/merge", "users/USER/inbox/send", "users/new"],
-  admin: ["users/USER/purge", "duplicates", "import", "operations/none/undo"],
+  admin: ["users/USER/purge", "duplicates", "import", "operations/none/undo", "usage", "policies/delete"],
 };
 
 /** The forms that only some roles may send. */
@@ -44,5 +62,15 @@ export const FORMS_BY_ROLE = {
     "users/USER/inbox/delete",
     "users/new",
   ],
-  admin: ["users/USER/purge", "duplicates", "import", "import/1/run", "operations/none/undo"],
+  admin: [
+    "users/USER/purge",
+    "duplicates",
+    "import",
+    "import/1/run",
+    "operations/none/undo",
+    "policies",
+    "policies/handles",
+    "policies/attributes",
+    "policies/delete",
+  ],
 };

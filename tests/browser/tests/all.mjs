@@ -10,6 +10,8 @@ describe("the console", { concurrency: 2 }, async () => {
   await import("./merging.mjs");
   await import("./history.mjs");
   await import("./importing.mjs");
+  await import("./tenants.mjs");
+  await import("./server.mjs");
   await import("./commands.mjs");
   await import("./keyboard.mjs");
   await import("./appearance.mjs");
