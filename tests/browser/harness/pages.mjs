@@ -4,6 +4,7 @@ const TENANT = [
   ["", "Who is this?", "resolver"],
   ["duplicates", "Duplicates", "admin"],
   ["import", "Import users", "admin"],
+  ["bulk", "Bulk changes", "viewer"],
   ["events", "Events of", "viewer"],
   ["usage", "Usage of", "admin"],
   ["policies", "Policies of", "viewer"],
@@ -33,8 +34,9 @@ export const PAGES_BY_ROLE = {
     "policies",
     "policies/attributes",
     "policies/history",
+    "bulk",
   ],
-  registrar: ["users/USER/link", "users/USER/name", "users/USER/delete", "users/USER/attributes", "users/USER/merge", "users/USER/inbox/send", "users/new"],
+  registrar: ["users/USER/link", "users/USER/name", "users/USER/delete", "users/USER/attributes", "users/USER/merge", "users/USER/inbox/send", "users/new", "bulk/new"],
   admin: ["users/USER/purge", "duplicates", "import", "operations/none/undo", "usage", "policies/delete"],
 };
 
@@ -61,6 +63,7 @@ export const FORMS_BY_ROLE = {
     "users/USER/inbox/read",
     "users/USER/inbox/delete",
     "users/new",
+    "bulk/new",
   ],
   admin: [
     "users/USER/purge",

@@ -19,7 +19,7 @@ const PASTES = [
 ];
 
 /** The pages about a user. */
-const USER_PAGES = ["history", "inbox", "link", "name", "attributes", "disable", "delete", "purge", "inbox/send"];
+const USER_PAGES = ["history", "inbox", "link", "name", "attributes", "disable", "delete", "purge", "inbox/send", "merge", "unmerge"];
 
 describe("hostile data", () => {
   ways("runs nothing and breaks nothing on any page", async ({ page, api, tenant, scripts, faults }) => {
