@@ -4,8 +4,16 @@ const TENANT = [
   ["", "Who is this?", "resolver"],
   ["duplicates", "Duplicates", "admin"],
   ["import", "Import users", "admin"],
+  ["bulk", "Bulk changes", "viewer"],
+  ["events", "Events of", "viewer"],
+  ["usage", "Usage of", "admin"],
+  ["policies", "Policies of", "viewer"],
 ];
-const SERVER = [];
+const SERVER = [
+  ["tenants", "Tenants", "viewer"],
+  ["callers", "Callers", "admin"],
+  ["health", "Health", "viewer"],
+];
 
 /** All pages of a tenant and of the server that the menu has. */
 export function pages(tenant) {
@@ -15,9 +23,21 @@ export function pages(tenant) {
 
 /** The pages about a user and a search that only some roles may open. */
 export const PAGES_BY_ROLE = {
-  viewer: ["users/USER/history", "users/USER/inbox", "changes", "operations/none", "search/1/columns", "search/1/export?format=csv"],
-  registrar: ["users/USER/link", "users/USER/name", "users/USER/delete", "users/USER/attributes", "users/USER/merge", "users/USER/inbox/send", "users/new"],
-  admin: ["users/USER/purge", "duplicates", "import", "operations/none/undo"],
+  viewer: [
+    "users/USER/history",
+    "users/USER/inbox",
+    "changes",
+    "operations/none",
+    "search/1/columns",
+    "search/1/export?format=csv",
+    "events",
+    "policies",
+    "policies/attributes",
+    "policies/history",
+    "bulk",
+  ],
+  registrar: ["users/USER/link", "users/USER/name", "users/USER/delete", "users/USER/attributes", "users/USER/merge", "users/USER/inbox/send", "users/new", "bulk/new"],
+  admin: ["users/USER/purge", "duplicates", "import", "operations/none/undo", "usage", "policies/delete"],
 };
 
 /** The forms that only some roles may send. */
@@ -43,6 +63,17 @@ export const FORMS_BY_ROLE = {
     "users/USER/inbox/read",
     "users/USER/inbox/delete",
     "users/new",
+    "bulk/new",
   ],
-  admin: ["users/USER/purge", "duplicates", "import", "import/1/run", "operations/none/undo"],
+  admin: [
+    "users/USER/purge",
+    "duplicates",
+    "import",
+    "import/1/run",
+    "operations/none/undo",
+    "policies",
+    "policies/handles",
+    "policies/attributes",
+    "policies/delete",
+  ],
 };

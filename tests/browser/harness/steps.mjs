@@ -32,3 +32,14 @@ export async function open(page, tenant, userId) {
 
 /** Waits until the page says that something was done. */
 export const done = (page) => page.getByRole("main").getByRole("status").first().waitFor();
+
+/** Waits for the end of work that the server does. Without scripts, a person loads the page again. */
+export async function settled(page, scripts, expected) {
+  const refresh = page.getByRole("link", { name: "Refresh", exact: true });
+  await expected.or(refresh).first().waitFor();
+  while (!scripts && (await refresh.isVisible())) {
+    await refresh.click();
+    await expected.or(refresh).first().waitFor();
+  }
+  await expected.first().waitFor();
+}

@@ -8,8 +8,11 @@ describe("the console", { concurrency: 2 }, async () => {
   await import("./identities.mjs");
   await import("./users.mjs");
   await import("./merging.mjs");
+  await import("./bulk.mjs");
   await import("./history.mjs");
   await import("./importing.mjs");
+  await import("./tenants.mjs");
+  await import("./server.mjs");
   await import("./commands.mjs");
   await import("./keyboard.mjs");
   await import("./appearance.mjs");

@@ -18,6 +18,9 @@ const PASTES = [
   "\u{0}\u{1b}[31m",
 ];
 
+/** The pages about a user. */
+const USER_PAGES = ["history", "inbox", "link", "name", "attributes", "disable", "delete", "purge", "inbox/send", "merge", "unmerge"];
+
 describe("hostile data", () => {
   ways("runs nothing and breaks nothing on any page", async ({ page, api, tenant, scripts, faults }) => {
     const user = await hostileUser(api);
@@ -41,11 +44,21 @@ describe("hostile data", () => {
       const response = await page.request.get(page.url());
       keep(await response.text(), page.url());
     }
-    for (const { path, title } of pages(tenant)) {
+    for (const path of [...pages(tenant).map(({ path }) => path), ...USER_PAGES.map((path) => `${home(tenant)}/users/${user.userId}/${path}`)]) {
       await page.goto(path);
-      await heading(page, title);
+      await page.getByRole("main").getByRole("heading").first().waitFor();
       await check();
+      keep(await (await page.request.get(page.url())).text(), page.url());
     }
+    await page.goto(`${home(tenant)}/users/${user.userId}`);
+    const attributes = page.getByRole("region", { name: "Attributes" });
+    await attributes.getByRole("button", { name: ATTACK }).first().click();
+    await heading(page, "onerror");
+    await check();
+    await page.goBack();
+    await page.getByRole("region", { name: "Identities" }).getByRole("button", { name: "onmouseover" }).click();
+    await heading(page, "onmouseover");
+    await check();
   });
 
   ways("in the search box is text", async ({ page, tenant, scripts, faults }) => {

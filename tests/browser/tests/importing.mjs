@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe } from "node:test";
 import { checkPage } from "../harness/checks.mjs";
-import { heading, home, sees } from "../harness/steps.mjs";
+import { heading, home, sees, settled } from "../harness/steps.mjs";
 import { ways } from "../harness/ways.mjs";
 
 /** Semicolons, a Windows encoding, decimal commas, two emails in a cell, an email that is none, and markup. */
@@ -16,17 +16,6 @@ const CUSTOMERS = `Kundennr.;Vorname;Nachname;E-Mail;Telefon;Ort;Umsatz
 `;
 
 const file = (name, content) => ({ name, mimeType: "text/csv", buffer: Buffer.from(content, "latin1") });
-
-/** Waits until the work on the file has ended. Without scripts, a person loads the page again. */
-async function settled(page, scripts, expected) {
-  const refresh = page.getByRole("link", { name: "Refresh" });
-  await expected.or(refresh).first().waitFor();
-  while (!scripts && (await refresh.isVisible())) {
-    await refresh.click();
-    await expected.or(refresh).first().waitFor();
-  }
-  await expected.first().waitFor();
-}
 
 async function upload(page, scripts, tenant, content) {
   await page.goto(`${home(tenant)}/import`);

@@ -49,6 +49,11 @@ const fields = (tenant, user, other) =>
     confirmation: "Ann",
     min_score: "50",
     caller: "admin",
+    filter: "",
+    action: "delete",
+    list: "own",
+    handles: "evil",
+    verified_wins: "on",
   });
 
 describe("roles", () => {
