@@ -125,6 +125,9 @@ pub async fn home(visit: Visit, Path(tenant): Path<String>) -> Page {
 pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
     let text = &form.get("q").replace(char::is_control, " ");
     let frame = visit.frame(&tenant);
+    if visit.context.is_partial && text.is_empty() {
+        return Ok(render(&Suggestions { frame, results: Results::default() }));
+    }
     if visit.context.is_partial {
         let list = List { size: SUGGESTIONS, ..List::default() };
         let results = find(&visit, &tenant, text, list).await.unwrap_or_else(|failure| Results {
