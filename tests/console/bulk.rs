@@ -82,6 +82,20 @@ async fn users_that_a_search_found_change_after_a_dry_run() {
 }
 
 #[tokio::test]
+async fn the_dry_run_of_a_deletion_says_until_when_users_can_be_restored() {
+    let (site, mut client, ids) = team(&[]).await;
+    let mut browser = site.browser().await;
+    let form = browser.get(NEW).await;
+    let fields = [("filter", "state = DISABLED"), ("action", "delete")];
+    let tried = browser.submit(&form, NEW, &fields).await;
+    let tried = ended(&mut browser, &tried.path).await;
+    tried.assert_has(&["Apply to 1 user<", "Deleted users can be restored until <time"]);
+    let applied = browser.submit(&tried, &format!("{}/apply", tried.path), &[]).await;
+    ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>1</dd>"]);
+    assert_eq!(client.get(&ids[2]).await.unwrap().state(), v1::State::Deleted);
+}
+
+#[tokio::test]
 async fn failures_can_be_downloaded() {
     let (site, _client, mut ids) = team(&["--max-attributes", "1"]).await;
     let mut browser = site.browser().await;

@@ -11,7 +11,7 @@ use super::sessions::Session;
 use crate::views::duplicates::Found;
 
 /// The maximum number of results that the server keeps, and of those of one caller. Each has at
-/// most [`crate::views::duplicates::MAX_BYTES`].
+/// most a megabyte.
 const MAX_RESULTS: usize = 16;
 const MAX_CALLER_RESULTS: usize = 4;
 

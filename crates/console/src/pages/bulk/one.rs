@@ -1,5 +1,7 @@
 //! A bulk change: its progress, what failed, and what can be done with it.
 
+use std::time::{Duration, SystemTime};
+
 use askama::Template;
 use axum::body::Body;
 use axum::extract::Path;
@@ -16,7 +18,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::render::{Page, redirect, render};
 use crate::views::bulk::BulkView;
-use crate::views::{Commands, UserView};
+use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 
 /// The users that a dry run shows.
@@ -29,6 +31,8 @@ struct BulkPage {
     bulk: BulkView,
     /// The first users that the filter matches, after a dry run.
     users: Vec<UserView>,
+    /// Until when users that are deleted now can be restored.
+    restorable: Option<Time>,
     request_id: Uuid,
     commands: Commands,
 }
@@ -39,6 +43,7 @@ struct Progress {
     frame: Frame,
     bulk: BulkView,
     users: Vec<UserView>,
+    restorable: Option<Time>,
     request_id: Uuid,
 }
 
@@ -50,19 +55,22 @@ pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     let client = visit.client(&tenant);
     let change = get(&client, &id).await?;
     let bulk = BulkView::of(&change);
-    let users = match bulk.is_dry_run && !bulk.is_running() {
-        true => matching(&client, change.filter).await?,
-        false => Vec::new(),
-    };
+    let (mut users, mut restorable) = (Vec::new(), None);
+    if bulk.is_dry_run && !bulk.is_running() {
+        users = matching(&client, change.filter).await?;
+        if bulk.is_deletion() {
+            restorable = restorable_until(&client, &tenant).await?;
+        }
+    }
     let (frame, request_id) = (visit.frame(&tenant), Uuid::new_v4());
     if visit.context.is_partial {
-        return Ok(render(&Progress { frame, bulk, users, request_id }));
+        return Ok(render(&Progress { frame, bulk, users, restorable, request_id }));
     }
     let request = v1::GetBulkChangeRequest { tenant: tenant.clone(), bulk_id: id };
     let cli = ["bulk", "get", &request.bulk_id, "--tenant", &tenant];
     let method = "RegistryService/GetBulkChange";
     let commands = Commands::new(&cli, method, "GetBulkChangeRequest", &request);
-    Ok(render(&BulkPage { frame, bulk, users, request_id, commands }))
+    Ok(render(&BulkPage { frame, bulk, users, restorable, request_id, commands }))
 }
 
 /// Leads to the page of the bulk change: the address is one of a form.
@@ -138,6 +146,15 @@ fn path(visit: &Visit, tenant: &str, id: &str) -> String {
 async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {
     let request = v1::GetBulkChangeRequest { bulk_id: id.to_owned(), ..Default::default() };
     client.registry().get_bulk_change(request).await?.bulk_change.ok_or(Failure::NotFound)
+}
+
+/// Until when users that are deleted now can be restored.
+async fn restorable_until(client: &Client, tenant: &str) -> Result<Option<Time>, Failure> {
+    let request = v1::GetTenantRequest { tenant: tenant.to_owned() };
+    let policies = client.admin().get_tenant(request).await?.tenant.and_then(|it| it.policies);
+    let window = policies.and_then(|policies| Duration::try_from(policies.restore_window?).ok());
+    let until = window.and_then(|window| SystemTime::now().checked_add(window));
+    Ok(until.and_then(|until| Time::of(Some(&until.into()))))
 }
 
 /// The first users that a filter matches.

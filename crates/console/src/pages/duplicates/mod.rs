@@ -1,5 +1,6 @@
 //! Users who may be the same person: a search with its progress, and its pairs by pages.
 
+mod list;
 mod running;
 
 use std::sync::Arc;
@@ -11,23 +12,18 @@ use axum::routing::get;
 use http::StatusCode;
 use polynym_access::Role;
 use polynym_client::{Error, Kind};
-use polynym_proto::v1;
 use serde::Deserialize;
 
+use self::list::{List, ResultsPage, commands};
 use super::render::{Page, redirect, render};
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::session::{ShortId, Wanted};
-use crate::views::duplicates::{Found, PairView};
 use crate::views::{Commands, Time};
 use crate::visit::Visit;
 
-/// The pairs of a page.
-const PAGE_SIZE: usize = 25;
-/// The pairs that a search keeps.
-const MAX_PAIRS: i32 = 1_000;
 /// The minimum score unless the person chooses another.
 const MIN_SCORE: i32 = 50;
 
@@ -47,49 +43,6 @@ struct HomePage {
     /// The id of the session's last search in this tenant, and when it ended.
     last: Option<(ShortId, Option<Time>)>,
     commands: Commands,
-}
-
-#[derive(Template)]
-#[template(path = "pages/duplicates/results.html")]
-struct ResultsPage {
-    frame: Frame,
-    min_score: i32,
-    /// The pairs; none while the search runs.
-    list: Option<List>,
-    commands: Commands,
-}
-
-#[derive(Template)]
-#[template(path = "partials/pairs.html")]
-struct List {
-    /// The path of the users.
-    users: String,
-    /// The path of the search.
-    here: String,
-    pairs: Vec<PairView>,
-    /// The number of the first pair, of the page after, and of all pairs.
-    first: usize,
-    next: Option<usize>,
-    count: usize,
-    found: Arc<Found>,
-    time: Option<Time>,
-}
-
-impl List {
-    fn new(frame: &Frame, id: ShortId, found: Arc<Found>, first: usize) -> Self {
-        let home = frame.home();
-        let rest = found.pairs.iter().skip(first);
-        Self {
-            users: format!("{home}/users"),
-            here: format!("{home}/duplicates/{id}"),
-            pairs: rest.take(PAGE_SIZE).cloned().collect(),
-            first,
-            next: Some(first + PAGE_SIZE).filter(|next| *next < found.pairs.len()),
-            count: found.pairs.len(),
-            time: Time::of(Some(&found.time.into())),
-            found,
-        }
-    }
 }
 
 /// The form of a new search.
@@ -177,15 +130,4 @@ fn busy(visit: &Visit, tenant: &str, error: &Error) -> http::Response<axum::body
     );
     let status = StatusCode::TOO_MANY_REQUESTS;
     form(visit, tenant, MIN_SCORE.to_string(), message, status)
-}
-
-fn request(tenant: &str, min_score: i32) -> v1::FindDuplicatesRequest {
-    v1::FindDuplicatesRequest { tenant: tenant.to_owned(), min_score, max_pairs: MAX_PAIRS }
-}
-
-fn commands(tenant: &str, min_score: i32) -> Commands {
-    let score = min_score.to_string();
-    let cli = ["user", "duplicates", "--min-score", &score, "--tenant", tenant];
-    let request = request(tenant, min_score);
-    Commands::of_stream(&cli, "AdminService/FindDuplicates", "FindDuplicatesRequest", &request)
 }

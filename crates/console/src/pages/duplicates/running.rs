@@ -10,7 +10,7 @@ use polynym_client::{Answers, Error, Kind};
 use polynym_proto::v1::FindDuplicatesResponse;
 use tokio::sync::oneshot;
 
-use super::{List, ResultsPage, request};
+use super::list::{List, ResultsPage, request};
 use crate::console::Shared;
 use crate::frame::Frame;
 use crate::pages::render::{Page, render_in_parts};
@@ -124,10 +124,7 @@ impl Running {
 }
 
 #[derive(Template)]
-#[template(
-    source = r#"<p>The search has ended.</p><div class="alert" role="alert"><p>{{ message }}</p></div>"#,
-    ext = "html"
-)]
+#[template(path = "partials/ended.html")]
 struct Alert<'m> {
     message: &'m str,
 }

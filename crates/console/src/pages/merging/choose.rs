@@ -6,7 +6,7 @@ use http::StatusCode;
 use polynym_access::Role;
 use serde::Deserialize;
 
-use super::subject;
+use super::subject::subject;
 use crate::change::Problem;
 use crate::failure::Failure;
 use crate::form::Form;

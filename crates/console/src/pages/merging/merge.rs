@@ -14,7 +14,7 @@ use v1::ConflictPolicy;
 
 use super::compare::Comparison;
 use super::seen::Seen;
-use super::{subject, undo_until, undo_window};
+use super::subject::{subject, undo_until, undo_window};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;

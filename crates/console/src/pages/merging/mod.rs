@@ -4,20 +4,15 @@ mod choose;
 mod compare;
 mod merge;
 mod seen;
+mod subject;
 mod unmerge;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::routing::get;
-use polynym_client::Client;
-use polynym_proto::v1;
 
 use crate::console::Shared;
-use crate::failure::Failure;
-use crate::views::Time;
-use crate::visit::Visit;
 
 /// The pages, below those of a tenant.
 pub fn router() -> Router<Arc<Shared>> {
@@ -26,31 +21,4 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/users/{user}/merge/{other}", get(merge::page).post(merge::apply))
         .route("/users/{user}/unmerge", get(unmerge::merged))
         .route("/users/{user}/unmerge/{other}", get(unmerge::page).post(unmerge::apply))
-}
-
-/// A user, and the id that was asked for if that is of a user merged into it.
-struct Subject {
-    user: v1::User,
-    merged_from: String,
-}
-
-async fn subject(client: &Client, id: &str) -> Result<Subject, Failure> {
-    let request = v1::GetUserRequest { user_id: id.to_owned(), ..Default::default() };
-    let answer = client.directory().get_user(request).await?;
-    let user = answer.user.ok_or(Failure::NotFound)?;
-    Ok(Subject { user, merged_from: answer.merged_from })
-}
-
-/// How long a merge can be undone by the tenant's policies. Zero: not at all.
-async fn undo_window(visit: &Visit, tenant: &str) -> Result<Duration, Failure> {
-    let request = v1::GetTenantRequest { tenant: tenant.to_owned() };
-    let answer = visit.client(tenant).admin().get_tenant(request).await?;
-    let window = answer.tenant.and_then(|tenant| tenant.policies?.undo_window);
-    Ok(window.and_then(|window| Duration::try_from(window).ok()).unwrap_or_default())
-}
-
-/// The time until which a merge at `time` can be undone; none if it cannot.
-fn undo_until(time: SystemTime, window: Duration) -> Option<Time> {
-    let until = time.checked_add(window).filter(|_| !window.is_zero())?;
-    Time::of(Some(&until.into()))
 }

@@ -11,7 +11,7 @@ use v1::unmerge_users_response::NotRestored;
 
 use super::compare::field_name;
 use super::seen::Seen;
-use super::subject;
+use super::subject::subject;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;

@@ -1,0 +1,38 @@
+//! The users of a merge, and until when it can be undone.
+
+use std::time::{Duration, SystemTime};
+
+use polynym_client::Client;
+use polynym_proto::v1;
+
+use crate::failure::Failure;
+use crate::views::Time;
+use crate::visit::Visit;
+
+/// A user, and the id that was asked for if that is of a user merged into it.
+pub struct Subject {
+    pub user: v1::User,
+    pub merged_from: String,
+}
+
+/// The user with this id, or the one that it was merged into.
+pub async fn subject(client: &Client, id: &str) -> Result<Subject, Failure> {
+    let request = v1::GetUserRequest { user_id: id.to_owned(), ..Default::default() };
+    let answer = client.directory().get_user(request).await?;
+    let user = answer.user.ok_or(Failure::NotFound)?;
+    Ok(Subject { user, merged_from: answer.merged_from })
+}
+
+/// How long a merge can be undone by the tenant's policies. Zero: not at all.
+pub async fn undo_window(visit: &Visit, tenant: &str) -> Result<Duration, Failure> {
+    let request = v1::GetTenantRequest { tenant: tenant.to_owned() };
+    let answer = visit.client(tenant).admin().get_tenant(request).await?;
+    let window = answer.tenant.and_then(|tenant| tenant.policies?.undo_window);
+    Ok(window.and_then(|window| Duration::try_from(window).ok()).unwrap_or_default())
+}
+
+/// The time until which a merge at `time` can be undone; none if it cannot.
+pub fn undo_until(time: SystemTime, window: Duration) -> Option<Time> {
+    let until = time.checked_add(window).filter(|_| !window.is_zero())?;
+    Time::of(Some(&until.into()))
+}
