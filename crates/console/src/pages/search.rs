@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::session::ShortId;
-use crate::views::reading::{self, Reading, Typed};
+use crate::views::reading::{self, Reading, Typed, filter_of};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 
@@ -267,15 +267,6 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
     })
 }
 
-/// The filter for names with these words; the last one may be cut off.
-pub fn filter_of(words: &str) -> String {
-    if words.is_empty() {
-        return String::new();
-    }
-    let escaped = words.replace('\\', "\\\\").replace('"', "\\\"").replace('*', "\\*");
-    format!("display_name: \"{escaped}*\"")
-}
-
 /// The calls that do the same.
 fn commands(visit: &Visit, tenant: &str, text: &str) -> Option<Commands> {
     let tenant = tenant.to_owned();
@@ -303,15 +294,4 @@ fn search_commands(tenant: String, filter: String) -> Commands {
     let request =
         SearchUsersRequest { tenant: tenant.clone(), filter: filter.clone(), ..Default::default() };
     Commands::new(&cli, "DirectoryService/SearchUsers", "SearchUsersRequest", &request)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_in_filters() {
-        assert_eq!(filter_of("joe \"x\" *"), r#"display_name: "joe \"x\" \**""#);
-        assert_eq!(filter_of(""), "");
-    }
 }
