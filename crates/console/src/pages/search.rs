@@ -83,7 +83,6 @@ struct IdentityResult {
     reason: String,
     /// The end of the hold for its former owner.
     held_until: Option<Time>,
-    text: String,
 }
 
 /// The query of a list.
@@ -244,7 +243,6 @@ async fn owner(client: &Client, typed: &Typed) -> Result<IdentityResult, Failure
         is_free: checked.available,
         reason: checked.reason,
         held_until: Time::of(checked.held_until.as_ref()),
-        text: typed.text.clone(),
     })
 }
 
