@@ -7,20 +7,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use csv::{StringRecord, Terminator, WriterBuilder};
 use polynym_lines::{ORIGINAL, escaped};
-use polynym_table::Columns;
+use polynym_table::{Columns, REJECT_COLUMNS};
 use serde_json::{Map, Value};
 
 use crate::window::{Original, line_value};
 
-/// The columns of a table of rejects, before those of the rejected rows.
-const COLUMNS: [&str; 6] = [
-    "reject_line",
-    "reject_state",
-    "reject_reason",
-    "reject_column",
-    "reject_owner",
-    "reject_advice",
-];
 /// The state of a row that was not imported, and of one that was, without an identity.
 const REJECTED: &str = "rejected";
 const PARTLY: &str = "imported without it";
@@ -73,7 +64,11 @@ pub struct Reason {
 impl Form {
     /// The columns that come from a table of rejects.
     fn own_columns(header: &StringRecord) -> usize {
-        if header.iter().take(COLUMNS.len()).eq(COLUMNS) { COLUMNS.len() } else { 0 }
+        if header.iter().take(REJECT_COLUMNS.len()).eq(REJECT_COLUMNS) {
+            REJECT_COLUMNS.len()
+        } else {
+            0
+        }
     }
 
     /// Whether a row of a table of rejects has an imported user.
@@ -121,7 +116,7 @@ impl Rejects {
         let (head, text) = match self.form.get() {
             None => (Vec::new(), json_line(rejected).into_bytes()),
             Some(form) => {
-                let header = form.row(COLUMNS, &form.header)?;
+                let header = form.row(REJECT_COLUMNS, &form.header)?;
                 ([BYTE_ORDER_MARK.as_bytes(), &header].concat(), row(form, &rejected)?)
             }
         };
