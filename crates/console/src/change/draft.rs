@@ -75,7 +75,8 @@ mod tests {
         assert_eq!((&*draft.etag, &*draft.request_id, &*draft.seen), ("a", "b", "c"));
         assert_eq!((draft.form.get("name"), draft.verb("Change")), ("Joe", "Change"));
         let user = v1::User { etag: "d".to_owned(), ..Default::default() };
-        let stale = Problem { reason: "ETAG_MISMATCH".to_owned(), ..Problem::default() };
+        let mut stale = Problem::default();
+        stale.reason = "ETAG_MISMATCH".to_owned();
         let again = Draft::of(&user, draft.form).with(stale);
         assert_eq!((&*again.etag, again.verb("Change")), ("d", "Apply again"));
         assert!(!again.request_id.is_empty() && again.request_id != "b");

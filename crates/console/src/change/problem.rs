@@ -1,5 +1,7 @@
 //! Why a change was refused, and what can be done.
 
+use std::ops::{Deref, DerefMut};
+
 use http::StatusCode;
 use polynym_client::{Client, Error, Kind};
 use polynym_proto::v1;
@@ -15,7 +17,11 @@ const MAX_CHANGES: i32 = 10;
 
 /// Why a change was refused.
 #[derive(Clone, Debug, Default)]
-pub struct Problem {
+pub struct Problem(Box<Details>);
+
+/// The fields of a problem.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
     /// What was wrong, in a sentence.
     pub message: String,
     /// The reason for programs, such as `IDENTITY_TAKEN`; empty for an error of the form.
@@ -38,16 +44,36 @@ pub struct Problem {
     pub status: StatusCode,
 }
 
+impl From<Details> for Problem {
+    fn from(details: Details) -> Self {
+        Self(Box::new(details))
+    }
+}
+
+impl Deref for Problem {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.0
+    }
+}
+
+impl DerefMut for Problem {
+    fn deref_mut(&mut self) -> &mut Details {
+        &mut self.0
+    }
+}
+
 impl Problem {
     /// An error of the form.
     pub fn form(field: &str, message: &str) -> Self {
-        Self {
+        Self::from(Details {
             message: message.to_owned(),
             field: field.to_owned(),
             advice: "Correct it and send the form again.",
             status: StatusCode::UNPROCESSABLE_ENTITY,
-            ..Self::default()
-        }
+            ..Details::default()
+        })
     }
 
     /// The problem of a call that failed; none if a form cannot help. For an identifier that is
@@ -64,7 +90,7 @@ impl Problem {
         };
         let until = error.metadata().get("until");
         let until = until.and_then(|text| text.parse::<Timestamp>().ok());
-        Some(Self {
+        Some(Self::from(Details {
             message: match error.reason() {
                 "ETAG_MISMATCH" => {
                     "Somebody changed the user since you opened the form.".to_owned()
@@ -77,8 +103,8 @@ impl Problem {
             owner: owner.as_ref().map(UserView::of),
             until: Time::of(until.as_ref()),
             status: Failure::Call(error.clone()).status(),
-            ..Self::default()
-        })
+            ..Details::default()
+        }))
     }
 
     /// Adds what others changed since `seen`.
@@ -97,8 +123,10 @@ impl Problem {
     }
 
     /// Names the identifier that it is about, and the user who was to get it.
-    pub fn about(self, identifier: &str, target: &str) -> Self {
-        Self { identifier: identifier.to_owned(), target: target.to_owned(), ..self }
+    pub fn about(mut self, identifier: &str, target: &str) -> Self {
+        identifier.clone_into(&mut self.identifier);
+        target.clone_into(&mut self.target);
+        self
     }
 
     /// Whether somebody else changed the user since the person saw it.

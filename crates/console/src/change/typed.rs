@@ -82,7 +82,7 @@ mod tests {
 
     fn read(kind: &str, value: &str) -> Result<String, String> {
         let form = Form::of(&[("kind", kind), ("value", value), ("region", "us")]);
-        identifier(&form, "").map(|typed| typed.text).map_err(|problem| problem.message)
+        identifier(&form, "").map(|typed| typed.text).map_err(|problem| problem.message.clone())
     }
 
     #[test]

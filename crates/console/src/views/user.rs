@@ -18,8 +18,6 @@ pub struct UserView {
     pub name: String,
     /// The state: `active`, `disabled`, `deleted` or `merged`.
     pub state: &'static str,
-    /// The etag.
-    pub etag: String,
     /// The identities.
     pub identities: Vec<IdentityView>,
     /// The attributes, by name.
@@ -32,8 +30,6 @@ pub struct UserView {
     pub deleted: Option<Time>,
     /// When it will be purged.
     pub purged: Option<Time>,
-    /// The user that it was merged into.
-    pub merged_into: String,
 }
 
 /// An attribute.
@@ -56,14 +52,12 @@ impl UserView {
             id: user.user_id.clone(),
             name: user.display_name.clone(),
             state: state(user.state()),
-            etag: user.etag.clone(),
             identities: user.identities.iter().map(IdentityView::of).collect(),
             attributes,
             created: Time::of(user.create_time.as_ref()),
             updated: Time::of(user.update_time.as_ref()),
             deleted: Time::of(user.delete_time.as_ref()),
             purged: Time::of(user.purge_time.as_ref()),
-            merged_into: user.merged_into.clone(),
         }
     }
 

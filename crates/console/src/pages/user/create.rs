@@ -119,12 +119,13 @@ pub async fn create(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
 
 /// The problem of an identity of the request, such as `user.identities[0].identifier`, as that of
 /// its row.
-fn of_row(problem: Problem, user: &NewUser) -> Problem {
+fn of_row(mut problem: Problem, user: &NewUser) -> Problem {
     let rest = problem.field.strip_prefix("user.identities[");
     let n = rest.and_then(|rest| rest.split(']').next()).and_then(|n| n.parse::<usize>().ok());
     match n.and_then(|n| user.identities.get(n)) {
         Some((row, typed, _)) => {
-            Problem { field: format!("value.{row}"), ..problem }.about(&typed.text, "")
+            problem.field = format!("value.{row}");
+            problem.about(&typed.text, "")
         }
         None => problem,
     }
