@@ -15,9 +15,9 @@ use crate::console::Shared;
 use crate::context::{self, ClientAddress};
 use crate::cookies::SessionCookie;
 use crate::failure::Shown;
+use crate::form::FORM_TIMEOUT;
 use crate::frame::Frame;
 use crate::pages::{error, sign_in};
-use crate::requests::FORM_TIMEOUT;
 use crate::session::Session;
 use crate::visit::Visit;
 

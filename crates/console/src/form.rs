@@ -1,12 +1,16 @@
 //! The fields of a form.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use tokio::time::timeout;
 use url::form_urlencoded;
 
 use crate::failure::Failure;
-use crate::requests::FORM_TIMEOUT;
+
+/// The time for a form to arrive.
+pub const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The fields of a form, in their order. A field may occur several times.
 #[derive(Clone, Debug, Default)]

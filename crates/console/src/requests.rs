@@ -2,7 +2,6 @@
 //! the memory of forms.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use polynym_access::{ActiveCount, Caller, Permit};
 
@@ -15,9 +14,6 @@ const MAX_REQUESTS: usize = 256;
 const MAX_SESSION_REQUESTS: usize = 16;
 /// The maximum number of requests in flight of those who are not signed in.
 const MAX_STRANGERS_REQUESTS: usize = 64;
-
-/// The time for a form to arrive.
-pub const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The requests in flight.
 #[derive(Default)]

@@ -32,7 +32,7 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// Those of the reader.
-    pub fn next(&mut self) -> io::Result<Option<(i64, Line, usize)>> {
+    pub fn next_line(&mut self) -> io::Result<Option<(i64, Line, usize)>> {
         let (mut line, mut bytes) = (Vec::new(), 0);
         loop {
             let buffer = self.reader.fill_buf()?;
@@ -74,7 +74,7 @@ mod tests {
         let long = vec![b'x'; MAX_LINE_BYTES + 1];
         let text = [b"a\r\n\n", &long[..], b"\nb"].concat();
         let mut lines = Lines::new(io::BufReader::with_capacity(100, &text[..]));
-        let mut next = || lines.next().unwrap();
+        let mut next = || lines.next_line().unwrap();
         assert_eq!(next(), Some((1, Line::Whole(b"a".to_vec()), 3)));
         assert_eq!(next(), Some((2, Line::Whole(Vec::new()), 1)));
         assert_eq!(next(), Some((3, Line::TooLong(MAX_LINE_BYTES + 2), MAX_LINE_BYTES + 2)));

@@ -86,7 +86,7 @@ impl FileReader {
         }
         let mut lines = Lines::new(BufReader::with_capacity(BUFFER_BYTES, reader));
         let mut count = 0;
-        while let Some((number, line, bytes)) = lines.next().map_err(|e| file_error(&e))? {
+        while let Some((number, line, bytes)) = lines.next_line().map_err(|e| file_error(&e))? {
             let parsed = match line {
                 Line::Whole(line) => {
                     let text = String::from_utf8(line).map_err(|_| {

@@ -10,8 +10,7 @@ use polynym_proto::v1;
 use polynym_proto::v1::identifier::Kind;
 
 use crate::columns::Columns;
-use crate::locale::Locale;
-use crate::map_file::MapFile;
+use crate::map_file::{Given, MapFile};
 use crate::mapping::{MappedUser, Mapping, Options};
 use crate::proposal::{Proposal, cells};
 use crate::rows::{Row, Table};
@@ -89,21 +88,6 @@ impl Tally {
             }
         }
     }
-}
-
-/// What is given; the rest is guessed.
-#[derive(Clone, Debug, Default)]
-pub struct Given {
-    /// The encoding.
-    pub encoding: Option<&'static Encoding>,
-    /// The separator.
-    pub separator: Option<u8>,
-    /// The locale.
-    pub locale: Option<Locale>,
-    /// The mappings; empty to guess them.
-    pub maps: Vec<String>,
-    /// How cells are read.
-    pub options: Options,
 }
 
 /// Reads a whole file and proposes how to import it.

@@ -2,13 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use encoding_rs::Encoding;
 use serde::{Deserialize, Serialize};
 
 use crate::absent::Absent;
-use crate::inspect::Given;
 use crate::locale::Locale;
 use crate::mapping::{Options, Phones};
 use crate::{encoding, separator};
+
+/// What is given; the rest is guessed.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// The encoding.
+    pub encoding: Option<&'static Encoding>,
+    /// The separator.
+    pub separator: Option<u8>,
+    /// The locale.
+    pub locale: Option<Locale>,
+    /// The mappings; empty to guess them.
+    pub maps: Vec<String>,
+    /// How cells are read.
+    pub options: Options,
+}
 
 /// The content of a map file. All parts may be absent.
 ///

@@ -7,9 +7,8 @@ use polynym_identifier::{Dialling, Identifier, RawIdentifier, dialling};
 use crate::columns::{Columns, REJECT_COLUMNS};
 use crate::field::{Field, ValueType};
 use crate::guess::{self, Guess};
-use crate::inspect::Given;
 use crate::locale::{Locale, NEUTRAL};
-use crate::map_file::{FieldColumns, MapFile};
+use crate::map_file::{FieldColumns, Given, MapFile};
 use crate::regions::region;
 use crate::rows::Row;
 

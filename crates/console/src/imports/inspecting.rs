@@ -116,7 +116,7 @@ fn lines(reader: impl Read) -> Result<Reading, String> {
     let mut lines = Lines::new(BufReader::with_capacity(256 << 10, reader));
     let mut reading = Reading { encoding: "UTF-8".to_owned(), ..Reading::default() };
     let mut reasons: HashMap<String, (u64, i64)> = HashMap::new();
-    while let Some((number, line, _)) = lines.next().map_err(|error| error.to_string())? {
+    while let Some((number, line, _)) = lines.next_line().map_err(|error| error.to_string())? {
         let parsed = match line {
             Line::Whole(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => polynym_lines::parse(text.trim_start_matches('\u{feff}')),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::Path;
 use uuid::Uuid;
 
-use super::{files, path, upload};
+use super::files;
+use super::found::{path, upload};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};

@@ -7,7 +7,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use serde::Deserialize;
 
-use super::upload;
+use super::found::upload;
 use crate::failure::Failure;
 use crate::imports::Upload;
 use crate::pages::render::Page;

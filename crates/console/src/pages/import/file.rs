@@ -11,7 +11,8 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::columns::{self, Columns, ENCODINGS, SEPARATORS};
-use super::{actions, downloads, files, path, upload};
+use super::found::{path, upload};
+use super::{actions, downloads, files};
 use crate::frame::Frame;
 use crate::imports::{
     ColumnSetting, ImportOptions, Job, JobKind, Outcome, Reading, Settings, Snapshot, Upload,

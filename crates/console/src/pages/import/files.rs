@@ -16,7 +16,7 @@ use polynym_table::ValueType;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::path;
+use super::found::path;
 use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::imports::{self, JobKind, MAX_FILES, Settings, Slot, Upload, UploadNames};

@@ -6,18 +6,15 @@ mod columns;
 mod downloads;
 mod file;
 mod files;
+mod found;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
-use polynym_access::Role;
 
 use crate::console::Shared;
-use crate::failure::Failure;
-use crate::imports::Upload;
-use crate::visit::Visit;
 
 /// The pages, below the path of a tenant.
 pub fn router() -> Router<Arc<Shared>> {
@@ -33,15 +30,4 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/import/{number}/remove", post(actions::remove))
         .route("/import/{number}/map", get(downloads::map_file))
         .route("/import/{number}/rejects", get(downloads::rejects))
-}
-
-/// A file of the session, for callers who may import.
-fn upload(visit: &Visit, tenant: &str, number: u32) -> Result<Arc<Upload>, Failure> {
-    visit.require(Role::Admin)?;
-    visit.session.uploads.get(tenant, number).ok_or(Failure::FileGone)
-}
-
-/// The path of a file's page.
-fn path(visit: &Visit, upload: &Upload) -> String {
-    format!("{}/import/{}", visit.frame(&upload.tenant).home(), upload.number)
 }

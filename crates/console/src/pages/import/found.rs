@@ -1,0 +1,20 @@
+//! The files of a session.
+
+use std::sync::Arc;
+
+use polynym_access::Role;
+
+use crate::failure::Failure;
+use crate::imports::Upload;
+use crate::visit::Visit;
+
+/// A file of the session, for callers who may import.
+pub fn upload(visit: &Visit, tenant: &str, number: u32) -> Result<Arc<Upload>, Failure> {
+    visit.require(Role::Admin)?;
+    visit.session.uploads.get(tenant, number).ok_or(Failure::FileGone)
+}
+
+/// The path of a file's page.
+pub fn path(visit: &Visit, upload: &Upload) -> String {
+    format!("{}/import/{}", visit.frame(&upload.tenant).home(), upload.number)
+}
