@@ -1,8 +1,9 @@
 //! A browser without scripts: it keeps cookies, and follows what forms lead to.
 
 use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
-use http::{Request, Version};
+use http::{Request, Response, Version};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use tempfile::TempDir;
 use testkit::http::{HttpClient, HttpResponse};
 use testkit::server::Server;
@@ -123,9 +124,7 @@ impl Browser {
     pub async fn send(&mut self, mut request: Request<Full<bytes::Bytes>>) -> Answer {
         loop {
             let path = request.uri().to_string();
-            let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}"));
-            let cookies = cookies.collect::<Vec<_>>().join("; ");
-            request.headers_mut().insert(COOKIE, cookies.parse().unwrap());
+            request.headers_mut().insert(COOKIE, self.cookie_header().parse().unwrap());
             for (name, value) in &self.headers {
                 request.headers_mut().insert(*name, value.parse().unwrap());
             }
@@ -138,6 +137,17 @@ impl Browser {
             assert_eq!(response.status, 303, "{path}");
             request = Request::get(next.to_str().unwrap()).body(Full::default()).unwrap();
         }
+    }
+
+    /// Sends a request, and waits for the headers of the response alone.
+    pub async fn open(&mut self, mut request: Request<Full<bytes::Bytes>>) -> Response<Incoming> {
+        request.headers_mut().insert(COOKIE, self.cookie_header().parse().unwrap());
+        self.client.open(request).await
+    }
+
+    fn cookie_header(&self) -> String {
+        let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}"));
+        cookies.collect::<Vec<_>>().join("; ")
     }
 
     /// The value of a cookie.

@@ -17,6 +17,7 @@ mod frame;
 mod imports;
 mod pages;
 mod purpose;
+mod render;
 mod requests;
 mod samples;
 mod security;

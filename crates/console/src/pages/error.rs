@@ -5,10 +5,10 @@ use axum::body::Body;
 use http::Response;
 use polynym_client::Kind;
 
-use super::render::{redirect, render};
 use super::sign_in;
 use crate::failure::Failure;
 use crate::frame::Frame;
+use crate::render::{redirect, render};
 
 #[derive(Template)]
 #[template(path = "pages/error.html")]

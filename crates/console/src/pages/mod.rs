@@ -8,7 +8,6 @@ mod history;
 pub mod import;
 mod merging;
 pub mod preferences;
-pub mod render;
 pub mod search;
 pub mod server;
 pub mod sign_in;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::header::SET_COOKIE;
 
-use super::render::{Page, own_path, redirect};
 use crate::console::Shared;
 use crate::context::{Context, is_region};
 use crate::cookies::preference_cookie;
 use crate::form::Form;
+use crate::render::{Page, own_path, redirect};
 
 /// Sets preferences, and returns to the page.
 pub async fn set(State(shared): State<Arc<Shared>>, _: Context, form: Form) -> Page {

@@ -19,11 +19,11 @@ use v1::{CheckIdentityRequest, ResolveIdentityRequest, SearchUsersRequest};
 
 use self::background::Background;
 use self::columns::{Cell, Columns, Row};
-use super::render::{Page, redirect, render};
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
+use crate::render::{Page, redirect, render};
 use crate::session::ShortId;
 use crate::views::reading::{self, Reading, Typed, filter_of};
 use crate::views::{Commands, Time, UserView};

@@ -12,13 +12,13 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::render::{Page, own_path, redirect, render};
 use crate::console::Shared;
 use crate::context::{ClientAddress, Context};
 use crate::cookies::SessionCookie;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
+use crate::render::{Page, own_path, redirect, render};
 use crate::visit::Visit;
 
 #[derive(Template)]

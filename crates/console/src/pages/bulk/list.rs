@@ -7,7 +7,7 @@ use polynym_proto::v1::ListBulkChangesRequest;
 use serde::Deserialize;
 
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Commands;
 use crate::views::bulk::BulkView;
 use crate::visit::Visit;

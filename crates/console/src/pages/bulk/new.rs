@@ -13,7 +13,7 @@ use crate::change::{Draft, Problem, Sent, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::session::ShortId;
 use crate::views::Commands;
 use crate::views::reading::{self, Reading, filter_of};

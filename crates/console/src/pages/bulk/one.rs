@@ -16,7 +16,7 @@ use crate::change::Sent;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::views::bulk::BulkView;
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;

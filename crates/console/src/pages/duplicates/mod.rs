@@ -15,11 +15,11 @@ use polynym_client::{Error, Kind};
 use serde::Deserialize;
 
 use self::list::{List, ResultsPage, commands};
-use super::render::{Page, redirect, render};
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
+use crate::render::{Page, redirect, render};
 use crate::session::{ShortId, Wanted};
 use crate::views::{Commands, Time};
 use crate::visit::Visit;

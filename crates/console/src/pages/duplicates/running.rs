@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::list::{List, ResultsPage, request};
 use crate::console::Shared;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render_in_parts};
+use crate::render::{Page, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::session::{Begun, Session, ShortId};
 use crate::views::duplicates::Found;

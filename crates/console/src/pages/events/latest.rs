@@ -7,15 +7,15 @@ use axum::extract::{Path, RawQuery};
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_proto::v1::watch_response::Kind;
-use polynym_proto::v1::{EventType, WatchRequest};
+use polynym_proto::v1::{Event, EventType, WatchRequest};
 use tokio::time::timeout;
 
-use super::line::EventLine;
-use super::query::{KINDS, Selection, name};
+use super::query::{Selection, name};
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Commands;
+use crate::views::event::{EventView, KINDS, views};
 use crate::visit::Visit;
 
 /// The events of a page.
@@ -29,7 +29,7 @@ struct EventsPage {
     frame: Frame,
     selection: Selection,
     /// The events, newest first.
-    events: Vec<EventLine>,
+    events: Vec<EventView>,
     /// Whether there are more than the page shows.
     has_more: bool,
     /// The token to resume after these events.
@@ -69,14 +69,14 @@ pub async fn page(visit: Visit, Path(tenant): Path<String>, RawQuery(query): Raw
         frame: visit.frame(&tenant),
         has_more: events.len() == PAGE_SIZE,
         selection,
-        events,
+        events: views(&events),
         token,
         commands,
     }))
 }
 
 /// The events after a token that are there already, and the token after them.
-async fn read(client: &Client, request: WatchRequest) -> Result<(Vec<EventLine>, String), Failure> {
+async fn read(client: &Client, request: WatchRequest) -> Result<(Vec<Event>, String), Failure> {
     let is_resumed = !request.resume_token.is_empty();
     let mut answers = client.directory().watch(request).await?;
     // The first answer has no event.
@@ -88,7 +88,7 @@ async fn read(client: &Client, request: WatchRequest) -> Result<(Vec<EventLine>,
         let Some(answer) = answer? else { break };
         token = answer.resume_token;
         match answer.kind {
-            Some(Kind::Event(event)) => events.push(EventLine::of(&event)),
+            Some(Kind::Event(event)) => events.push(event),
             _ => break,
         }
     }

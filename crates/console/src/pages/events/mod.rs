@@ -1,7 +1,6 @@
 //! The events of a tenant: live over server-sent events, or page by page without scripts.
 
 mod latest;
-mod line;
 mod query;
 mod stream;
 

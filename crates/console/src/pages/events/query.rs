@@ -9,31 +9,9 @@ use url::form_urlencoded;
 
 use crate::failure::Failure;
 use crate::form::Form;
-use crate::pages::render::{Page, redirect};
+use crate::render::{Page, redirect};
 use crate::views::reading::{self, Reading};
 use crate::visit::Visit;
-
-/// The kinds, with their names on pages.
-pub const KINDS: [(EventType, &str); 18] = [
-    (EventType::UserCreated, "created"),
-    (EventType::UserImported, "imported"),
-    (EventType::UserUpdated, "updated"),
-    (EventType::UserDisabled, "disabled"),
-    (EventType::UserEnabled, "enabled"),
-    (EventType::UserDeleted, "deleted"),
-    (EventType::UserRestored, "restored"),
-    (EventType::UserMerged, "merged"),
-    (EventType::UserUnmerged, "merge undone"),
-    (EventType::IdentityLinked, "identity linked"),
-    (EventType::IdentityUnlinked, "identity unlinked"),
-    (EventType::IdentityReplaced, "identity replaced"),
-    (EventType::IdentityMoved, "identity moved"),
-    (EventType::IdentityVerified, "identity verified"),
-    (EventType::IdentityTakenOver, "identity taken over"),
-    (EventType::IdentityRenormalized, "identity renormalised"),
-    (EventType::HoldReleased, "hold released"),
-    (EventType::HistoryBegun, "history begun"),
-];
 
 /// Which events are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,6 +125,7 @@ async fn user(client: &Client, text: &str, region: &str) -> Result<String, Failu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::views::event::KINDS;
 
     #[test]
     fn a_selection_is_its_address() {

@@ -2,6 +2,7 @@
 //! session ends, and when its token does.
 
 use std::convert::Infallible;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use askama::Template;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use futures_util::stream;
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
 use polynym_access::{Permit, Role};
 use polynym_client::{Answers, Error, Kind as ErrorKind};
@@ -17,10 +18,11 @@ use polynym_proto::v1::WatchResponse;
 use polynym_proto::v1::watch_response::Kind;
 use tokio::time::{Interval, interval};
 
-use super::line::EventLine;
 use super::query::Selection;
 use crate::console::Shared;
 use crate::failure::Failure;
+use crate::frame::Frame;
+use crate::views::event::{EventView, views};
 use crate::visit::Visit;
 
 /// The maximum number of streams of a session.
@@ -28,12 +30,15 @@ const MAX_STREAMS: usize = 2;
 /// The interval in which the session and its token are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// The type of server-sent events.
+const STREAM_TYPE: &str = "text/event-stream";
+const SESSION_ENDED: &str = "The session has ended: sign in again to follow events.";
+
 #[derive(Template)]
 #[template(path = "partials/event_line.html")]
 struct EventPart {
-    event: EventLine,
-    /// The path of the tenant's pages.
-    home: String,
+    frame: Frame,
+    event: EventView,
 }
 
 #[derive(Template)]
@@ -47,48 +52,95 @@ struct Follower {
     shared: Arc<Shared>,
     visit: Visit,
     tenant: String,
-    home: String,
     answers: Answers<WatchResponse>,
     checks: Interval,
     is_over: bool,
     _permit: Permit<1>,
 }
 
-/// The events after the last one that the browser has, or after the token of the address.
+/// The events after the last one that the browser has, or after the token of the address. A script
+/// that asks in vain is told so in the stream: it would ask again and again.
 pub async fn stream(
     State(shared): State<Arc<Shared>>,
-    visit: Visit,
+    visit: Result<Visit, Failure>,
     Path(tenant): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Failure> {
-    visit.require(Role::Viewer)?;
-    let permit = Permit::take([(&visit.session.streams, MAX_STREAMS)]);
-    let permit = permit.map_err(|_| Failure::TooManyStreams)?;
     let mut selection = Selection::read(&query.unwrap_or_default());
     if let Some(last) = headers.get("last-event-id").and_then(|last| last.to_str().ok()) {
         last.clone_into(&mut selection.after);
     }
+    let follower = match visit {
+        Ok(visit) => follow(shared, visit, tenant, selection).await,
+        Err(failure) => Err(failure),
+    };
+    match follower {
+        Ok(follower) => {
+            let chunks = stream::unfold(follower, |mut follower| async {
+                let chunk = follower.next().await?;
+                Some((Ok::<_, Infallible>(Bytes::from(chunk)), follower))
+            });
+            Ok(events(Body::from_stream(chunks)))
+        }
+        Err(failure) => match last_words(&failure).filter(|_| is_script(&headers)) {
+            Some(words) => Ok(events(Body::from(end_of_stream(&words)))),
+            None => Err(failure),
+        },
+    }
+}
+
+/// Opens a stream.
+async fn follow(
+    shared: Arc<Shared>,
+    visit: Visit,
+    tenant: String,
+    selection: Selection,
+) -> Result<Follower, Failure> {
+    visit.require(Role::Viewer)?;
+    let permit = Permit::take([(&visit.session.streams, MAX_STREAMS)]);
+    let permit = permit.map_err(|_| Failure::TooManyStreams)?;
     let client = visit.client(&tenant);
     let answers = client.directory().watch(selection.request(&tenant)).await?;
-    let follower = Follower {
-        shared,
-        home: visit.frame(&tenant).home(),
-        visit,
-        tenant,
-        answers,
-        checks: interval(CHECK_INTERVAL),
-        is_over: false,
-        _permit: permit,
-    };
-    let chunks = stream::unfold(follower, |mut follower| async {
-        let chunk = follower.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), follower))
-    });
-    let mut response = Response::new(Body::from_stream(chunks));
-    let content_type = HeaderValue::from_static("text/event-stream");
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    Ok(response)
+    let checks = interval(CHECK_INTERVAL);
+    Ok(Follower { shared, visit, tenant, answers, checks, is_over: false, _permit: permit })
+}
+
+/// Whether a script asks for a stream.
+fn is_script(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains(STREAM_TYPE))
+}
+
+/// What a script is told that asks in vain; none if it may ask again.
+fn last_words(failure: &Failure) -> Option<String> {
+    Some(match failure {
+        Failure::SignedOut => SESSION_ENDED.to_owned(),
+        Failure::TooManyStreams => {
+            "This session follows events in two places already: close one, and open this again."
+                .to_owned()
+        }
+        Failure::Call(error) if is_transient(error) => return None,
+        Failure::Call(error) => error.message().to_owned(),
+        _ => "You may not follow these events.".to_owned(),
+    })
+}
+
+fn is_transient(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::ResourceExhausted)
+}
+
+/// A response with events.
+fn events(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(STREAM_TYPE));
+    response
+}
+
+/// The last event of a stream, after which scripts do not ask again.
+fn end_of_stream(reason: &str) -> String {
+    let part = EndPart { reason }.render().unwrap_or_default();
+    format!("{}\nevent: close\ndata: end\n\n", data_lines(&part))
 }
 
 impl Follower {
@@ -103,7 +155,7 @@ impl Follower {
                     Err(error) => return self.end_of(&error),
                 },
                 _ = self.checks.tick() => if !self.is_allowed() {
-                    return self.end("The session has ended: sign in again to follow events.");
+                    return self.end(SESSION_ENDED);
                 },
             }
         }
@@ -123,7 +175,8 @@ impl Follower {
     fn part(&self, answer: &WatchResponse) -> Option<String> {
         let data = match &answer.kind {
             Some(Kind::Event(event)) => {
-                let part = EventPart { event: EventLine::of(event), home: self.home.clone() };
+                let event = views(slice::from_ref(event)).pop()?;
+                let part = EventPart { frame: self.visit.frame(&self.tenant), event };
                 data_lines(&part.render().ok()?)
             }
             _ => String::new(),
@@ -133,17 +186,13 @@ impl Follower {
 
     /// Ends the stream after an error. The browser asks again if that can help.
     fn end_of(&mut self, error: &Error) -> Option<String> {
-        match error.kind() {
-            ErrorKind::Unavailable | ErrorKind::ResourceExhausted => None,
-            _ => self.end(error.message()),
-        }
+        if is_transient(error) { None } else { self.end(error.message()) }
     }
 
     /// Ends the stream for good.
     fn end(&mut self, reason: &str) -> Option<String> {
         self.is_over = true;
-        let part = EndPart { reason }.render().ok()?;
-        Some(format!("{}\nevent: close\ndata: end\n\n", data_lines(&part)))
+        Some(end_of_stream(reason))
     }
 }
 

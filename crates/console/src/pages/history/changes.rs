@@ -14,7 +14,7 @@ use super::period::{PAGE_SIZE, Period};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::session::ShortId;
 use crate::views::{Commands, EventView, event};
 use crate::visit::Visit;

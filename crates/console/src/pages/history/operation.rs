@@ -12,7 +12,7 @@ use super::period::{PAGE_SIZE, Period};
 use super::progress::{self, Undoing};
 use crate::console::Shared;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Commands;
 use crate::visit::Visit;
 

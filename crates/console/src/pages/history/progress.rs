@@ -11,7 +11,7 @@ use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
 
 use crate::frame::Frame;
-use crate::pages::render::{Page, render_in_parts};
+use crate::render::{Page, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::views::Commands;
 use crate::visit::Visit;

@@ -8,7 +8,7 @@ use v1::list_history_request::User;
 
 use super::period::{PAGE_SIZE, Period};
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::{Commands, EventView, UserView, event};
 use crate::visit::Visit;
 

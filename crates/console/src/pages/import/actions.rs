@@ -10,7 +10,7 @@ use super::found::{path, upload};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};
-use crate::pages::render::{Page, redirect};
+use crate::render::{Page, redirect};
 use crate::visit::Visit;
 
 /// Reads the file again, by the settings of the form.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::found::upload;
 use crate::failure::Failure;
 use crate::imports::Upload;
-use crate::pages::render::Page;
+use crate::render::Page;
 use crate::visit::Visit;
 
 /// Which rejects are meant.

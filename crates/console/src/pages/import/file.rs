@@ -17,7 +17,7 @@ use crate::frame::Frame;
 use crate::imports::{
     ColumnSetting, ImportOptions, Job, JobKind, Outcome, Reading, Settings, Snapshot, Upload,
 };
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::commands;
 use crate::visit::Visit;
 

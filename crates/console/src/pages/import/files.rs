@@ -20,7 +20,7 @@ use super::found::path;
 use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::imports::{self, JobKind, MAX_FILES, Settings, Slot, Upload, UploadNames};
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::visit::Visit;
 
 /// The time to wait for more of a file.

@@ -15,7 +15,7 @@ use crate::console::Shared;
 use crate::cookies::{preference, preference_cookie};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::session::ShortId;
 use crate::views::event::cut;
 use crate::views::{Time, UserView, identity, user};

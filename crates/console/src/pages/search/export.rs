@@ -21,7 +21,7 @@ use super::columns::Columns;
 use crate::console::Shared;
 use crate::context;
 use crate::failure::Failure;
-use crate::pages::render::Page;
+use crate::render::Page;
 use crate::requests::RequestPermit;
 use crate::session::ShortId;
 use crate::views::reading::{self, Reading, filter_of};

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Time;
 use crate::visit::Visit;
 

@@ -149,9 +149,9 @@ fn number(scrape: &Scrape, name: &str) -> Option<String> {
     scrape.sum(name).map(|value| format!("{value:.0}"))
 }
 
-/// Such as `12.5 a second`.
+/// Such as `1.25 a second`.
 fn rate(rate: f64) -> String {
-    format!("{rate:.1} a second")
+    if rate < 10.0 { format!("{rate:.2} a second") } else { format!("{rate:.0} a second") }
 }
 
 fn mean(mean: Option<f64>) -> String {
@@ -205,8 +205,8 @@ mod tests {
             (seconds(Some(0.00125)), seconds(Some(1.5))),
             ("1.25 ms".into(), "1.50 s".into())
         );
-        let rates = [("A".to_owned(), 1.0), ("B".to_owned(), 2.0)].into();
-        assert_eq!(by_name(&rates), "B 2.0 a second, A 1.0 a second");
+        let rates = [("A".to_owned(), 1.0), ("B".to_owned(), 20.0)].into();
+        assert_eq!(by_name(&rates), "B 20 a second, A 1.00 a second");
         assert_eq!(latency(Times::default()), "none");
     }
 }

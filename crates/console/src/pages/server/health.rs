@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::figures::{MethodView, Section, methods, sections};
 use crate::console::Shared;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::time::largest_unit;
 use crate::visit::Visit;
 

@@ -12,7 +12,7 @@ use v1::{Tenant, UpdateTenantRequest};
 use super::conflict::{self, Conflict, Refusal, Seen, update};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::views::policies::{TYPES, type_name};
 use crate::views::{Commands, Time};
 use crate::visit::Visit;
@@ -142,22 +142,43 @@ async fn show(visit: &Visit, name: &str, parameters: Parameters, attempt: Attemp
     definitions.truncate(PAGE_SIZE);
     let last = definitions.last().filter(|_| has_more);
     let shown = ListAttributeNamesRequest { page_token: String::new(), ..request };
-    let cli = ["attribute", "names", "--tenant", name];
-    let (method, message) = ("AdminService/ListAttributeNames", "ListAttributeNamesRequest");
+    let typed = attempt.typed.or(known).unwrap_or(new);
+    let commands = commands(name, &typed, &shown);
     let mut response = render(&AttributesPage {
         frame: visit.frame(name),
         next: last.map(|last| last.name.clone()).unwrap_or_default(),
         definitions,
         names,
         next_names: listed.next_page_token,
-        typed: attempt.typed.or(known).unwrap_or(new),
+        typed,
         seen: Seen::of(&tenant),
         error: attempt.error,
         conflict: attempt.conflict,
-        commands: Commands::new(&cli, method, message, &shown),
+        commands,
     });
     *response.status_mut() = attempt.status;
     Ok(response)
+}
+
+/// The calls that define the attribute of the form or, while it has no name, list all names.
+fn commands(tenant: &str, typed: &DefinitionView, listed: &ListAttributeNamesRequest) -> Commands {
+    if typed.name.is_empty() {
+        let cli = ["attribute", "names", "--tenant", tenant];
+        let method = "AdminService/ListAttributeNames";
+        return Commands::new(&cli, method, "ListAttributeNamesRequest", listed);
+    }
+    let kind = TYPES.iter().find(|(_, name, _)| *name == typed.kind);
+    let kind = kind.map_or("", |(.., argument)| argument);
+    let mut cli = vec!["attribute", "define", &typed.name, "--tenant", tenant];
+    if !kind.is_empty() {
+        cli.extend(["--type", kind]);
+    }
+    cli.extend((!typed.is_indexed).then_some("--no-index"));
+    cli.extend(typed.is_evidence.then_some("--evidence"));
+    let policies = Policies { attribute_definitions: vec![typed.message()], ..Default::default() };
+    let (tenant, policies) = (tenant.to_owned(), Some(policies));
+    let request = UpdateTenantRequest { tenant, policies, ..Default::default() };
+    Commands::new(&cli, "AdminService/UpdateTenant", "UpdateTenantRequest", &request)
 }
 
 /// The definitions of a tenant, by name.

@@ -1,8 +1,11 @@
 //! A change of a tenant, and what else changed since somebody saw it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use polynym_client::{Client, Error, Kind};
 use polynym_proto::v1;
 use prost_types::Timestamp;
+use uuid::Uuid;
 use v1::{GetTenantRequest, ListTenantHistoryRequest, Tenant, UpdateTenantRequest};
 
 use crate::failure::Failure;
@@ -24,7 +27,7 @@ pub struct Seen {
     pub etag: String,
     /// The time of its last change.
     pub time: String,
-    /// An id for the change that the form makes.
+    /// The id of the change that the form makes; empty for a page.
     pub request_id: String,
 }
 
@@ -37,15 +40,20 @@ impl Seen {
             time: time
                 .map(|time| format!("{}.{:09}", time.seconds, time.nanos))
                 .unwrap_or_default(),
-            request_id: uuid::Uuid::new_v4().to_string(),
+            request_id: String::new(),
         }
     }
 
-    /// The version in a form.
+    /// An id for a form of the page: each has its own.
+    pub fn form_id(&self) -> String {
+        Uuid::new_v4().to_string()
+    }
+
+    /// The version in a form. The request id is that of its content: the same form sent twice makes
+    /// one change, and one that was corrected after a step back is another.
     pub fn in_form(form: &Form) -> Self {
-        let [etag, time, request_id] =
-            ["etag", "seen", "request_id"].map(|name| form.get(name).to_owned());
-        Self { etag, time, request_id }
+        let [etag, time] = ["etag", "seen"].map(|name| form.get(name).to_owned());
+        Self { etag, time, request_id: content_id(form) }
     }
 
     fn timestamp(&self) -> Option<Timestamp> {
@@ -64,6 +72,19 @@ impl Seen {
         let events = answer.events.iter().filter(is_later).map(TenantEventView::of).collect();
         Ok(Conflict { events })
     }
+}
+
+/// An id of all fields of a form, one of which is random.
+fn content_id(form: &Form) -> String {
+    let half = |n: u8| {
+        let mut hasher = DefaultHasher::new();
+        (n, form.fields()).hash(&mut hasher);
+        hasher.finish().to_be_bytes()
+    };
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&half(0));
+    bytes[8..].copy_from_slice(&half(1));
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
 /// Why a change was not made.

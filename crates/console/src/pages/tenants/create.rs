@@ -12,7 +12,7 @@ use super::conflict::{Refusal, update};
 use super::list::with_error;
 use crate::failure::Failure;
 use crate::form::Form;
-use crate::pages::render::{Page, redirect};
+use crate::render::{Page, redirect};
 use crate::visit::Visit;
 
 /// Creates a tenant with the default policies, and leads to them.

@@ -11,7 +11,7 @@ use super::conflict::{self, Conflict, Refusal, Seen};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::views::Commands;
 use crate::views::tenant::TenantView;
 use crate::visit::Visit;

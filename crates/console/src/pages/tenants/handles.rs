@@ -10,7 +10,7 @@ use super::conflict::{self, Refusal, Seen, update};
 use super::handles_form::HandlesView;
 use super::policies_page::{Shown, show};
 use crate::form::Form;
-use crate::pages::render::{Page, redirect};
+use crate::render::{Page, redirect};
 use crate::visit::Visit;
 
 /// Saves the reserved handles.

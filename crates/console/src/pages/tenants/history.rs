@@ -7,7 +7,7 @@ use polynym_proto::v1::ListTenantHistoryRequest;
 use serde::Deserialize;
 
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Commands;
 use crate::views::tenant::TenantEventView;
 use crate::visit::Visit;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Commands;
 use crate::views::tenant::TenantView;
 use crate::visit::Visit;

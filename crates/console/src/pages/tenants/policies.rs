@@ -14,7 +14,7 @@ use super::policy_form::{FieldView, Typed};
 use super::review;
 use crate::failure::Failure;
 use crate::form::Form;
-use crate::pages::render::{Page, redirect};
+use crate::render::{Page, redirect};
 use crate::views::policies::POLICIES;
 use crate::visit::Visit;
 

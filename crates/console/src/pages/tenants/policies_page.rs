@@ -9,7 +9,7 @@ use super::conflict::{Conflict, Seen};
 use super::handles_form::HandlesView;
 use super::policy_form::{FieldView, encode};
 use crate::frame::Frame;
-use crate::pages::render::render;
+use crate::render::render;
 use crate::views::policies::POLICIES;
 use crate::views::tenant::TenantView;
 use crate::views::{Commands, Time};

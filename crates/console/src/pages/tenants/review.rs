@@ -9,7 +9,7 @@ use super::conflict;
 use super::policy_form::Typed;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::policies::{Field, Policy, PolicyChange, changes};
 use crate::views::{Commands, duration};
 use crate::visit::Visit;

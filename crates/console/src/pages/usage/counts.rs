@@ -29,8 +29,6 @@ pub struct Counts {
 pub struct Series {
     /// What is counted, such as `GetUser`.
     pub name: String,
-    /// Whether it is the sum of those that are not shown.
-    pub is_rest: bool,
     pub total: i64,
     pub failed: i64,
     /// A count for each interval.
@@ -55,7 +53,6 @@ impl Counts {
             let name = name(own, by);
             let series = by_name.entry(name.clone()).or_insert_with(|| Series {
                 name,
-                is_rest: false,
                 total: 0,
                 failed: 0,
                 counts: vec![0; times.len()],
@@ -119,7 +116,6 @@ fn largest(mut all: Vec<Series>) -> Vec<Series> {
     let others = all.split_off(MAX_SERIES);
     let mut rest = Series {
         name: format!("{} others", others.len()),
-        is_rest: true,
         total: 0,
         failed: 0,
         counts: vec![0; others[0].counts.len()],

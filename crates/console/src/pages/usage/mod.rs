@@ -17,7 +17,7 @@ use polynym_proto::v1::GetUsageRequest;
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Commands;
 use crate::visit::Visit;
 use counts::Counts;

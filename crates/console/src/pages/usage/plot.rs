@@ -42,6 +42,7 @@ fn draw(drawing: &mut String, counts: &Counts) -> Result<(), Box<dyn std::error:
     let peak = counts.peak().max(1) as f64;
     let mut chart = ChartBuilder::on(&root)
         .margin(12)
+        .margin_right(40)
         .x_label_area_size(36)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..last, 0.0..peak * 1.05)?;
@@ -110,7 +111,6 @@ mod tests {
     fn a_plot_has_classes_and_no_colours_or_styles() {
         let series = |name: &str| Series {
             name: name.to_owned(),
-            is_rest: false,
             total: 12,
             failed: 0,
             counts: vec![0, 3, 9],

@@ -14,7 +14,7 @@ use crate::change::{Draft, Problem, Sent, problem, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::session::ShortId;
 use crate::views::user::AttributeView;
 use crate::views::{Commands, UserView};

@@ -17,7 +17,7 @@ use crate::change::{Draft, Problem, Sent, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::Commands;
 use crate::views::reading::{self, Reading};
 use crate::visit::Visit;

@@ -17,7 +17,7 @@ use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::session::ShortId;
 use crate::views::identity::{self, IdentityView};
 use crate::views::time::largest_unit;

@@ -15,7 +15,7 @@ use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 

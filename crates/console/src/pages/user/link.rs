@@ -13,7 +13,7 @@ use crate::change::typed::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::reading::{self, Reading};
 use crate::views::{Commands, UserView, identity};
 use crate::visit::Visit;

@@ -21,8 +21,8 @@ use axum::Router;
 use axum::extract::Path;
 use axum::routing::{get, post};
 
-use super::render::{Page, redirect};
 use crate::console::Shared;
+use crate::render::{Page, redirect};
 use crate::visit::Visit;
 use lifecycle::Action;
 

@@ -13,7 +13,7 @@ use super::shown::{status, to_user, with_status};
 use crate::change::{Draft, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
 

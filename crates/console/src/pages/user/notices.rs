@@ -21,7 +21,7 @@ use super::shown::{self, ROWS, status, user_id, with_status};
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render};
 use crate::views::user::attribute;
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;

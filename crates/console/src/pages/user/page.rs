@@ -12,7 +12,7 @@ use super::merged::{self, MergedView};
 use super::shown::{self, Part};
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::identity::IdentityView;
 use crate::views::user::AttributeView;
 use crate::views::{Commands, UserView};

@@ -14,7 +14,7 @@ use crate::change::{Draft, Problem, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
 

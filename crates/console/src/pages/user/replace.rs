@@ -6,7 +6,7 @@ use polynym_proto::v1::ReplaceIdentityRequest;
 use super::identity::{finish, show};
 use crate::change::{Sent, typed};
 use crate::form::Form;
-use crate::pages::render::Page;
+use crate::render::Page;
 use crate::views::identity;
 use crate::visit::Visit;
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::change::{Draft, Problem, Sent};
 use crate::failure::Failure;
-use crate::pages::render::redirect;
+use crate::render::redirect;
 use crate::visit::Visit;
 
 /// The rows of a table.

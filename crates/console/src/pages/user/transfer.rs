@@ -11,7 +11,7 @@ use super::shown::{status, to_user, with_status};
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::render::{Page, render};
+use crate::render::{Page, render};
 use crate::views::identity::{parse, text};
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;

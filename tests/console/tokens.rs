@@ -1,0 +1,56 @@
+//! Servers with tokens, and browsers that are signed in with them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+use testkit::output::stdout;
+use testkit::server::polynym;
+
+use crate::browser::{Browser, Site};
+
+/// A server with a credentials file.
+pub struct GuardedSite {
+    pub site: Site,
+    folder: TempDir,
+    tokens: Vec<(String, String)>,
+}
+
+impl GuardedSite {
+    /// Starts a server with made-up users, and with callers of these names, roles and tenants.
+    pub fn start(callers: &[(&str, &str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("callers.toml");
+        let tokens = callers.iter().map(|(name, role, tenants)| {
+            let file = file.to_str().unwrap();
+            let options = ["--role", role, "--tenants", tenants, "--credentials", file];
+            let arguments = [&["token", "create", name][..], &options].concat();
+            let token = stdout(&polynym(&arguments).output().unwrap()).trim().to_owned();
+            ((*name).to_owned(), token)
+        });
+        let tokens = tokens.collect();
+        let site = Site::start(&["--sample", "--credentials", file.to_str().unwrap()]);
+        Self { site, folder, tokens }
+    }
+
+    /// The token of a caller.
+    pub fn token(&self, name: &str) -> &str {
+        &self.tokens.iter().find(|(known, _)| known == name).unwrap().1
+    }
+
+    /// A browser of a caller.
+    pub async fn browser(&self, name: &str) -> Browser {
+        let mut browser = self.site.browser().await;
+        let fields = [("token", self.token(name)), ("next", "")];
+        browser.post("/console/sign-in", &fields).await.assert_has(&["Who is this?"]);
+        browser
+    }
+
+    /// Revokes the tokens of a caller. The server follows within seconds.
+    pub fn revoke(&self, name: &str) {
+        let file: PathBuf = self.folder.path().join("callers.toml");
+        assert!(fs::exists(&file).unwrap());
+        let arguments = ["token", "revoke", name, "--credentials", file.to_str().unwrap()];
+        assert!(polynym(&arguments).output().unwrap().status.success());
+    }
+}
