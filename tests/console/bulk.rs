@@ -19,7 +19,7 @@ async fn ended(browser: &mut Browser, path: &str) -> Answer {
         if !page.text.contains("class=\"state running\"") {
             return page;
         }
-        page.assert_has(&["Refresh", "hx-trigger=\"every 2s\"", &format!("{path}/stop")]);
+        page.assert_has(&["Refresh", "data-hx-trigger=\"every 2s\"", &format!("{path}/stop")]);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -159,16 +159,17 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
         "--on-existing update --match attributes.number",
     ]);
     assert_eq!((count(&page, "Changed users"), count(&page, "There already")), (1, 1));
-    let page = act(&mut browser, &page, "run", &[]).await;
+    let checked = page;
+    let page = act(&mut browser, &checked, "run", &[]).await;
     assert_eq!(count(&page, "Changed users"), 1);
 
     // The same form again does nothing twice, and a form of an older dry run nothing at all.
-    let again = act(&mut browser, &page, "dry-run", &options).await;
-    let twice = act(&mut browser, &again, "run", &[]).await;
-    assert_eq!((count(&twice, "Changed users"), count(&twice, "There already")), (0, 2));
-    let repeated = act(&mut browser, &again, "run", &[]).await;
-    assert_eq!(repeated.text.contains("id=\"imported\""), true);
-    let old = browser.submit(&page, &format!("{}/run", page.path), &[]).await;
+    let again = act(&mut browser, &checked, "run", &[]).await;
+    assert_eq!(count(&again, "Changed users"), 1);
+    let other = act(&mut browser, &page, "dry-run", &options).await;
+    other.assert_has(&["Nothing would change."]);
+    assert_eq!((count(&other, "Changed users"), count(&other, "There already")), (0, 2));
+    let old = browser.submit(&checked, &format!("{}/run", page.path), &[]).await;
     assert_eq!(old.status, 422);
 }
 
@@ -328,13 +329,14 @@ async fn a_stopped_import_goes_on_where_it_was() {
     let stopped = settled(&mut browser, stopped).await;
     let first = count_of(&stopped, "imported", "New users");
     assert!(first <= ROWS);
+    if !stopped.text.contains(">Import</button>") {
+        // It was done before it could be stopped.
+        return assert_eq!(first, ROWS);
+    }
     let finished = act(&mut browser, &stopped, "run", &[]).await;
     finished.assert_has(&["<h2 id=\"imported\">Imported</h2>"]);
-    let (new, known) = (
-        count_of(&finished, "imported", "New users"),
-        count_of(&finished, "imported", "There already"),
-    );
-    assert_eq!((new, known), (ROWS - first, first));
+    let result = |name| count_of(&finished, "imported", name);
+    assert_eq!((result("New users"), result("There already")), (ROWS - first, first));
 }
 
 /// The number of a result in a section.

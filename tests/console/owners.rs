@@ -50,7 +50,7 @@ async fn a_held_identifier_and_a_purged_owner_are_shown() {
     let held = browser.post(&search, &[("q", "@joe")]).await;
     held.assert_has(&["IDENTITY_HELD", "Held for its former owner until", "First</a>"]);
     client.hold_nothing().await;
-    client.release(handle("joe"), "").await.unwrap();
+    client.release(handle("joe")).await.unwrap();
     let second = client.create(user("Second", vec![handle("joe")])).await.unwrap().user_id;
     client.unlink(&second, handle("joe")).await.unwrap();
     client.purge(&first).await.unwrap();

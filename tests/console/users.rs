@@ -328,3 +328,31 @@ async fn forms_follow_the_policies_of_the_tenant() {
     browser.submit(&form, &link, &fields).await.assert_has(&["The identity was linked."]);
     user(&mut browser, "@wanted").await.assert_has(&["<h1 dir=\"auto\">Joe Smith"]);
 }
+
+#[tokio::test]
+async fn a_large_user_has_small_pages() {
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    let mut command = polynym(&["user", "create", "--server", &site.server.url]);
+    command.args(["--name", "<script>alert(1)</script>"]);
+    for n in 0..100 {
+        command.args(["--identity", &format!("handle:long-{n}-{}", "x".repeat(50))]);
+    }
+    for n in 0..50 {
+        command.args(["--attribute", &format!("<b>{n:02}</b>={}", "\u{202e}\"&<".repeat(120))]);
+    }
+    stdout(&command.output().unwrap());
+    let handle = format!("@long-7-{}", "x".repeat(50));
+    let page = user(&mut browser, &handle).await;
+    page.assert_has(&["100 identities", "50 attributes", "&#60;script&#62;"]);
+    assert!(!page.text.contains("<script>alert") && !page.text.contains("<b>"));
+    assert!(page.text.len() < 100_000, "{} bytes", page.text.len());
+    let next = browser.get(&format!("{}?identities=75&attributes=25", page.path)).await;
+    next.assert_has(&["long-99-", "&#60;b&#62;49", "Previous identities", "Previous attributes"]);
+    assert!(next.text.len() < 100_000, "{} bytes", next.text.len());
+    for form in ["link", "name", "purge", "delete", "inbox", "attributes"] {
+        let form = browser.get(&format!("{}/{form}", page.path)).await;
+        assert_eq!(form.status, 200);
+        assert!(!form.text.contains("<script>alert") && form.text.len() < 100_000);
+    }
+}
