@@ -3,6 +3,8 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener};
 use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -25,6 +27,12 @@ fn answer(pages: &TcpListener, page: &str) {
 fn one_measurement_is_printed_without_a_terminal() {
     let address = free_address();
     let server = Server::start(&["--sample", "--admin-listen", &address.to_string()]);
+    let begun = Instant::now();
+    // The server sets its gauges soon after its start.
+    while !metrics(address).contains("\npolynym_connections ") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", metrics(address));
+        sleep(Duration::from_millis(10));
+    }
     let pages = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", pages.local_addr().unwrap());
     let top = |more: &[&str]| {

@@ -125,27 +125,27 @@ async fn a_stopped_bulk_change_resumes() {
     }
 }
 
-/// Prints the rate and the memory of the server.
+/// Prints the rate and the memory of the server. `POLYNYM_BULK_USERS` sets the number of users.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_a_bulk_change_of_many_users_is_stopped_and_resumed() {
-    const USERS: i64 = 100_000;
+    let users = std::env::var("POLYNYM_BULK_USERS").map_or(100_000, |text| text.parse().unwrap());
     let (fresh, mut client) = fresh().await;
-    create_users(&mut client, USERS as usize).await;
+    create_users(&mut client, users as usize).await;
     let before = fresh.server.memory() >> 20;
     let began = Instant::now();
     start(&mut client, request("state = ACTIVE")).await;
-    until_changed(&mut client, ID, USERS / 3).await;
+    until_changed(&mut client, ID, users / 3).await;
     let stop = v1::StopBulkChangeRequest { bulk_id: ID.to_owned(), ..Default::default() };
     client.registry.stop_bulk_change(stop).await.unwrap();
     let resume = v1::ResumeBulkChangeRequest { bulk_id: ID.to_owned(), ..Default::default() };
     client.registry.resume_bulk_change(resume).await.unwrap();
-    until_changed(&mut client, ID, USERS * 2 / 3).await;
+    until_changed(&mut client, ID, users * 2 / 3).await;
     let within = fresh.server.memory() >> 20;
     let ended = until_ended(&mut client, ID).await;
     let seconds = began.elapsed().as_secs_f64();
-    assert_eq!((ended.state(), changed(&ended)), (BulkChangeState::Completed, USERS));
-    let rate = USERS as f64 / seconds;
+    assert_eq!((ended.state(), changed(&ended)), (BulkChangeState::Completed, users));
+    let rate = users as f64 / seconds;
     println!("{rate:.0} users a second; {before} MiB before, {within} MiB within");
 
     // Each of them is found in the histories by the one id.
@@ -159,7 +159,7 @@ async fn long_a_bulk_change_of_many_users_is_stopped_and_resumed() {
     while let Some(answer) = answers.message().await.unwrap() {
         reverted = answer.reverted;
     }
-    assert_eq!(reverted, USERS);
+    assert_eq!(reverted, users);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! Who owned an identifier, and what a caller or an operation did, over gRPC.
 
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 
 use polynym_proto::v1;
 use tonic::{Code, Request};
@@ -36,7 +37,8 @@ async fn owners_are_listed_with_their_periods() {
     let (_server, mut client) = fresh().await;
     client.hold_nothing().await;
     let none = owners(&mut client, handle("Joe")).await;
-    assert_eq!((ids(&none), none.identifier), (vec![], Some(handle("joe"))));
+    assert!(none.owners.is_empty());
+    assert_eq!(none.identifier, Some(handle("joe")));
     assert!(none.known_since.is_some());
 
     let one = client.create(user("One", vec![handle("joe")])).await.unwrap().user_id;
@@ -171,4 +173,43 @@ async fn a_page_token_is_of_its_request() {
     };
     let error = client.directory.list_events(other).await.unwrap_err();
     assert_eq!(status_details(error).reason, "PAGE_TOKEN_INVALID");
+}
+
+/// The id of an operation that begins now, as commands choose it.
+fn timed_operation() -> String {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let digits = format!("{:012x}", since_epoch.as_millis());
+    format!("import-{}-{}-7000-8000-000000000000", &digits[..8], &digits[8..])
+}
+
+#[tokio::test]
+async fn an_import_of_users_with_older_times_is_found_and_undone() {
+    let (_server, mut client) = fresh().await;
+    let options = v1::import_users_request::Options::default();
+    let first = v1::ImportUsersRequest { options: Some(options), ..Default::default() };
+    let past = Some(prost_types::Timestamp { seconds: 1_600_000_000, nanos: 0 });
+    let line = |line, identities| {
+        let user = v1::User { create_time: past, update_time: past, ..user("Old", identities) };
+        v1::ImportUsersRequest { line, user: Some(user), ..Default::default() }
+    };
+    let lines = [first, line(1, vec![handle("old")]), line(2, Vec::new())];
+    let operation_id = timed_operation();
+    let mut request = Request::new(tokio_stream::iter(lines));
+    request.metadata_mut().insert("polynym-operation-id", operation_id.parse().unwrap());
+    let mut answers = client.admin.import_users(request).await.unwrap().into_inner();
+    while answers.message().await.unwrap().is_some() {}
+
+    let old = client.resolve(handle("old")).await.unwrap().user.unwrap();
+    assert_eq!(old.update_time, past);
+    let request =
+        v1::ListEventsRequest { operation_id: operation_id.clone(), ..Default::default() };
+    let found = events(&mut client, request).await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    let undo = v1::UndoOperationRequest { operation_id, ..Default::default() };
+    let mut answers = client.admin.undo_operation(undo).await.unwrap().into_inner();
+    let mut reverted = 0;
+    while let Some(answer) = answers.message().await.unwrap() {
+        reverted = answer.reverted;
+    }
+    assert_eq!(reverted, 2);
 }

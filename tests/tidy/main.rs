@@ -77,8 +77,8 @@ fn names_and_paths_in_texts_exist() {
 fn names() -> Names {
     let defines = |path: &str| {
         let endings = [
-            ".rs", ".proto", ".toml", ".py", ".ts", ".mts", ".go", ".java", ".yaml", ".json",
-            "run", ".service",
+            ".rs", ".proto", ".toml", ".py", ".ts", ".mts", ".mjs", ".go", ".java", ".yaml",
+            ".json", ".sh", "run", ".service",
         ];
         endings.iter().any(|ending| path.ends_with(ending)) && !path.starts_with("tests/tidy")
     };
@@ -269,7 +269,8 @@ fn files(under: &str) -> Vec<String> {
         ) {
             continue;
         }
-        if name.starts_with("clients/") && path.file_name().is_some_and(is_built) {
+        let is_package = name.starts_with("clients/") || name.starts_with("tests/browser/");
+        if is_package && path.file_name().is_some_and(is_built) {
             continue;
         }
         if path.is_dir() {

@@ -15,7 +15,7 @@
   const suggestions = () => document.getElementById("suggestions");
 
   // No answer that is late opens them again.
-  let isClosed = false;
+  let isClosed = true;
   const closeSuggestions = () => {
     isClosed = true;
     document.getElementById("q")?.dispatchEvent(new Event("htmx:abort"));
@@ -45,6 +45,8 @@
     const search = document.getElementById("q");
     if (event.key === "Escape") {
       if (suggestions()?.contains(event.target)) search?.focus();
+      // The first Escape keeps the text, the second one clears it.
+      if (event.target === search && !isClosed) event.preventDefault();
       closeSuggestions();
       return;
     }

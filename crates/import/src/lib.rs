@@ -17,6 +17,6 @@ pub use definitions::types;
 pub use exchange::{Exchange, channel, requests};
 pub use lines::{Line, Lines};
 pub use reader::{FileReader, Format, ReadError, is_table_name};
-pub use rejects::Rejects;
+pub use rejects::{Reason, Rejects};
 pub use target::Target;
 pub use window::Window;

@@ -7,20 +7,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use csv::{StringRecord, Terminator, WriterBuilder};
 use polynym_lines::{ORIGINAL, escaped};
-use polynym_table::Columns;
+use polynym_table::{Columns, REJECT_COLUMNS};
 use serde_json::{Map, Value};
 
 use crate::window::{Original, line_value};
 
-/// The columns of a table of rejects, before those of the rejected rows.
-const COLUMNS: [&str; 6] = [
-    "reject_line",
-    "reject_state",
-    "reject_reason",
-    "reject_column",
-    "reject_owner",
-    "reject_advice",
-];
 /// The state of a row that was not imported, and of one that was, without an identity.
 const REJECTED: &str = "rejected";
 const PARTLY: &str = "imported without it";
@@ -56,13 +47,28 @@ pub struct Rejects {
     /// The form of rejected rows; none for lines of JSON.
     form: OnceLock<Form>,
     file: Mutex<(Open, Option<Box<dyn Write + Send>>)>,
-    reasons: Mutex<BTreeMap<String, u64>>,
+    reasons: Mutex<BTreeMap<String, Reason>>,
+}
+
+/// A reason of rejects.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    /// The number of rejects.
+    pub count: u64,
+    /// The line of the first one.
+    pub line: i64,
+    /// The message of the first one.
+    pub message: String,
 }
 
 impl Form {
     /// The columns that come from a table of rejects.
     fn own_columns(header: &StringRecord) -> usize {
-        if header.iter().take(COLUMNS.len()).eq(COLUMNS) { COLUMNS.len() } else { 0 }
+        if header.iter().take(REJECT_COLUMNS.len()).eq(REJECT_COLUMNS) {
+            REJECT_COLUMNS.len()
+        } else {
+            0
+        }
     }
 
     /// Whether a row of a table of rejects has an imported user.
@@ -91,8 +97,8 @@ impl Rejects {
         Self { form: OnceLock::new(), file, reasons: Mutex::default() }
     }
 
-    /// The number of rejects by reason.
-    pub fn reasons(&self) -> BTreeMap<String, u64> {
+    /// The reasons of rejects.
+    pub fn reasons(&self) -> BTreeMap<String, Reason> {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -106,13 +112,11 @@ impl Rejects {
     /// # Errors
     /// The file cannot be opened or written.
     pub fn add(&self, rejected: Rejected<'_>) -> io::Result<()> {
-        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        *reasons.entry(rejected.reason.to_owned()).or_default() += 1;
-        drop(reasons);
+        self.count(&rejected);
         let (head, text) = match self.form.get() {
             None => (Vec::new(), json_line(rejected).into_bytes()),
             Some(form) => {
-                let header = form.row(COLUMNS, &form.header)?;
+                let header = form.row(REJECT_COLUMNS, &form.header)?;
                 ([BYTE_ORDER_MARK.as_bytes(), &header].concat(), row(form, &rejected)?)
             }
         };
@@ -127,6 +131,17 @@ impl Rejects {
             }
         };
         opened.write_all(&text)
+    }
+
+    fn count(&self, rejected: &Rejected<'_>) {
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = reasons.get_mut(rejected.reason) {
+            reason.count += 1;
+            return;
+        }
+        let message = rejected.message.to_owned();
+        let reason = Reason { count: 1, line: rejected.line, message };
+        reasons.insert(rejected.reason.to_owned(), reason);
     }
 
     /// Flushes the file. Returns whether there is one.

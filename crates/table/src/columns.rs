@@ -5,6 +5,15 @@ use std::fmt;
 use csv::StringRecord;
 use unicode_normalization::UnicodeNormalization;
 
+/// The columns of a table of rejects, before those of the rejected rows.
+pub const REJECT_COLUMNS: [&str; 6] = [
+    "reject_line",
+    "reject_state",
+    "reject_reason",
+    "reject_column",
+    "reject_owner",
+    "reject_advice",
+];
 /// The names of columns in a message.
 const SHOWN: usize = 40;
 

@@ -25,7 +25,7 @@ mod times;
 mod value;
 
 pub use absent::Absent;
-pub use columns::Columns;
+pub use columns::{Columns, REJECT_COLUMNS};
 pub use export::ExportColumns;
 pub use field::{Field, ValueType};
 pub use inspect::{Given, InspectedColumn, Inspection, Tally, inspect};

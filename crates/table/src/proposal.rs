@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use polynym_identifier::{Dialling, Identifier, RawIdentifier, dialling};
 
-use crate::columns::Columns;
+use crate::columns::{Columns, REJECT_COLUMNS};
 use crate::field::{Field, ValueType};
 use crate::guess::{self, Guess};
 use crate::inspect::Given;
@@ -33,7 +33,8 @@ impl Proposal {
         proposal.file.locale = guessed.map(|locale| locale.language.to_owned());
         let mut parts = Vec::new();
         for (n, name) in names().enumerate() {
-            if name.is_empty() || columns.find(name).is_err() {
+            let is_reject = REJECT_COLUMNS.get(n) == Some(&name);
+            if name.is_empty() || is_reject || columns.find(name).is_err() {
                 continue;
             }
             let mut cells = cells(rows, n);

@@ -63,7 +63,8 @@ async fn import(command: Import) -> Result<(), Failure> {
     match outcome {
         Ok(tally) => {
             let (changes, json) = (changes.finish()?, session.json());
-            let (reasons, operation_id) = (rejects.reasons(), session.operation_id());
+            let reasons = rejects.reasons().into_iter().map(|(name, own)| (name, own.count));
+            let (reasons, operation_id) = (reasons.collect(), session.operation_id());
             let summary = Summary {
                 progress,
                 rejected_here,

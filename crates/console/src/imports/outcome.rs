@@ -1,6 +1,5 @@
 //! The outcome of a dry run or an import.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polynym_proto::v1::import_users_response::{Change, Progress};
@@ -24,8 +23,7 @@ pub struct Outcome {
     pub progress: Progress,
     /// The lines that were rejected, here or by the server.
     pub rejected: i64,
-    /// The reasons of rejects, with their numbers.
-    pub reasons: BTreeMap<String, u64>,
+    pub reasons: Vec<RejectReason>,
     pub tally: Tally,
     /// The first changes.
     pub changes: Vec<UserChange>,
@@ -38,6 +36,16 @@ pub struct Outcome {
     /// Why it ended early; empty if it did not.
     pub error: String,
     pub was_stopped: bool,
+}
+
+/// A reason of rejects.
+#[derive(Clone)]
+pub struct RejectReason {
+    pub name: String,
+    pub count: u64,
+    /// The first line, and what is said of it.
+    pub line: i64,
+    pub message: String,
 }
 
 /// What a line changes.
@@ -71,6 +79,12 @@ impl Outcome {
     /// Whether it was stopped or failed before its end.
     pub fn ended_early(&self) -> bool {
         self.was_stopped || !self.error.is_empty()
+    }
+
+    /// Whether an import would change something. One that was stopped may.
+    pub const fn changes_something(&self) -> bool {
+        let Progress { created, changed, .. } = self.progress;
+        self.error.is_empty() && (created + changed > 0 || self.was_stopped)
     }
 
     /// Whether there are rejects to download.

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The maximum bytes of all kept files.
 const MAX_BYTES: u64 = 1 << 30;
 /// The maximum number of files that are read or imported at once.
 const MAX_JOBS: u64 = 4;
+
+/// The time for which a file is kept.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What all sessions share: disk space, and work at once. A caller has half of each.
 pub struct Space {
@@ -14,11 +18,13 @@ pub struct Space {
     pub bytes: Arc<Pool>,
     /// The files that are read or imported.
     pub jobs: Arc<Pool>,
+    /// The time for which a file is kept.
+    pub max_age: Duration,
 }
 
 impl Default for Space {
     fn default() -> Self {
-        Self { bytes: Pool::new(MAX_BYTES), jobs: Pool::new(MAX_JOBS) }
+        Self { bytes: Pool::new(MAX_BYTES), jobs: Pool::new(MAX_JOBS), max_age: MAX_AGE }
     }
 }
 

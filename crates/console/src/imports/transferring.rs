@@ -13,13 +13,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tonic::Request;
 
-use super::advice;
 use super::job::{Job, JobKind};
 use super::kept_file::{Appender, KeptFile};
 use super::options::ImportOptions;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, RejectReason};
 use super::stop::Stop;
 use super::upload::Upload;
+use super::{advice, shown};
 
 /// The header with the id of the operation that a call belongs to.
 const OPERATION_HEADER: &str = "polynym-operation-id";
@@ -91,7 +91,13 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     }
     outcome.progress = exchange.progress;
     outcome.rejected = exchange.progress.rejected + exchange.rejected_here();
-    outcome.reasons = exchange.rejects.reasons();
+    let reasons = exchange.rejects.reasons().into_iter().map(|(name, own)| RejectReason {
+        name,
+        count: own.count,
+        line: own.line,
+        message: shown(&advice(&own.message)),
+    });
+    outcome.reasons = reasons.collect();
     outcome
 }
 

@@ -1,7 +1,6 @@
 //! The files of a session.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use super::job::{Job, JobKind};
 use super::kept_file::KeptFile;
@@ -15,8 +14,6 @@ pub const MAX_FILES: usize = 4;
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
 /// The maximum bytes of the rejects of an import.
 const MAX_REJECT_BYTES: u64 = 64 << 20;
-/// The time for which a file is kept.
-const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The files of a session. They go with it.
 pub struct Uploads {
@@ -173,8 +170,9 @@ impl Slot<'_> {
         guard.open.push(upload.clone());
         drop(guard);
         let (uploads, number) = (Arc::downgrade(self.uploads), upload.number);
+        let max_age = self.uploads.space.max_age;
         let removal = tokio::spawn(async move {
-            tokio::time::sleep(MAX_AGE).await;
+            tokio::time::sleep(max_age).await;
             if let Some(uploads) = uploads.upgrade() {
                 uploads.remove(number);
             }
@@ -203,4 +201,62 @@ fn no_space() -> Failure {
 
 fn disk(error: &dyn std::fmt::Display) -> Failure {
     Failure::Form(format!("The server cannot keep the file: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn names() -> UploadNames {
+        let text = str::to_owned;
+        UploadNames {
+            name: text("a.csv"),
+            tenant: text("default"),
+            request_id: text("1"),
+            is_table: true,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_removed_at_its_age() {
+        let space = Space { max_age: Duration::from_millis(1), ..Space::default() };
+        let uploads = Uploads::new("ana", Arc::new(space));
+        let slot = uploads.receive("1").unwrap();
+        slot.append(b"email".to_vec()).await.unwrap();
+        let upload = slot.keep(names());
+        let weak = Arc::downgrade(&upload);
+        let number = upload.number;
+        drop(upload);
+        while uploads.get("default", number).is_some() {
+            tokio::task::yield_now().await;
+        }
+        assert!(weak.upgrade().is_none());
+        assert_eq!(uploads.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn work_is_bounded_and_ends_with_its_session() {
+        let space = Arc::new(Space::default());
+        let [ana, ben] = ["ana", "ben"].map(|caller| Uploads::new(caller, space.clone()));
+        let file = |uploads: &Arc<Uploads>| uploads.receive("1").unwrap().keep(names());
+        let files: Vec<_> = (0..3).map(|_| file(&ana)).collect();
+        let begin = |uploads: &Arc<Uploads>, upload: &Upload, kind, id| {
+            uploads.begin(upload, kind, id).map_err(|failure| format!("{failure:?}"))
+        };
+        let first = begin(&ana, &files[0], JobKind::Import, "1").unwrap().unwrap();
+        assert!(begin(&ana, &files[0], JobKind::Import, "1").unwrap().is_none());
+        assert!(begin(&ana, &files[0], JobKind::Read, "2").is_err());
+        let error = begin(&ana, &files[1], JobKind::DryRun, "3").err().unwrap();
+        assert!(error.contains("An import of yours"), "{error}");
+        begin(&ana, &files[1], JobKind::Read, "4").unwrap().unwrap();
+        let error = begin(&ana, &files[2], JobKind::Read, "5").err().unwrap();
+        assert!(error.contains("other files"), "{error}");
+        let own = file(&ben);
+        begin(&ben, &own, JobKind::Import, "6").unwrap().unwrap();
+        drop(ana);
+        assert!(first.stop.is_set());
+        first.end();
+        assert!(files[0].running().is_none());
+    }
 }

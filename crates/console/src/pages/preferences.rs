@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::header::SET_COOKIE;
 
-use super::render::{Page, redirect};
+use super::render::{Page, own_path, redirect};
 use crate::console::Shared;
 use crate::context::{Context, is_region};
 use crate::cookies::preference_cookie;
@@ -13,9 +13,7 @@ use crate::form::Form;
 
 /// Sets preferences, and returns to the page.
 pub async fn set(State(shared): State<Arc<Shared>>, _: Context, form: Form) -> Page {
-    let next = form.get("next");
-    let is_own = next.strip_prefix(&shared.base).is_some_and(|rest| rest.starts_with('/'));
-    let mut response = redirect(if is_own { next } else { &shared.base });
+    let mut response = redirect(&own_path(&shared.base, form.get("next")));
     let region = form.get("region").to_uppercase();
     let chosen = [
         ("polynym_theme", form.get("theme"), form.has("theme")),

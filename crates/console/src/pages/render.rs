@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::response::{Html, IntoResponse, Redirect};
 use futures_util::{Stream, StreamExt, stream};
 use http::{Response, StatusCode};
+use url::Url;
 
 use crate::failure::Failure;
 
@@ -42,4 +43,39 @@ pub fn render_in_parts(
     let (begin, end) = page.split_once(MARKER).unwrap_or((&page, ""));
     let [begin, end] = [begin, end].map(|part| stream::once(ready(Ok(part.to_owned()))));
     Html(Body::from_stream(begin.chain(parts).chain(end))).into_response()
+}
+
+/// A path of the console as it is; its first page for any other. Browsers resolve `..`, also if it
+/// is encoded, and read a backslash as a slash.
+pub fn own_path(base: &str, path: &str) -> String {
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    let is_own = path.strip_prefix(base).is_some_and(|rest| rest.starts_with('/'));
+    let resolved = Url::parse("http://console").and_then(|origin| origin.join(path));
+    let stays = resolved.is_ok_and(|url| path.starts_with(url.path()));
+    if is_plain && is_own && stays { path.to_owned() } else { format!("{base}/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_the_console_follow() {
+        for own in ["/console/", "/console/t/a/?x=1", "/console/t/a/users/1#identities"] {
+            assert_eq!(own_path("/console", own), own);
+        }
+        for other in [
+            "",
+            "/",
+            "//evil.example",
+            "https://evil.example/console/",
+            "/console/../evil",
+            "/console/%2e%2E/evil",
+            "/console/\\evil.example",
+            "/console/ ",
+            "/consolex/",
+        ] {
+            assert_eq!(own_path("/console", other), "/console/", "{other}");
+        }
+    }
 }

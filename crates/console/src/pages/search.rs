@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::session::ShortId;
-use crate::views::reading::{self, Reading, Typed};
+use crate::views::reading::{self, Reading, Typed, filter_of};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 
@@ -83,7 +83,6 @@ struct IdentityResult {
     reason: String,
     /// The end of the hold for its former owner.
     held_until: Option<Time>,
-    text: String,
 }
 
 /// The query of a list.
@@ -123,8 +122,11 @@ pub async fn home(visit: Visit, Path(tenant): Path<String>) -> Page {
 /// Keeps a search under a short id, and leads to its results. While somebody types, shows the best
 /// ones at once.
 pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
-    let text = form.get("q");
+    let text = &form.get("q").replace(char::is_control, " ");
     let frame = visit.frame(&tenant);
+    if visit.context.is_partial && text.is_empty() {
+        return Ok(render(&Suggestions { frame, results: Results::default() }));
+    }
     if visit.context.is_partial {
         let list = List { size: SUGGESTIONS, ..List::default() };
         let results = find(&visit, &tenant, text, list).await.unwrap_or_else(|failure| Results {
@@ -241,7 +243,6 @@ async fn owner(client: &Client, typed: &Typed) -> Result<IdentityResult, Failure
         is_free: checked.available,
         reason: checked.reason,
         held_until: Time::of(checked.held_until.as_ref()),
-        text: typed.text.clone(),
     })
 }
 
@@ -262,15 +263,6 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
         is_list: true,
         ..Results::default()
     })
-}
-
-/// The filter for names with these words; the last one may be cut off.
-pub fn filter_of(words: &str) -> String {
-    if words.is_empty() {
-        return String::new();
-    }
-    let escaped = words.replace('\\', "\\\\").replace('"', "\\\"").replace('*', "\\*");
-    format!("display_name: \"{escaped}*\"")
 }
 
 /// The calls that do the same.
@@ -300,15 +292,4 @@ fn search_commands(tenant: String, filter: String) -> Commands {
     let request =
         SearchUsersRequest { tenant: tenant.clone(), filter: filter.clone(), ..Default::default() };
     Commands::new(&cli, "DirectoryService/SearchUsers", "SearchUsersRequest", &request)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_in_filters() {
-        assert_eq!(filter_of("joe \"x\" *"), r#"display_name: "joe \"x\" \**""#);
-        assert_eq!(filter_of(""), "");
-    }
 }

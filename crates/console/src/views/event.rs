@@ -10,10 +10,12 @@ use super::{identity, user};
 
 /// The maximum characters of a value.
 const MAX_VALUE: usize = 500;
-/// The characters of all values on a page, of which each event has a share.
-const PAGE_TEXT: usize = 48_000;
-/// The least characters of a value that has to be cut.
-const MIN_VALUE: usize = 40;
+/// The bytes of all changes on a page. If they are more, each event has a share.
+const PAGE_BYTES: usize = 48_000;
+/// The bytes of a change in HTML, without its values.
+const ROW_BYTES: usize = 150;
+/// The least bytes of a value that has to be cut.
+const MIN_BYTES: usize = 40;
 
 /// An event of a user.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub struct EventView {
     pub omitted: usize,
     /// Whether values are cut.
     pub is_cut: bool,
+    /// Whether a page with this event alone shows more.
+    pub is_one_of_many: bool,
 }
 
 /// A field, identity, state or hold that changed.
@@ -85,25 +89,26 @@ pub const KINDS: [(EventType, &str); 18] = [
     (EventType::HistoryBegun, "history begun"),
 ];
 
-/// The views of the events of a page, which share the text that fits it.
+/// The views of the events of a page, which share the bytes that fit it.
 pub fn views(events: &[v1::Event]) -> Vec<EventView> {
-    let share = PAGE_TEXT / events.len().max(1);
-    events.iter().map(|event| EventView::of(event, share)).collect()
+    let mut views: Vec<_> = events.iter().map(EventView::of).collect();
+    let (count, all) = (views.len(), views.iter().map(EventView::bytes).sum::<usize>());
+    for view in &mut views {
+        view.is_one_of_many = count > 1;
+        if all > PAGE_BYTES {
+            view.fit(PAGE_BYTES / count);
+        }
+    }
+    views
 }
 
 impl EventView {
-    /// The view of an event, with about `share` characters of values.
-    fn of(event: &v1::Event, share: usize) -> Self {
+    /// The view of an event.
+    fn of(event: &v1::Event) -> Self {
         let (kind, set) = parts(event);
         let mut changes = set.map(changes).unwrap_or_default();
-        let shown = changes.len().min((share / (2 * MIN_VALUE)).max(1));
-        let omitted = changes.len() - shown;
-        changes.truncate(shown);
-        let most = (share / (2 * shown.max(1))).clamp(MIN_VALUE, MAX_VALUE);
-        let mut is_cut = false;
-        for text in changes.iter_mut().flat_map(ChangeView::texts) {
-            is_cut |= cut(text, most);
-        }
+        let texts = changes.iter_mut().flat_map(ChangeView::texts);
+        let is_cut = texts.fold(false, |is_cut, text| cut(text, MAX_VALUE) || is_cut);
         Self {
             kind,
             sequence: event.sequence,
@@ -119,8 +124,28 @@ impl EventView {
             other: set.map(|set| set.other_user_id.clone()).unwrap_or_default(),
             is_redacted: set.is_some_and(|set| set.redacted),
             changes,
-            omitted,
+            omitted: 0,
             is_cut,
+            is_one_of_many: false,
+        }
+    }
+
+    /// The bytes of the changes in HTML.
+    fn bytes(&self) -> usize {
+        self.changes.iter().map(ChangeView::bytes).sum()
+    }
+
+    /// Leaves changes out and cuts values, until the changes have at most `share` bytes.
+    fn fit(&mut self, share: usize) {
+        if self.bytes() <= share {
+            return;
+        }
+        let shown = self.changes.len().min((share / (ROW_BYTES + 3 * MIN_BYTES)).max(1));
+        self.omitted = self.changes.len() - shown;
+        self.changes.truncate(shown);
+        let most = (share / shown).saturating_sub(ROW_BYTES) / 3;
+        for text in self.changes.iter_mut().flat_map(ChangeView::texts) {
+            self.is_cut |= cut_to_bytes(text, most.max(MIN_BYTES));
         }
     }
 }
@@ -133,6 +158,27 @@ impl ChangeView {
     fn texts(&mut self) -> [&mut String; 3] {
         [&mut self.name, &mut self.before, &mut self.after]
     }
+
+    fn bytes(&self) -> usize {
+        let texts = [&self.name, &self.before, &self.after];
+        ROW_BYTES + texts.into_iter().flat_map(|text| text.chars()).map(bytes).sum::<usize>()
+    }
+}
+
+/// The bytes of a character in HTML.
+const fn bytes(c: char) -> usize {
+    if matches!(c, '<' | '>' | '&' | '"' | '\'') { 5 } else { c.len_utf8() }
+}
+
+/// Cuts a text that has more than `most` bytes in HTML. Returns whether it did.
+fn cut_to_bytes(text: &mut String, most: usize) -> bool {
+    let mut used = 0;
+    let count = text.chars().take_while(|c| {
+        used += bytes(*c);
+        used <= most
+    });
+    let count = count.count();
+    cut(text, count)
 }
 
 /// Cuts a text after `most` characters. Returns whether it did.
@@ -258,12 +304,12 @@ mod tests {
     #[test]
     fn the_values_of_a_page_are_bounded_and_those_of_one_event_are_whole() {
         let many = views(&vec![created(60, 500); 25]);
-        let texts = |view: &EventView| {
-            view.changes.iter().map(|change| change.after.chars().count()).sum::<usize>()
-        };
-        assert!(many.iter().map(texts).sum::<usize>() <= PAGE_TEXT);
+        let all = many.iter().map(EventView::bytes).sum::<usize>();
+        assert!(all <= PAGE_BYTES + 25 * 3 * "…".len() * 8, "{all} bytes");
         assert!(many[0].is_cut && many[0].omitted > 0);
         let one = &views(&[created(40, 500)])[0];
         assert!(!one.is_cut && one.omitted == 0 && one.kind == "created");
+        let few = &views(&vec![created(8, 60); 25])[24];
+        assert!(!few.is_cut && few.omitted == 0, "a page that fits is whole");
     }
 }

@@ -104,6 +104,15 @@ fn is_filter(text: &str) -> bool {
     has_operator && (FIELDS.iter().any(|field| text.contains(field)) || text.contains(" = "))
 }
 
+/// The filter for names with these words; the last one may be cut off.
+pub fn filter_of(words: &str) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    let escaped = words.replace('\\', "\\\\").replace('"', "\\\"").replace('*', "\\*");
+    format!("display_name: \"{escaped}*\"")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +140,11 @@ mod tests {
         assert!(matches!(read("Joe Smith", "US"), Reading::Words(_)));
         assert!(matches!(read("state = DISABLED", "US"), Reading::Filter(_)));
         assert!(matches!(read("attributes.team = \"a@b\"", "US"), Reading::Filter(_)));
+    }
+
+    #[test]
+    fn words_are_quoted_in_filters() {
+        assert_eq!(filter_of("joe \"x\" *"), r#"display_name: "joe \"x\" \**""#);
+        assert_eq!(filter_of(""), "");
     }
 }

@@ -14,10 +14,9 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::render::{Page, redirect, render};
-use crate::pages::search::filter_of;
 use crate::session::ShortId;
 use crate::views::Commands;
-use crate::views::reading::{self, Reading};
+use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 
 /// The actions of the form, with their labels.

@@ -10,7 +10,7 @@ use polynym_client::Client;
 use polynym_proto::v1;
 use url::form_urlencoded::{self, Serializer};
 
-use super::{PAGE_SIZE, Period};
+use super::period::{PAGE_SIZE, Period};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;

@@ -1,14 +1,15 @@
 //! An operation, such as an import: its changes, and how to undo them.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use polynym_access::Role;
 use polynym_proto::v1;
-use std::sync::Arc;
 
 use super::changes::{self, Changes};
+use super::period::{PAGE_SIZE, Period};
 use super::progress::{self, Undoing};
-use super::{PAGE_SIZE, Period};
 use crate::console::Shared;
 use crate::frame::Frame;
 use crate::pages::render::{Page, render};

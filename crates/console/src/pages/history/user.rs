@@ -6,7 +6,7 @@ use polynym_access::Role;
 use polynym_proto::v1;
 use v1::list_history_request::User;
 
-use super::{PAGE_SIZE, Period};
+use super::period::{PAGE_SIZE, Period};
 use crate::frame::Frame;
 use crate::pages::render::{Page, render};
 use crate::views::{Commands, EventView, UserView, event};

@@ -37,10 +37,11 @@ pub async fn dry_run(
 /// Begins the import that the last dry run showed.
 pub async fn import(visit: Visit, Path((tenant, number)): Path<(String, u32)>, form: Form) -> Page {
     let upload = upload(&visit, &tenant, number)?;
-    let request_id = form.get("request_id");
     let state = upload.snapshot();
+    let is_shown = form.get("dry_run") == state_id(&state);
+    let request_id = form.get("request_id");
     let is_repeated = state.job.is_some_and(|job| job.request_id == request_id);
-    let shown = state.dry_run.filter(|_| form.get("dry_run") == state_id(&upload.snapshot()));
+    let shown = state.dry_run.filter(|_| is_shown);
     let options = match shown {
         Some(dry_run) => dry_run.options.clone(),
         None if is_repeated => return Ok(redirect(&path(&visit, &upload))),

@@ -3,7 +3,7 @@
 use crate::imports::{ColumnSetting, Reading, Settings, Snapshot, shown};
 
 /// The columns of a page.
-const PAGE_SIZE: usize = 40;
+const PAGE_SIZE: usize = 25;
 /// The encodings to choose from.
 pub const ENCODINGS: [&str; 9] = [
     "UTF-8",

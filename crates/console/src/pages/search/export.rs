@@ -18,14 +18,13 @@ use polynym_table::ExportColumns;
 use serde::Deserialize;
 
 use super::columns::Columns;
-use super::filter_of;
 use crate::console::Shared;
 use crate::context;
 use crate::failure::Failure;
 use crate::pages::render::Page;
 use crate::requests::RequestPermit;
 use crate::session::ShortId;
-use crate::views::reading::{self, Reading};
+use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 
 /// The users of one read.

@@ -13,11 +13,10 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::render::{Page, redirect, render};
-use crate::pages::search::filter_of;
 use crate::pages::user::shown::with_status;
 use crate::session::ShortId;
 use crate::views::UserView;
-use crate::views::reading::{self, Reading};
+use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 
 /// The maximum number of users to choose from.

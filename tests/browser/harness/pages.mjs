@@ -1,0 +1,79 @@
+// The pages of the console: their paths, what is written above them, and the least role that may open them.
+
+const TENANT = [
+  ["", "Who is this?", "resolver"],
+  ["duplicates", "Duplicates", "admin"],
+  ["import", "Import users", "admin"],
+  ["bulk", "Bulk changes", "viewer"],
+  ["events", "Events of", "viewer"],
+  ["usage", "Usage of", "admin"],
+  ["policies", "Policies of", "viewer"],
+];
+const SERVER = [
+  ["tenants", "Tenants", "viewer"],
+  ["callers", "Callers", "admin"],
+  ["health", "Health", "viewer"],
+];
+
+/** All pages of a tenant and of the server that the menu has. */
+export function pages(tenant) {
+  const of = (base) => ([path, title, role]) => ({ path: `${base}/${path}`, title, role });
+  return [...TENANT.map(of(`/console/t/${tenant}`)), ...SERVER.map(of("/console"))];
+}
+
+/** The pages about a user and a search that only some roles may open. */
+export const PAGES_BY_ROLE = {
+  viewer: [
+    "users/USER/history",
+    "users/USER/inbox",
+    "changes",
+    "operations/none",
+    "search/1/columns",
+    "search/1/export?format=csv",
+    "events",
+    "policies",
+    "policies/attributes",
+    "policies/history",
+    "bulk",
+  ],
+  registrar: ["users/USER/link", "users/USER/name", "users/USER/delete", "users/USER/attributes", "users/USER/merge", "users/USER/inbox/send", "users/new", "bulk/new"],
+  admin: ["users/USER/purge", "duplicates", "import", "operations/none/undo", "usage", "policies/delete"],
+};
+
+/** The forms that only some roles may send. */
+export const FORMS_BY_ROLE = {
+  viewer: ["changes"],
+  registrar: [
+    "users/USER/link",
+    "users/USER/unlink",
+    "users/USER/replace",
+    "users/USER/move",
+    "users/USER/verify",
+    "users/USER/primary",
+    "users/USER/name",
+    "users/USER/attributes",
+    "users/USER/disable",
+    "users/USER/enable",
+    "users/USER/delete",
+    "users/USER/undelete",
+    "users/USER/merge",
+    "users/USER/merge/OTHER",
+    "users/USER/unmerge/OTHER",
+    "users/USER/inbox/send",
+    "users/USER/inbox/read",
+    "users/USER/inbox/delete",
+    "users/new",
+    "bulk/new",
+  ],
+  admin: [
+    "users/USER/purge",
+    "duplicates",
+    "import",
+    "import/1/run",
+    "operations/none/undo",
+    "policies",
+    "policies/handles",
+    "policies/attributes",
+    "policies/delete",
+  ],
+};

@@ -1,0 +1,28 @@
+# Finds the program, the browser and Java, and installs the packages: what `test` and `screenshots` share.
+checkout=$(cd ../.. && pwd)
+
+# The first of these that can be run.
+program() {
+  for candidate; do
+    if [ -x "$candidate" ]; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+POLYNYM_BIN=${POLYNYM_BIN:-$(program "$checkout/target/debug/polynym" "$checkout/target/release/polynym")} || {
+  echo "there is no polynym: build it (cargo build), or name it by POLYNYM_BIN" >&2
+  exit 1
+}
+CHROMIUM=${CHROMIUM:-$(program /usr/bin/chromium /usr/bin/chromium-browser /usr/bin/google-chrome)} || {
+  echo "there is no Chromium: install it (apt-get install chromium), or name it by CHROMIUM" >&2
+  exit 1
+}
+export POLYNYM_BIN CHROMIUM
+export npm_config_cache="$checkout/target/npm" npm_config_audit=false npm_config_fund=false
+export npm_config_update_notifier=false
+
+# Their install scripts download what the tests do not use.
+npm ci --ignore-scripts --silent

@@ -1,0 +1,24 @@
+// All tests, in one process, so that they share a browser and servers. They wait for pages more than they compute, so
+// that several run at once; the last one looks at what the others have seen.
+import { describe } from "node:test";
+
+describe("the console", { concurrency: 2 }, async () => {
+  await import("./sign_in.mjs");
+  await import("./search.mjs");
+  await import("./identities.mjs");
+  await import("./users.mjs");
+  await import("./merging.mjs");
+  await import("./bulk.mjs");
+  await import("./history.mjs");
+  await import("./importing.mjs");
+  await import("./tenants.mjs");
+  await import("./server.mjs");
+  await import("./commands.mjs");
+  await import("./keyboard.mjs");
+  await import("./appearance.mjs");
+  await import("./hostile.mjs");
+  await import("./attacks.mjs");
+  await import("./roles.mjs");
+});
+
+await import("./valid.mjs");

@@ -1,0 +1,66 @@
+// The server: usage, health, callers; and events as they happen.
+import assert from "node:assert/strict";
+import { describe } from "node:test";
+import { checkPage } from "../harness/checks.mjs";
+import { heading, home, sees } from "../harness/steps.mjs";
+import { eventually } from "../harness/visit.mjs";
+import { asRole, ways } from "../harness/ways.mjs";
+
+describe("the server", () => {
+  ways("usage is plotted, with its table", async ({ page, api, tenant, scripts, faults }) => {
+    await api.create("Ann", ["handle:ann"]);
+    await api.resolve("handle:ann");
+    // Counters are written every ten seconds.
+    await eventually(async () => {
+      await page.goto(`${home(tenant)}/usage`);
+      assert.ok(await page.getByRole("region", { name: "Totals" }).isVisible());
+    });
+    await page.getByRole("region", { name: "Totals" }).getByRole("row", { name: /CreateUser/ }).waitFor();
+    if (scripts) {
+      await checkPage(page, faults);
+    }
+    await page.getByLabel("Show", { exact: true }).selectOption({ index: 1 });
+    await page.getByRole("button", { name: "Show" }).click();
+    await heading(page, `Usage of ${tenant}`);
+  });
+
+  ways("health says that the store answers", async ({ page, scripts, faults }) => {
+    await page.goto("/console/health");
+    await sees(page, "The store answers");
+    if (scripts) {
+      await checkPage(page, faults);
+    }
+    await page.getByRole("link", { name: "Refresh now" }).click();
+    await sees(page, "The store answers");
+  });
+
+  asRole("admin", "callers are listed with their roles", async ({ page, faults }) => {
+    await page.goto("/console/callers");
+    const callers = page.getByRole("region", { name: "Callers" });
+    for (const role of ["resolver", "viewer", "registrar", "admin"]) {
+      await callers.getByRole("row", { name: new RegExp(`^${role} ${role} `) }).waitFor();
+    }
+    await checkPage(page, faults);
+  });
+
+  ways("events appear as they happen", async ({ page, api, tenant, scripts, faults }) => {
+    await api.create("Zoë");
+    await page.goto(`${home(tenant)}/events`);
+    await heading(page, `Events of ${tenant}`);
+    const { userId } = await api.create("Ann");
+    const event = page.getByRole("listitem").filter({ hasText: userId });
+    if (scripts) {
+      // The stream may begin after the user was created.
+      await eventually(async () => {
+        await api.call("Registry.UpdateUser", { user: { userId, displayName: `Ann ${Math.random()}` }, updateMask: "displayName" });
+        assert.ok((await event.count()) > 0);
+      });
+      await checkPage(page, faults);
+    } else {
+      await page.getByRole("link", { name: /Refresh|More events/ }).click();
+    }
+    await event.first().waitFor();
+    await event.first().getByRole("link", { name: userId }).click();
+    await heading(page, "Ann");
+  });
+});

@@ -1,0 +1,80 @@
+// Signing in and out.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { checkPage } from "../harness/checks.mjs";
+import { guardedServer } from "../harness/shared.mjs";
+import { heading, paste, sees, signIn } from "../harness/steps.mjs";
+import { visit } from "../harness/visit.mjs";
+import { ways } from "../harness/ways.mjs";
+
+describe("signing in", () => {
+  ways("without credentials everybody is signed in as anonymous", async ({ page }) => {
+    await page.goto("/console/");
+    await heading(page, "Who is this?");
+    await page.getByText("anonymous", { exact: true }).click();
+    await sees(page, "Role: admin");
+  });
+
+  for (const scripts of [true, false]) {
+    const suffix = `(${scripts ? "with" : "without"} scripts)`;
+
+    test(`a wrong token says what to do, a right one leads on ${suffix}`, async () => {
+      const server = await guardedServer();
+      await visit(server, { scripts }, async (page) => {
+        await page.goto("/console/t/default/users/none");
+        await page.getByLabel("Token").fill("pn_wrong");
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("alert").getByText("not valid").waitFor();
+        await page.getByRole("alert").getByText("pn_").waitFor();
+        assert.equal(await page.getByLabel("Token").inputValue(), "", "the page repeats the token");
+        await page.getByLabel("Token").fill(server.credentials.tokens.viewer);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("navigation", { name: "Pages" }).waitFor();
+        assert.equal(new URL(page.url()).pathname, "/console/t/default/users/none");
+      });
+    });
+
+    test(`after signing out, Back shows nothing ${suffix}`, async () => {
+      const server = await guardedServer();
+      await visit(server, { scripts }, async (page) => {
+        await signIn(page, server.credentials.tokens.admin, "/console/t/default/");
+        await page.getByRole("searchbox").fill("@joe");
+        await page.getByRole("searchbox").press("Enter");
+        await page.getByRole("link", { name: "Joe Smith" }).click();
+        await heading(page, "Joe Smith");
+        await page.getByText("admin", { exact: true }).click();
+        await page.getByRole("button", { name: "Sign out" }).click();
+        await page.getByLabel("Token").waitFor();
+        await page.goBack();
+        await page.getByLabel("Token").waitFor();
+        assert.equal(await page.getByText("Joe Smith").count(), 0);
+      });
+    });
+
+    test(`a form that is sent after the session has ended is kept, and sent again ${suffix}`, async () => {
+      const server = await guardedServer();
+      await visit(server, { scripts }, async (page, { context }) => {
+        await signIn(page, server.credentials.tokens.viewer, "/console/t/default/");
+        const other = await context.newPage();
+        await other.goto("/console/");
+        await other.getByText("viewer", { exact: true }).click();
+        await other.getByRole("button", { name: "Sign out" }).click();
+        await other.getByLabel("Token").waitFor();
+        await paste(page, "@joe");
+        await page.getByRole("alert").getByText("Your form is kept").waitFor();
+        await page.getByLabel("Token").fill(server.credentials.tokens.viewer);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("button", { name: "Send the form" }).click();
+        await sees(page, "handle, joe");
+      });
+    });
+  }
+
+  test("the page is accessible", async () => {
+    const server = await guardedServer();
+    await visit(server, {}, async (page) => {
+      await page.goto("/console/sign-in");
+      await checkPage(page);
+    });
+  });
+});
