@@ -71,7 +71,7 @@ pub async fn try_out(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pa
     let sent = Sent::new(visit, tenant, form)?;
     let action = match action(&sent.form) {
         Ok(action) => action,
-        Err(problem) => return again(&sent, problem),
+        Err((field, message)) => return again(&sent, Problem::form(field, message)),
     };
     let request = StartBulkChangeRequest {
         filter: sent.field("filter"),
@@ -110,12 +110,12 @@ fn show(visit: &Visit, tenant: &str, draft: Draft) -> Page {
     Ok(response)
 }
 
-/// The action that a form describes.
-fn action(form: &Form) -> Result<Action, Problem> {
+/// The action that a form describes. The error is a field, and what is wrong with it.
+fn action(form: &Form) -> Result<Action, (&'static str, &'static str)> {
     let name = form.raw("attribute").to_owned();
     let named = || {
         if name.is_empty() {
-            return Err(Problem::form("attribute", "Name the attribute."));
+            return Err(("attribute", "Name the attribute."));
         }
         Ok(name.clone())
     };
@@ -125,13 +125,13 @@ fn action(form: &Form) -> Result<Action, Problem> {
         "delete" => Action::Delete(bulk_action::Delete {}),
         "set" => {
             let value = value::parse(form.get("type"), form.raw("text"));
-            let value = value.map_err(|message| Problem::form("text", message))?;
+            let value = value.map_err(|message| ("text", message))?;
             Action::Attributes(Attributes { set: [(named()?, value)].into(), remove: Vec::new() })
         }
         "remove" => {
             Action::Attributes(Attributes { set: Default::default(), remove: vec![named()?] })
         }
-        _ => return Err(Problem::form("action", "Choose what to do with the users.")),
+        _ => return Err(("action", "Choose what to do with the users.")),
     })
 }
 
