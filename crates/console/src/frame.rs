@@ -54,10 +54,14 @@ impl Frame {
         &self.context.base
     }
 
+    /// The tenant whose pages the menu has.
+    pub fn shown_tenant(&self) -> &str {
+        if self.tenant.is_empty() { "default" } else { &self.tenant }
+    }
+
     /// The path of the tenant's pages. A tenant's name has no character to be escaped.
     pub fn home(&self) -> String {
-        let tenant = if self.tenant.is_empty() { "default" } else { &self.tenant };
-        format!("{}/t/{tenant}", self.context.base)
+        format!("{}/t/{}", self.context.base, self.shown_tenant())
     }
 
     /// The path of this page.

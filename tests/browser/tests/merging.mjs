@@ -74,7 +74,7 @@ describe("merging", () => {
     await page.getByRole("button", { name: "Search for duplicates" }).click();
     const pair = page.getByRole("main").getByRole("link", { name: /Rossi and .*Rossi/ });
     await pair.waitFor();
-    await sees(page, "1 pair");
+    await sees(page, "1 pair among 3 users");
     if (scripts) {
       await checkPage(page, faults);
     }

@@ -27,13 +27,13 @@ describe("search", () => {
         await sees(page, reading);
         const path = new URL(page.url());
         assert.match(path.pathname + path.search, /^\/console\/t\/default\/search\/\d+$/, "personal data in the URL");
-        const owner = page.getByRole("main").getByRole("link", { name: "Joe Smith" });
+        const owner = page.getByRole("region", { name: "Identifier" }).getByRole("link", { name: "Joe Smith" });
         assert.ok((await owner.getAttribute("href")).endsWith(`/users/${userId}`), text);
       }
       if (scripts) {
         await checkPage(page);
       }
-      await page.getByRole("main").getByRole("link", { name: "Joe Smith" }).click();
+      await page.getByRole("region", { name: "Identifier" }).getByRole("link", { name: "Joe Smith" }).click();
       await heading(page, "Joe Smith");
       await sees(page, userId);
     },

@@ -40,7 +40,7 @@ describe("signing in", () => {
         await signIn(page, server.credentials.tokens.admin, "/console/t/default/");
         await page.getByRole("searchbox").fill("@joe");
         await page.getByRole("searchbox").press("Enter");
-        await page.getByRole("link", { name: "Joe Smith" }).click();
+        await page.getByRole("link", { name: "Joe Smith" }).first().click();
         await heading(page, "Joe Smith");
         await page.getByText("admin", { exact: true }).click();
         await page.getByRole("button", { name: "Sign out" }).click();

@@ -113,7 +113,9 @@ describe("tenants", () => {
     }
     await page.getByLabel("Type the name of the tenant").fill(name);
     await page.getByRole("button", { name: "Delete tenant" }).click();
-    await sees(page, "being deleted");
+    await heading(page, "Tenants");
+    await page.goto(`${home(name)}/policies/delete`);
+    await sees(page, "is being deleted");
     assert.ok((await api.call("Admin.GetTenant")).tenant.deleteTime);
   });
 });
