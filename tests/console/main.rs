@@ -1,5 +1,12 @@
 //! The console over HTTP, as browsers without scripts use it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::cognitive_complexity,
+    reason = "a test follows one scenario from beginning to end"
+)]
+
 mod browser;
 mod bulk;
 mod commands;

@@ -257,12 +257,13 @@ async fn start_by(
     directory.start_bulk_change(context.into(), request).await
 }
 
-/// The filter is on the state that the change changes, and on an attribute that the next one
-/// raises.
-pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
-    const USERS: i64 = 110;
-    let (mut users, tenant_since) = (Vec::new(), create_tenant(&f).await?);
-    for n in 0..USERS {
+/// Creates users, of whom the first ones are disabled, deleted and merged.
+async fn users_in_all_states(
+    f: &Fixture,
+    count: i64,
+) -> Result<Vec<polynym_directory::User>, Failure> {
+    let (mut users, tenant_since) = (Vec::new(), create_tenant(f).await?);
+    for n in 0..count {
         let attributes = [("n".to_owned(), Value::Int(n % 3))].into();
         let new = NewUser { attributes, ..NewUser::default() };
         let creation = f.mutation(f.ids.next_id(), UserChange::Create(new));
@@ -277,6 +278,14 @@ pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
         let mutation = f.mutation(user.id, change);
         f.mutate(Mutation { tenant_since, ..mutation }).await?;
     }
+    Ok(users)
+}
+
+/// The filter is on the state that the change changes, and on an attribute that the next one
+/// raises.
+pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
+    const USERS: i64 = 110;
+    let users = users_in_all_states(&f, USERS).await?;
     let servers = directories(&f);
     let disable = StartBulkChange {
         id: "disable",

@@ -41,29 +41,26 @@ impl<P: Puppet> Runner<'_, P> {
                 same_changes(&history, events)
             }
             Step::TenantHappened { events } => {
-                let method = self.api.method("AdminService/ListTenantHistory")?;
-                let request = self.with_tenant(DynamicMessage::new(method.input()));
-                let history = self.direct("admin")?.pages(&method, &request, "events").await?;
-                let history = history.map_err(|error| format!("the history: {error:?}"))?;
+                let history = self.all("AdminService/ListTenantHistory", "events").await?;
                 same_changes(&history, events)
             }
             Step::Users { count: expected } => {
-                let method = self.api.method(SEARCH_METHOD)?;
-                let request = self.with_tenant(DynamicMessage::new(method.input()));
-                let users = self.direct("admin")?.pages(&method, &request, "users").await?;
-                let users = users.map_err(|error| format!("the search: {error:?}"))?;
-                count("users", users.len(), *expected)
+                count("users", self.all(SEARCH_METHOD, "users").await?.len(), *expected)
             }
             Step::BulkChanges { count: expected } => {
-                let method = self.api.method("RegistryService/ListBulkChanges")?;
-                let request = self.with_tenant(DynamicMessage::new(method.input()));
-                let changes =
-                    self.direct("admin")?.pages(&method, &request, "bulk_changes").await?;
-                let changes = changes.map_err(|error| format!("the bulk changes: {error:?}"))?;
+                let changes = self.all("RegistryService/ListBulkChanges", "bulk_changes").await?;
                 count("bulk changes", changes.len(), *expected)
             }
             _ => Err("a step of the client".to_owned()),
         }
+    }
+
+    /// All items of a list of the tenant.
+    async fn all(&mut self, method: &str, field: &str) -> Outcome<Vec<DynamicMessage>> {
+        let method = self.api.method(method)?;
+        let request = self.with_tenant(DynamicMessage::new(method.input()));
+        let items = self.direct("admin")?.pages(&method, &request, field).await?;
+        items.map_err(|error| format!("{field}: {error:?}"))
     }
 
     async fn call_directly(

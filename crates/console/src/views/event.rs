@@ -108,7 +108,7 @@ impl EventView {
         let (kind, set) = parts(event);
         let mut changes = set.map(changes).unwrap_or_default();
         let texts = changes.iter_mut().flat_map(ChangeView::texts);
-        let is_cut = texts.fold(false, |is_cut, text| cut(text, MAX_VALUE) || is_cut);
+        let is_cut = texts.filter_map(|text| cut(text, MAX_VALUE).then_some(())).count() > 0;
         Self {
             kind,
             sequence: event.sequence,
