@@ -167,7 +167,7 @@ async fn only_admins_import() {
 }
 
 #[tokio::test]
-#[ignore = "it takes a minute"]
+#[ignore = "it takes minutes"]
 async fn long_a_large_file_takes_bounded_memory() {
     const ROWS: u64 = 200_000;
     let site = Site::with_sample();
