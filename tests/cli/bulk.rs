@@ -245,5 +245,5 @@ fn the_server_changes_users_in_the_background() {
     assert_eq!(stdout(&server.run(&["bulk", "get", "b1", "--failures"])), "");
     let refused = server.run(&["bulk", "start", "set", "--filter", "", "--yes"]);
     assert!(stderr(&refused).contains("needs --attribute"), "{refused:?}");
-    assert_fails(&server.run(&["bulk", "get", "b3"]), "BULK_CHANGE_NOT_FOUND");
+    assert_fails(&server.run(&["bulk", "get", "b3"]), 1, &["BULK_CHANGE_NOT_FOUND"]);
 }

@@ -30,7 +30,7 @@ use crate::status::{StatusDetails, status_details};
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
 const ROLES: [&str; 4] = ["resolver", "viewer", "registrar", "admin"];
 /// The methods that show what a resolver may not see, and change nothing.
-const VIEWS: [&str; 11] = [
+const VIEWS: [&str; 13] = [
     "SearchUsers",
     "ListHistory",
     "ListOwners",
