@@ -18,12 +18,13 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts a server with these arguments, in an empty temporary store.
+    /// Starts a server with these arguments; without a store, in an empty temporary one.
     pub fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("embedded:{}", folder.path().join("store").display());
         let own = ["--http-listen", "127.0.0.1:0", "--console", "--store", &store];
-        let mut server = Server::start(&[&own[..], arguments].concat());
+        let count = own.len() - if arguments.contains(&"--store") { 2 } else { 0 };
+        let mut server = Server::start(&[&own[..count], arguments].concat());
         let url = server.http_url();
         Self { server, url, _store: folder }
     }

@@ -28,6 +28,8 @@ pub async fn call(client: &Client, step: &Value) -> Value {
         directory.check_identity: "CheckIdentity";
         directory.search_users: "SearchUsers";
         directory.list_history: "ListHistory";
+        directory.list_owners: "ListOwners";
+        directory.list_events: "ListEvents";
         registry.create_user: "CreateUser";
         registry.update_user: "UpdateUser";
         registry.link_identity: "LinkIdentity";
@@ -41,6 +43,11 @@ pub async fn call(client: &Client, step: &Value) -> Value {
         registry.undelete_user: "UndeleteUser";
         registry.merge_users: "MergeUsers";
         registry.unmerge_users: "UnmergeUsers";
+        registry.start_bulk_change: "StartBulkChange";
+        registry.get_bulk_change: "GetBulkChange";
+        registry.list_bulk_changes: "ListBulkChanges";
+        registry.stop_bulk_change: "StopBulkChange";
+        registry.resume_bulk_change: "ResumeBulkChange";
         inbox.send_notice: "SendNotice";
         inbox.list_notices: "ListNotices";
         inbox.mark_read: "MarkRead";

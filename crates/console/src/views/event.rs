@@ -309,7 +309,7 @@ mod tests {
         assert!(many[0].is_cut && many[0].omitted > 0);
         let one = &views(&[created(40, 500)])[0];
         assert!(!one.is_cut && one.omitted == 0 && one.kind == "created");
-        let few = &views(&vec![created(8, 60); 25])[24];
+        let few = &views(&vec![created(6, 40); 25])[24];
         assert!(!few.is_cut && few.omitted == 0, "a page that fits is whole");
     }
 }
