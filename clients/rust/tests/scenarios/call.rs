@@ -7,6 +7,7 @@ use tonic::Request;
 use crate::puppet::{decode, outcome};
 
 /// Makes the call of a step.
+#[expect(clippy::too_many_lines, reason = "a list with a line for each method")]
 pub async fn call(client: &Client, step: &Value) -> Value {
     macro_rules! calls {
         ($($service:ident . $method:ident: $name:literal;)*) => {
