@@ -29,7 +29,9 @@ async fn columns_and_size_are_remembered() {
     columns.assert_has(&["value=\"attributes.team\"", "value=\"identities\" checked"]);
     let chosen = [("column", "attributes.team"), ("column", "email"), ("size", "50")];
     let list = browser.submit(&columns, &columns.path.clone(), &chosen).await;
-    list.assert_has(&[">team</th>", ">Email addresses</th>", ">red</td>", "user001@example.com"]);
+    list.assert_has(&[">team</th>", ">Email addresses</th>", ">red</td>"]);
+    // Users are in the order of their ids, which are random: each row has an address.
+    assert_eq!(list.text.matches("@example.com").count(), 50);
     assert!(!list.text.contains(">Identities</th>"));
     assert_eq!(list.text.matches("data-row").count(), 50);
     let other = browser.post(&format!("{HOME}/search"), &[("q", "user00")]).await;

@@ -1,4 +1,4 @@
-//! What all pages share.
+//! The state that all pages share.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Options {
     pub metrics: Metrics,
 }
 
-/// What all pages share.
+/// The state that all pages share.
 pub struct Shared {
     /// The path of the console, such as `/console`.
     pub base: String,

@@ -1,4 +1,4 @@
-//! What every page knows of its request.
+//! The context of a request, which every page has.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -59,7 +59,7 @@ fn trace_id() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
-/// What every page knows of its request, signed in or not.
+/// The context of a request, signed in or not.
 #[derive(Clone)]
 pub struct Context {
     pub base: String,
@@ -126,8 +126,25 @@ pub fn is_region(text: &str) -> bool {
 fn region_of(headers: &HeaderMap) -> String {
     let languages = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
     let tags = languages.unwrap_or_default().split(',').filter_map(|tag| tag.split(';').next());
-    let mut regions = tags.filter_map(|tag| tag.trim().rsplit('-').next()).map(str::to_uppercase);
-    let named = |region: &String| is_region(region);
-    let has_language = languages.is_some_and(|text| text.contains('-'));
-    regions.find(named).filter(|_| has_language).unwrap_or_else(|| "US".to_owned())
+    let last_parts = tags.filter_map(|tag| tag.trim().rsplit_once('-'));
+    let mut regions = last_parts.map(|(_, region)| region.to_uppercase());
+    regions.find(|region| is_region(region)).unwrap_or_else(|| "US".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_region_is_that_of_the_first_language_with_one() {
+        let region = |languages: &'static str| {
+            let value = http::HeaderValue::from_static(languages);
+            region_of(&[(ACCEPT_LANGUAGE, value)].into_iter().collect())
+        };
+        assert_eq!(region("de-AT,de;q=0.9,en-US;q=0.8"), "AT");
+        assert_eq!(region("en, de-at;q=0.5"), "AT");
+        assert_eq!(region("zh-Hant, zh-Hant-TW"), "TW");
+        assert_eq!(region("en"), "US");
+        assert_eq!(region_of(&HeaderMap::new()), "US");
+    }
 }

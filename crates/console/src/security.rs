@@ -1,6 +1,5 @@
 //! The protection of all pages: the hosts that they have, and the headers of responses.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -14,6 +13,7 @@ use http::header::{
 };
 use http::uri::Authority;
 use http::{HeaderValue, Response, StatusCode};
+use polynym_transport::http::is_loopback;
 
 use crate::console::Shared;
 use crate::context::Nonce;
@@ -74,12 +74,6 @@ fn is_known_host(shared: &Shared, request: &Request) -> bool {
                 known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(authority.as_str())
             })
     })
-}
-
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Body> {

@@ -11,6 +11,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 
+pub use origin::is_loopback;
 pub use page::Page;
 pub use site::Site;
 

@@ -9,7 +9,7 @@ use crate::form::Form;
 /// A form that changes something, as it is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// What was typed.
+    /// The submitted fields.
     pub form: Form,
     /// The etag of the user as it is shown; empty if there is none.
     pub etag: String,

@@ -22,19 +22,19 @@ pub struct Problem(Box<Details>);
 /// The fields of a problem.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// What was wrong, in a sentence.
+    /// The error message, as a sentence.
     pub message: String,
     /// The reason for programs, such as `IDENTITY_TAKEN`; empty for an error of the form.
     pub reason: String,
     /// The field that it is about; may be empty.
     pub field: String,
-    /// What to do.
+    /// The advice to the person.
     pub advice: &'static str,
     /// The user who owns the identifier.
     pub owner: Option<UserView>,
     /// The end of the hold on the identifier.
     pub until: Option<Time>,
-    /// What others changed since the person saw the user, the latest first.
+    /// The changes by others since the page was loaded, newest first.
     pub changes: Vec<EventView>,
     /// The identifier, as text.
     pub identifier: String,
@@ -168,7 +168,7 @@ fn can_correct(error: &Error) -> bool {
     }
 }
 
-/// What to do.
+/// The advice for an error.
 fn advice(error: &Error) -> &'static str {
     match error.reason() {
         "IDENTITY_TAKEN" => {

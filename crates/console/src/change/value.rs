@@ -30,7 +30,7 @@ pub fn type_name(defined: AttributeType) -> &'static str {
 /// Reads a value of a type.
 ///
 /// # Errors
-/// What the value has to be, in a sentence.
+/// The expected form of the value, as a sentence.
 pub fn parse(type_name: &str, text: &str) -> Result<AttributeValue, &'static str> {
     // Browsers send line breaks as CR and LF.
     let text = text.replace("\r\n", "\n");

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::pool::Taken;
 use super::stop::Stop;
 
-/// What is done with a file.
+/// The kind of work on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobKind {
     /// Its form and its columns are found.

@@ -23,6 +23,8 @@ pub use transferring::{Plan, transfer};
 pub use upload::{Reading, Snapshot, Upload, UploadNames};
 pub use uploads::{MAX_FILES, Slot, Uploads};
 
+use crate::views::text::cut;
+
 /// The maximum number of columns of a table.
 pub const MAX_COLUMNS: usize = 1_000;
 /// The maximum characters of a text that is kept to be shown.
@@ -30,10 +32,7 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 /// A text as it is shown, cut if it is long.
 pub fn shown(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    cut(text, MAX_SHOWN_CHARS)
 }
 
 /// Advice for the command line, in the words of the console.

@@ -48,7 +48,7 @@ pub struct RejectReason {
     pub message: String,
 }
 
-/// What a line changes.
+/// The changes that a line makes.
 #[derive(Clone)]
 pub struct UserChange {
     pub line: i64,

@@ -27,7 +27,7 @@ pub struct Upload {
     removal: Mutex<Option<AbortHandle>>,
 }
 
-/// What became of a file so far.
+/// The progress of a file.
 #[derive(Clone, Default)]
 pub struct Snapshot {
     /// The work on it that runs, or was last.
@@ -35,13 +35,13 @@ pub struct Snapshot {
     pub settings: Settings,
     /// The names of the columns, from when it was last read without an error.
     pub names: Vec<String>,
-    /// What is in it, or why it cannot be read.
+    /// Its content, or why it cannot be read.
     pub reading: Option<Result<Arc<Reading>, String>>,
     pub dry_run: Option<Arc<Outcome>>,
     pub import: Option<Arc<Outcome>>,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Default)]
 pub struct Reading {
     pub encoding: String,
@@ -80,7 +80,7 @@ impl Upload {
         Self { number, name, tenant, request_id, is_table, file, state, removal }
     }
 
-    /// What became of it so far.
+    /// Its progress.
     pub fn snapshot(&self) -> Snapshot {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -59,7 +59,7 @@ struct Suggestions {
     results: Results,
 }
 
-/// What a search found.
+/// The results of a search.
 #[derive(Default)]
 struct Results {
     /// How the text was read.

@@ -5,6 +5,7 @@ use v1::event::Change;
 use v1::recorded_value::Recorded;
 use v1::{ChangeSet, EventType, Identity, IdentityChange, RecordedValue, State, UserState};
 
+use super::text::shorten;
 use super::time::{self, Time};
 use super::{identity, user};
 
@@ -46,7 +47,7 @@ pub struct EventView {
     pub other: String,
     /// Whether values of a purged user were removed.
     pub is_redacted: bool,
-    /// What changed.
+    /// The changes.
     pub changes: Vec<ChangeView>,
     /// The changes that are left out, for they are too many.
     pub omitted: usize,
@@ -59,7 +60,7 @@ pub struct EventView {
 /// A field, identity, state or hold that changed.
 #[derive(Clone, Debug)]
 pub struct ChangeView {
-    /// What it is.
+    /// The label: the name of a field, a kind of identity, `state`, or the hold.
     pub name: String,
     /// The value before; empty if there was none.
     pub before: String,
@@ -107,8 +108,10 @@ impl EventView {
     fn of(event: &v1::Event) -> Self {
         let (kind, set) = parts(event);
         let mut changes = set.map(changes).unwrap_or_default();
-        let texts = changes.iter_mut().flat_map(ChangeView::texts);
-        let is_cut = texts.filter_map(|text| cut(text, MAX_VALUE).then_some(())).count() > 0;
+        let mut is_cut = false;
+        for text in changes.iter_mut().flat_map(ChangeView::texts) {
+            is_cut |= shorten(text, MAX_VALUE);
+        }
         Self {
             kind,
             sequence: event.sequence,
@@ -178,15 +181,7 @@ fn cut_to_bytes(text: &mut String, most: usize) -> bool {
         used <= most
     });
     let count = count.count();
-    cut(text, count)
-}
-
-/// Cuts a text after `most` characters. Returns whether it did.
-pub fn cut(text: &mut String, most: usize) -> bool {
-    let Some((end, _)) = text.char_indices().nth(most) else { return false };
-    text.truncate(end);
-    text.push('…');
-    true
+    shorten(text, count)
 }
 
 /// The name of an event's kind, and its changes.
@@ -216,7 +211,7 @@ fn parts(event: &v1::Event) -> (&'static str, Option<&ChangeSet>) {
     (name, Some(set))
 }
 
-/// What an event changes.
+/// The changes of an event.
 pub fn change_set(event: &v1::Event) -> Option<&ChangeSet> {
     parts(event).1
 }

@@ -6,6 +6,7 @@ use polynym_proto::v1;
 use v1::{AttributeType, Policies};
 
 use super::duration::{self, Duration};
+use super::text::cut;
 
 /// The maximum characters of a value in a list of changes.
 const MAX_CHARS: usize = 500;
@@ -16,7 +17,7 @@ pub struct Policy {
     pub path: &'static str,
     /// The name on pages.
     pub label: &'static str,
-    /// What it means, in a sentence.
+    /// Its meaning, as a sentence.
     pub meaning: &'static str,
     /// The type, and the field.
     pub field: Field,
@@ -174,7 +175,7 @@ pub struct PolicyChange {
     pub before: String,
     /// The text after.
     pub after: String,
-    /// What the change removes, if anything.
+    /// A warning of what the change removes; may be empty.
     pub warning: String,
 }
 
@@ -204,22 +205,14 @@ pub fn changes(before: &Policies, after: &Policies) -> Vec<PolicyChange> {
     let changed = all.filter(|change| change.before != change.after);
     changed
         .map(|change| PolicyChange {
-            before: cut(change.before),
-            after: cut(change.after),
+            before: cut(change.before, MAX_CHARS),
+            after: cut(change.after, MAX_CHARS),
             ..change
         })
         .collect()
 }
 
-/// The beginning of a long text.
-fn cut(text: String) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
-/// What a change of a policy removes.
+/// The warning of what a change of a policy removes.
 fn warning(policy: &Policy, before: &Policies, after: &Policies) -> String {
     let (old, new) = match policy.field {
         Field::Switch(_) => return String::new(),

@@ -1,11 +1,18 @@
 //! Long texts, cut.
 
 /// The first `count` characters of a text, with an ellipsis if there are more.
-pub fn cut(text: &str, count: usize) -> String {
-    match text.char_indices().nth(count) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+pub fn cut(text: impl Into<String>, count: usize) -> String {
+    let mut text = text.into();
+    shorten(&mut text, count);
+    text
+}
+
+/// Cuts a text after `count` characters. Returns whether it had more.
+pub fn shorten(text: &mut String, count: usize) -> bool {
+    let Some((end, _)) = text.char_indices().nth(count) else { return false };
+    text.truncate(end);
+    text.push('…');
+    true
 }
 
 #[cfg(test)]

@@ -96,7 +96,8 @@ pub fn host<B>(request: &Request<B>) -> Result<Option<Authority>, Refused> {
     if second.is_some() || is_missing { Err(wrong_host()) } else { Ok(named) }
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether a host is this machine: a name, or an address with or without brackets.
+pub fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")
         || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())

@@ -58,8 +58,9 @@ struct Follower {
     _permit: Permit<1>,
 }
 
-/// The events after the last one that the browser has, or after the token of the address. A script
-/// that asks in vain is told so in the stream: it would ask again and again.
+/// The events after the last one that the browser has, or after the token of the address. If a
+/// script may not follow them, the stream says so and ends: otherwise the script would ask again
+/// and again.
 pub async fn stream(
     State(shared): State<Arc<Shared>>,
     visit: Result<Visit, Failure>,
@@ -83,8 +84,8 @@ pub async fn stream(
             });
             Ok(events(Body::from_stream(chunks)))
         }
-        Err(failure) => match last_words(&failure).filter(|_| is_script(&headers)) {
-            Some(words) => Ok(events(Body::from(end_of_stream(&words)))),
+        Err(failure) => match end_reason(&failure).filter(|_| is_script(&headers)) {
+            Some(reason) => Ok(events(Body::from(end_of_stream(&reason)))),
             None => Err(failure),
         },
     }
@@ -112,8 +113,8 @@ fn is_script(headers: &HeaderMap) -> bool {
     accepted.is_some_and(|accepted| accepted.contains(STREAM_TYPE))
 }
 
-/// What a script is told that asks in vain; none if it may ask again.
-fn last_words(failure: &Failure) -> Option<String> {
+/// The reason why a stream ends for good; none if the script may ask again.
+fn end_reason(failure: &Failure) -> Option<String> {
     Some(match failure {
         Failure::SignedOut => SESSION_ENDED.to_owned(),
         Failure::TooManyStreams => {
@@ -152,7 +153,7 @@ impl Follower {
                     Ok(Some(answer)) => return self.part(&answer),
                     // The browser asks again after the last token.
                     Ok(None) => return None,
-                    Err(error) => return self.end_of(&error),
+                    Err(error) => return self.end_of(error),
                 },
                 _ = self.checks.tick() => if !self.is_allowed() {
                     return self.end(SESSION_ENDED);
@@ -185,8 +186,8 @@ impl Follower {
     }
 
     /// Ends the stream after an error. The browser asks again if that can help.
-    fn end_of(&mut self, error: &Error) -> Option<String> {
-        if is_transient(error) { None } else { self.end(error.message()) }
+    fn end_of(&mut self, error: Error) -> Option<String> {
+        end_reason(&Failure::from(error)).and_then(|reason| self.end(&reason))
     }
 
     /// Ends the stream for good.

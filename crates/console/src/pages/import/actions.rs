@@ -1,4 +1,4 @@
-//! What is done with a file.
+//! The actions on an uploaded file.
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ use crate::visit::Visit;
 struct ChoosePage {
     frame: Frame,
     user: UserView,
-    /// What was typed.
+    /// The submitted text.
     text: String,
     /// The users that it means.
     others: Vec<UserView>,

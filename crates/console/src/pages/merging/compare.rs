@@ -112,7 +112,7 @@ fn attribute_rows(users: [&v1::User; 3], in_conflict: &BTreeSet<&str>) -> (Vec<R
 
 fn conflict(conflict: &v1::merge_preview::Conflict) -> Conflict {
     let text = |value: &Option<v1::AttributeValue>| {
-        value.as_ref().map(|value| cut(&attribute(value).1, VALUE_CHARACTERS)).unwrap_or_default()
+        value.as_ref().map(|value| cut(attribute(value).1, VALUE_CHARACTERS)).unwrap_or_default()
     };
     Conflict {
         field: field_name(&conflict.field),

@@ -17,7 +17,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render};
 use crate::session::ShortId;
-use crate::views::event::cut;
+use crate::views::text::cut;
 use crate::views::{Time, UserView, identity, user};
 use crate::visit::Visit;
 
@@ -132,8 +132,7 @@ impl Columns {
 
     /// The row of a user.
     pub fn row(&self, message: &v1::User) -> Row {
-        let mut title = UserView::of(message).title().to_owned();
-        cut(&mut title, MAX_CELL);
+        let title = cut(UserView::of(message).title(), MAX_CELL);
         let cells = self.names.iter().map(|name| cell(name, message)).collect();
         Row { id: message.user_id.clone(), title, cells }
     }
@@ -177,15 +176,11 @@ fn label(name: &str) -> &str {
 }
 
 fn cell(name: &str, message: &v1::User) -> Cell {
-    let cut_to = |mut text: String, most| {
-        cut(&mut text, most);
-        text
-    };
     let of_kind = |kind: Option<&str>| {
         let all = message.identities.iter().map(|own| own.identifier.as_ref());
         let all = all.filter(|own| kind.is_none_or(|kind| identity::kind(*own) == kind));
         let all: Vec<_> = all.collect();
-        let first = all.iter().take(3).map(|own| cut_to(identity::value(*own), MAX_VALUE));
+        let first = all.iter().take(3).map(|own| cut(identity::value(*own), MAX_VALUE));
         Cell::Identities(first.collect(), all.len().saturating_sub(3))
     };
     match name {
@@ -198,7 +193,7 @@ fn cell(name: &str, message: &v1::User) -> Cell {
         attribute => {
             let name = attribute.strip_prefix(ATTRIBUTE).unwrap_or(attribute);
             let value = message.attributes.get(name).map(user::attribute);
-            Cell::Text(cut_to(value.map(|(_, text)| text).unwrap_or_default(), MAX_CELL))
+            Cell::Text(cut(value.map(|(_, text)| text).unwrap_or_default(), MAX_CELL))
         }
     }
 }

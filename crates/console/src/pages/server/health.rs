@@ -31,7 +31,7 @@ struct HealthPart {
     health: Health,
 }
 
-/// What the page shows.
+/// The figures of the page.
 struct Health {
     /// The milliseconds of an answer of the store, or why there is none.
     store: Result<u128, String>,

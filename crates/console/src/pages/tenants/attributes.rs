@@ -111,7 +111,7 @@ pub async fn page(
     show(&visit, &tenant, parameters, Attempt::default()).await
 }
 
-/// What somebody typed, and why it was refused.
+/// The submitted fields, and why they were refused.
 #[derive(Default)]
 struct Attempt {
     typed: Option<DefinitionView>,

@@ -32,7 +32,7 @@ struct DeletePage {
     commands: Commands,
 }
 
-/// What somebody typed, and why it was refused.
+/// The submitted fields, and why they were refused.
 #[derive(Default)]
 struct Attempt {
     typed: String,

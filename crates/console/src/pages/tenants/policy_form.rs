@@ -76,7 +76,7 @@ impl FieldView {
     }
 }
 
-/// What somebody typed.
+/// The submitted values.
 pub struct Typed {
     /// The policies of the form as typed.
     pub policies: Policies,

@@ -79,7 +79,7 @@ pub const INTERVALS: [(&str, i64, UsageResolution); 3] = [
     ("day", 86_400, UsageResolution::Day),
 ];
 
-/// What the page shows.
+/// The query of the page.
 pub struct Choice {
     pub by: By,
     pub period: &'static Period,

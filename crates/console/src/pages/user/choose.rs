@@ -29,7 +29,7 @@ struct ChoosePage {
     /// The short id of the search for the identifier.
     search: ShortId,
     identifier: String,
-    /// What was typed.
+    /// The submitted text.
     text: String,
     users: Vec<UserView>,
     problem: Option<Problem>,

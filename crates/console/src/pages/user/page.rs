@@ -25,7 +25,7 @@ struct UserPage {
     user: UserView,
     identities: Part<IdentityView>,
     attributes: Part<AttributeView>,
-    /// What was done, in a sentence.
+    /// A message about the change that was just made; may be empty.
     done: &'static str,
     /// The id of the merged user that was asked for; empty if it is this one.
     merged_from: String,
