@@ -141,27 +141,28 @@ async fn attributes_are_defined_and_their_definitions_removed() {
         "team",
         "href=\"/console/t/default/policies/attributes?name=team#define\"",
     ]);
-    let level = [("name", "level"), ("type", "integer"), ("indexed", "yes"), ("evidence", "yes")];
+    let level =
+        [("name", "level"), ("type", "whole number"), ("indexed", "yes"), ("evidence", "yes")];
     let defined = browser.submit(&page, ATTRIBUTES, &level).await;
     defined.assert_has(&[
         "<th scope=\"row\" dir=\"auto\">level</th>",
-        "<td>integer</td>",
+        "<td>whole number</td>",
         "<td>evidence</td>",
     ]);
     let edit = browser.get(&format!("{ATTRIBUTES}?name=level")).await;
-    edit.assert_has(&["<option selected>integer</option>", "value=\"level\""]);
+    edit.assert_has(&["<option selected>whole number</option>", "value=\"level\""]);
     edit.assert_has(&["polynym attribute define level --tenant default --type int --evidence"]);
 
     let stale = browser.submit(&page, ATTRIBUTES, &[("name", "born"), ("type", "time")]).await;
     stale.assert_has(&["Somebody else changed this tenant", "Attribute level", "value=\"born\""]);
     assert_eq!(stale.status, 409);
     let again = browser.submit(&stale, ATTRIBUTES, &[("name", "born"), ("type", "time")]).await;
-    again.assert_has(&["<td>time</td>", "<td>integer</td>"]);
+    again.assert_has(&["<td>time</td>", "<td>whole number</td>"]);
     let long = "x".repeat(1_000);
     let wrong = browser.submit(&again, ATTRIBUTES, &[("name", &*long), ("type", "time")]).await;
     wrong.assert_has(&["Nothing was saved", &format!("value=\"{long}\"")]);
     assert_eq!(wrong.status, 422);
 
     let removed = browser.submit(&again, ATTRIBUTES, &[("name", "level"), ("remove", "yes")]).await;
-    assert!(!removed.text.contains("<td>integer</td>"), "{}", removed.text);
+    assert!(!removed.text.contains("<td>whole number</td>"), "{}", removed.text);
 }

@@ -315,7 +315,7 @@ async fn forms_follow_the_policies_of_the_tenant() {
     let refused = fill_in(&mut browser, &add, &fields).await;
     refused.assert_has(&[
         "ATTRIBUTE_INVALID",
-        "demands the type <code>int</code>",
+        "requires this type: Whole number.",
         "high</textarea>",
     ]);
 

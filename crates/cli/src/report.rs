@@ -172,6 +172,7 @@ fn advice(reason: &str, message: &str) -> Option<&'static str> {
         "ETAG_MISMATCH" => {
             "read it again with `polynym user get` or `polynym tenant get`, and use its new etag"
         }
+        "TOO_MANY_BULK_CHANGES" => "wait until one ends, or stop one: see `polynym bulk list`",
         "REQUEST_ID_REUSED" => "omit --request-id, or use a new UUID",
         "BATCH_TOO_LARGE" => "request fewer at a time",
         "OVERLOADED" | "STORE_UNAVAILABLE" | "RULES_CHANGING" => "try again later",

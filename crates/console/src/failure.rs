@@ -25,6 +25,8 @@ pub enum Failure {
     NotFound,
     /// A form has an error, in a sentence.
     Form(String),
+    /// The server failed, in a sentence.
+    Internal(String),
     /// A search that the server does not remember.
     SearchGone,
     /// Too many requests are in flight.
@@ -64,6 +66,7 @@ impl Failure {
             Self::NotFound | Self::SearchGone | Self::FileGone => StatusCode::NOT_FOUND,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Form(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Call(error) => match error.kind() {
                 Kind::InvalidArgument | Kind::OutOfRange => StatusCode::UNPROCESSABLE_ENTITY,
                 Kind::NotFound => StatusCode::NOT_FOUND,

@@ -5,12 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod assets;
 mod begin;
 mod change;
 mod console;
 mod context;
 mod cookies;
+mod download;
 mod failure;
 mod form;
 mod frame;

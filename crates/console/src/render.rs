@@ -26,6 +26,11 @@ pub fn render(template: &impl Template) -> Response<Body> {
     }
 }
 
+/// Renders a template with a status.
+pub fn render_with_status(template: &impl Template, status: StatusCode) -> Response<Body> {
+    (status, render(template)).into_response()
+}
+
 /// Leads to a page, so that a reload does not send the form again.
 pub fn redirect(path: &str) -> Response<Body> {
     Redirect::to(path).into_response()

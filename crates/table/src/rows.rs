@@ -15,6 +15,8 @@ use crate::{encoding, separator};
 
 /// The limit of a row's bytes.
 pub const MAX_ROW_BYTES: usize = 4 << 20;
+/// The limit of a table's columns.
+const MAX_COLUMNS: usize = 10_000;
 /// The bytes of a row that end the table: a quote is missing.
 const MAX_QUOTED_BYTES: usize = 16 << 20;
 /// The bytes in which the separator is looked for.
@@ -76,6 +78,10 @@ impl<R: Read> Table<R> {
         let first_line = if declared.is_some() { 2 } else { 1 };
         let rows = Rows::new(Cursor::new(head).chain(reader), separator, first_line)?;
         let (rows, header) = rows;
+        if header.len() > MAX_COLUMNS {
+            let count = header.len();
+            return Err(format!("the first row has {count} cells: at most {MAX_COLUMNS} columns"));
+        }
         let columns = Columns::new(&header);
         Ok(Self { rows, header, columns, encoding, separator })
     }
@@ -234,6 +240,14 @@ mod tests {
             assert_eq!(rows[0], (3, Ok(vec!["Müller; Jo".to_owned(), "a\nb".to_owned()])));
             assert_eq!(rows[1], (5, Ok(vec!["x".to_owned(), "y".to_owned()])));
         }
+    }
+
+    #[test]
+    fn columns_are_bounded() {
+        let header = vec!["a"; MAX_COLUMNS + 1].join(",");
+        let error = Table::open(header.as_bytes(), None, None).err().unwrap();
+        assert_eq!(error, "the first row has 10001 cells: at most 10000 columns");
+        assert!(Table::open(&header.as_bytes()[2..], None, None).is_ok());
     }
 
     #[test]

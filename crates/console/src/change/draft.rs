@@ -1,5 +1,6 @@
 //! A form that changes something, as it is shown.
 
+use http::StatusCode;
 use polynym_proto::v1;
 use uuid::Uuid;
 
@@ -43,6 +44,11 @@ impl Draft {
     /// The same form with why it was refused.
     pub fn with(self, problem: Problem) -> Self {
         Self { problem: Some(problem), ..self }
+    }
+
+    /// The status of the page of the form.
+    pub fn status(&self) -> StatusCode {
+        self.problem.as_ref().map_or(StatusCode::OK, |problem| problem.status)
     }
 
     /// The text of the button: `verb`, or what it does after somebody else changed the user.

@@ -8,6 +8,7 @@ use polynym_proto::v1;
 use prost_types::Timestamp;
 use v1::list_history_request::User as Subject;
 
+use crate::advice;
 use crate::failure::Failure;
 use crate::views::event::{self, EventView};
 use crate::views::{Time, UserView};
@@ -99,7 +100,7 @@ impl Problem {
             },
             reason: error.reason().to_owned(),
             field: error.field().unwrap_or_default().to_owned(),
-            advice: advice(error),
+            advice: advice::of(error),
             owner: owner.as_ref().map(UserView::of),
             until: Time::of(until.as_ref()),
             status: Failure::Call(error.clone()).status(),
@@ -134,8 +135,9 @@ impl Problem {
         self.reason == "ETAG_MISMATCH"
     }
 
-    /// Whether the change may have happened, so that the same form is to be sent again.
-    pub fn is_open(&self) -> bool {
+    /// Whether to send the same form with its request id again: the change may have happened, or
+    /// the server was busy.
+    pub fn keeps_request_id(&self) -> bool {
         matches!(
             self.status,
             StatusCode::GATEWAY_TIMEOUT
@@ -165,35 +167,6 @@ fn can_correct(error: &Error) -> bool {
         | Kind::DeadlineExceeded
         | Kind::OutcomeUnknown => true,
         _ => false,
-    }
-}
-
-/// The advice for an error.
-fn advice(error: &Error) -> &'static str {
-    match error.reason() {
-        "IDENTITY_TAKEN" => {
-            "Look at its owner. Move the identity, or merge the users if they are one person."
-        }
-        "IDENTITY_HELD" => "Wait until then, or have an admin release the hold.",
-        "IDENTITY_CONFUSABLE" => "Choose one that looks different.",
-        "IDENTITY_RESERVED" => "Choose another. The policies of the tenant list them.",
-        "IDENTITY_NOT_FOUND" => "The user has it no longer: look at its identities.",
-        "LAST_IDENTITY" => "Link another identity first. The policies of the tenant demand one.",
-        "PRIMARY_IDENTITY" => "Make another one of its kind primary first.",
-        "USER_DELETED" => "Restore the user first.",
-        "USER_MERGED" => "Open the user that it was merged into.",
-        "ETAG_MISMATCH" => {
-            "Nothing was changed by you. Apply your change again if it is still right."
-        }
-        "LIMIT_EXCEEDED" | "ATTRIBUTE_NAMES_FULL" => "Remove something first.",
-        "REQUEST_ID_REUSED" => "This form did something else before. Send it again to do this.",
-        _ => match error.kind() {
-            Kind::OutcomeUnknown | Kind::DeadlineExceeded => {
-                "It may have happened. Send the same form again: it happens once."
-            }
-            Kind::ResourceExhausted | Kind::Unavailable => "Send it again in a moment.",
-            _ => "Correct it and send the form again.",
-        },
     }
 }
 

@@ -93,7 +93,11 @@ impl Sent {
             problem.add_changes(&client, id, self.form.get("seen")).await;
         }
         let form = self.form.clone();
-        let draft = if problem.is_open() { Draft::unchanged(form) } else { Draft::of(&user, form) };
+        let draft = if problem.keeps_request_id() {
+            Draft::unchanged(form)
+        } else {
+            Draft::of(&user, form)
+        };
         Ok((user, draft.with(problem)))
     }
 

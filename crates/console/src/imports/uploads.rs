@@ -98,7 +98,7 @@ impl Uploads {
     /// Begins work on a file; none if the same request has begun it already.
     ///
     /// # Errors
-    /// Other work runs, or too much of it on this server.
+    /// The file was removed, other work runs, or too much of it on this server.
     pub fn begin(
         &self,
         upload: &Upload,
@@ -106,6 +106,10 @@ impl Uploads {
         request_id: &str,
     ) -> Result<Option<Arc<Job>>, Failure> {
         let guard = self.lock();
+        // It may have been removed since the request found it.
+        if !guard.open.iter().any(|open| open.number == upload.number) {
+            return Err(Failure::FileGone);
+        }
         let last = upload.snapshot().job;
         let is_repeated = |job: &Arc<Job>| !request_id.is_empty() && job.request_id == request_id;
         if last.as_ref().is_some_and(is_repeated) {
@@ -200,7 +204,7 @@ fn no_space() -> Failure {
 }
 
 fn disk(error: &dyn std::fmt::Display) -> Failure {
-    Failure::Form(format!("The server cannot keep the file: {error}"))
+    Failure::Internal(format!("The server cannot keep the file: {error}"))
 }
 
 #[cfg(test)]
@@ -233,6 +237,16 @@ mod tests {
         }
         assert!(weak.upgrade().is_none());
         assert_eq!(uploads.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn no_work_begins_on_a_removed_file() {
+        let uploads = Uploads::new("ana", Arc::new(Space::default()));
+        let upload = uploads.receive("1").unwrap().keep(names());
+        uploads.remove(upload.number);
+        let begun = uploads.begin(&upload, JobKind::Import, "2");
+        assert!(matches!(begun, Err(Failure::FileGone)));
+        assert!(upload.running().is_none());
     }
 
     #[tokio::test]

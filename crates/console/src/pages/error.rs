@@ -3,12 +3,13 @@
 use askama::Template;
 use axum::body::Body;
 use http::Response;
-use polynym_client::Kind;
+use polynym_client::{Error, Kind};
 
 use super::sign_in;
+use crate::advice;
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::render::{redirect, render};
+use crate::render::{redirect, render_with_status};
 
 #[derive(Template)]
 #[template(path = "pages/error.html")]
@@ -44,9 +45,7 @@ fn page(failure: &Failure, frame: Frame) -> Response<Body> {
         advice,
         frame,
     };
-    let mut response = render(&page);
-    *response.status_mut() = failure.status();
-    response
+    render_with_status(&page, failure.status())
 }
 
 fn message(failure: &Failure) -> String {
@@ -59,7 +58,7 @@ fn message(failure: &Failure) -> String {
         Failure::TooManyStreams => "This session follows events in two places already.".to_owned(),
         Failure::SignedOut => "You are not signed in.".to_owned(),
         Failure::NotFound => "There is no such page.".to_owned(),
-        Failure::Form(message) => message.clone(),
+        Failure::Form(message) | Failure::Internal(message) => message.clone(),
         Failure::SearchGone => "The server does not remember this search.".to_owned(),
         Failure::Busy => "Too many requests are in flight.".to_owned(),
         Failure::FileGone => "Your session does not have this file.".to_owned(),
@@ -69,32 +68,36 @@ fn message(failure: &Failure) -> String {
 /// The title, and what to do.
 fn texts(failure: &Failure) -> (&'static str, &'static str) {
     match failure {
-        Failure::Call(error) => match error.kind() {
-            Kind::NotFound => ("Not found", "Check the spelling and the tenant."),
-            Kind::Aborted => {
-                ("Somebody else changed this", "Go back, look at it again, and repeat.")
-            }
-            Kind::AlreadyExists => ("Taken", "Look at its owner: it may be another person."),
-            Kind::PermissionDenied => {
-                ("Not allowed", "Sign in with a credential of a higher role.")
-            }
-            Kind::ResourceExhausted | Kind::Unavailable => ("Busy", "Try again in a moment."),
-            Kind::DeadlineExceeded | Kind::OutcomeUnknown => {
-                ("No answer in time", "It may have happened. Sending the same form again is safe.")
-            }
-            _ => ("That did not work", "Go back and correct it."),
-        },
+        Failure::Call(error) => (title(error), advice::of(error)),
         Failure::RoleTooLow(_) => ("Not allowed", "Sign in with a credential of a higher role."),
         Failure::TenantsTooFew => ("Not allowed", "Sign in with a credential of all tenants."),
         Failure::TooManyStreams => ("Busy", "Close another page of events, or refresh this one."),
         Failure::SignedOut => ("Signed out", "Sign in again."),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
         Failure::Form(_) => ("That did not work", "Go back and correct it."),
+        Failure::Internal(_) => (
+            "The server failed",
+            "Try again. If it fails again, give the trace id to an administrator.",
+        ),
         Failure::Busy => ("Busy", "Try again in a moment."),
         Failure::FileGone => (
             "File not found",
             "Upload it again: an import goes on where it was, and imports no user twice.",
         ),
         Failure::SearchGone => ("Search again", "Searches are kept until you sign out."),
+    }
+}
+
+/// The title of the page of an error.
+fn title(error: &Error) -> &'static str {
+    match error.kind() {
+        Kind::NotFound => "Not found",
+        Kind::Aborted => "Somebody else changed this",
+        Kind::AlreadyExists => "Taken",
+        Kind::PermissionDenied => "Not allowed",
+        Kind::ResourceExhausted if error.retry_after().is_none() => "Too many",
+        Kind::ResourceExhausted | Kind::Unavailable => "Busy",
+        Kind::DeadlineExceeded | Kind::OutcomeUnknown => "No answer in time",
+        _ => "That did not work",
     }
 }

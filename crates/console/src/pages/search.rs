@@ -280,7 +280,7 @@ fn commands(visit: &Visit, tenant: &str, text: &str) -> Option<Commands> {
                 ..Default::default()
             };
             let method = "DirectoryService/ResolveIdentity";
-            Some(Commands::new(&cli, method, "ResolveIdentityRequest", &request))
+            Some(Commands::new(&cli, method, &request))
         }
         Reading::Filter(filter) => Some(search_commands(tenant, filter)),
         Reading::Words(words) => Some(search_commands(tenant, filter_of(&words))),
@@ -291,5 +291,5 @@ fn search_commands(tenant: String, filter: String) -> Commands {
     let cli = ["user", "search", &filter, "--tenant", &tenant];
     let request =
         SearchUsersRequest { tenant: tenant.clone(), filter: filter.clone(), ..Default::default() };
-    Commands::new(&cli, "DirectoryService/SearchUsers", "SearchUsersRequest", &request)
+    Commands::new(&cli, "DirectoryService/SearchUsers", &request)
 }

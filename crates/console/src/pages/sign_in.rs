@@ -95,7 +95,8 @@ pub async fn sign_in(
     };
     let token = shared.access.requires_credentials().then_some(token);
     let session = shared.sessions.open(&caller, token, address.0);
-    let session = session.map_err(|_| Failure::Form("The token has odd characters.".to_owned()))?;
+    let session =
+        session.map_err(|_| Failure::Internal("The session cannot be opened.".to_owned()))?;
     let next = next_path(&context.base, next);
     let mut response = if kept.is_empty() {
         redirect(&next)

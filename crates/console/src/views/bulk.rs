@@ -96,6 +96,11 @@ impl BulkView {
         matches!(self.state, "stopped" | "failed")
     }
 
+    /// Whether it stopped because its caller lost the role or the tenant.
+    pub fn was_denied(&self) -> bool {
+        matches!(&*self.end_reason, "ROLE_DENIED" | "TENANT_DENIED")
+    }
+
     /// Whether it deletes users.
     pub fn is_deletion(&self) -> bool {
         self.verb == "delete"

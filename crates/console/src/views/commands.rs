@@ -4,6 +4,8 @@ use prost::Message;
 
 /// The maximum bytes of a call's message: each is shown twice.
 const MAX_BODY: usize = 8 << 10;
+/// The methods of the pages whose response is a stream.
+const STREAMS: [&str; 3] = ["FindDuplicates", "UndoOperation", "Watch"];
 
 /// The calls that do what a page does. Empty ones are left out.
 #[derive(Clone, Debug, Default)]
@@ -17,45 +19,47 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// The calls of a method, with its service before it, and with a message of this name, such as
-    /// `GetUserRequest`. `cli` are the words after `polynym`; none if no command does it. Calls
-    /// that are too long are left out.
-    pub fn new(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
-        let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
-        let body = quoted(&json.unwrap_or_default().to_string());
+    /// The calls of a method, such as `DirectoryService/GetUser`, with its request. `cli` are the
+    /// words after `polynym`; empty if no command does it. Without calls if the request is long.
+    pub fn new(cli: &[&str], method: &str, request: &impl Message) -> Self {
+        let (_, name) = method.split_once('/').unwrap_or_default();
+        let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}Request"), request);
+        let json = json.unwrap_or_default().to_string();
+        let body = quoted(&json);
         if body.len() > MAX_BODY {
             return Self::default();
         }
         Self {
             cli: if cli.is_empty() { String::new() } else { line(cli) },
-            curl: format!(
-                "curl -H 'content-type: application/json' \\\n  \
-                 -H \"authorization: Bearer $TOKEN\" \\\n  \
-                 -d {body} \\\n  \"$POLYNYM_HTTP/polynym.v1.{method}\""
-            ),
+            curl: if STREAMS.contains(&name) {
+                streaming_curl(method, &json)
+            } else {
+                format!(
+                    "curl -H 'content-type: application/json' \\\n  \
+                     -H \"authorization: Bearer $TOKEN\" \\\n  \
+                     -d {body} \\\n  \"$POLYNYM_HTTP/polynym.v1.{method}\""
+                )
+            },
             grpcurl: format!(
                 "grpcurl -H \"authorization: Bearer $TOKEN\" \\\n  -d {body} \\\n  \
                  \"$POLYNYM_SERVER\" polynym.v1.{method}"
             ),
         }
     }
+}
 
-    /// The calls of a method that answers with a stream: curl has to send the message after its
-    /// length (the envelope of Connect), and prints each answer after its own.
-    pub fn of_stream(cli: &[&str], method: &str, name: &str, message: &impl Message) -> Self {
-        let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}"), message);
-        let body = json.unwrap_or_default().to_string();
-        let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes();
-        let octal: String = length.iter().map(|byte| format!("\\{byte:03o}")).collect();
-        let curl = format!(
-            "{{ printf '\\000{octal}'; printf %s {}; }} | curl -N -o - \\\n  \
-             -H 'content-type: application/connect+json' \\\n  \
-             -H \"authorization: Bearer $TOKEN\" \\\n  \
-             --data-binary @- \\\n  \"$POLYNYM_HTTP/polynym.v1.{method}\"",
-            quoted(&body)
-        );
-        Self { curl, ..Self::new(cli, method, name, message) }
-    }
+/// The call by curl of a method whose response is a stream: curl has to send the message after its
+/// length (the envelope of Connect), and prints each response after its own.
+fn streaming_curl(method: &str, json: &str) -> String {
+    let length = u32::try_from(json.len()).unwrap_or(u32::MAX).to_be_bytes();
+    let octal: String = length.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!(
+        "{{ printf '\\000{octal}'; printf %s {}; }} | curl -N -o - \\\n  \
+         -H 'content-type: application/connect+json' \\\n  \
+         -H \"authorization: Bearer $TOKEN\" \\\n  \
+         --data-binary @- \\\n  \"$POLYNYM_HTTP/polynym.v1.{method}\"",
+        quoted(json)
+    )
 }
 
 /// A command of `polynym`, from the words after it.
@@ -76,7 +80,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polynym_proto::v1::GetUserRequest;
+    use polynym_proto::v1::{GetUserRequest, UndoOperationRequest};
 
     #[test]
     fn words_are_safe_for_a_shell() {
@@ -84,12 +88,14 @@ mod tests {
         assert_eq!(quoted("O'Neil; rm -rf /"), r"'O'\''Neil; rm -rf /'");
         let message = GetUserRequest { user_id: "1".to_owned(), ..Default::default() };
         let cli = ["user", "get", "1"];
-        let commands = Commands::new(&cli, "DirectoryService/GetUser", "GetUserRequest", &message);
+        let commands = Commands::new(&cli, "DirectoryService/GetUser", &message);
         assert_eq!(commands.cli, "polynym user get 1");
         assert!(commands.curl.contains(r#"-d '{"userId":"1"}'"#), "{}", commands.curl);
-        let method = "AdminService/FindDuplicates";
-        let commands = Commands::of_stream(&cli, method, "GetUserRequest", &message);
-        let begin = r#"{ printf '\000\000\000\000\016'; printf %s '{"userId":"1"}'; } | curl"#;
+        let message =
+            UndoOperationRequest { operation_id: "import-1".to_owned(), ..Default::default() };
+        let commands = Commands::new(&cli, "AdminService/UndoOperation", &message);
+        let begin =
+            r#"{ printf '\000\000\000\000\032'; printf %s '{"operationId":"import-1"}'; } |"#;
         assert!(commands.curl.starts_with(begin), "{}", commands.curl);
     }
 }

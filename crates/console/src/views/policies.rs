@@ -274,7 +274,7 @@ fn definitions(policies: &Policies) -> BTreeMap<&str, String> {
     definitions.map(|definition| (definition.name.as_str(), definition_text(definition))).collect()
 }
 
-/// A definition as text, such as `integer, indexed`.
+/// A definition as text, such as `whole number, indexed`.
 fn definition_text(definition: &v1::AttributeDefinition) -> String {
     let indexed = if definition.indexed.unwrap_or(true) { "indexed" } else { "not indexed" };
     let evidence = if definition.evidence { ", evidence of duplicates" } else { "" };
@@ -285,7 +285,7 @@ fn definition_text(definition: &v1::AttributeDefinition) -> String {
 pub const TYPES: [(AttributeType, &str, &str); 7] = [
     (AttributeType::Unspecified, "any type", ""),
     (AttributeType::String, "text", "string"),
-    (AttributeType::Int, "integer", "int"),
+    (AttributeType::Int, "whole number", "int"),
     (AttributeType::Double, "number", "double"),
     (AttributeType::Bool, "yes or no", "bool"),
     (AttributeType::Time, "time", "time"),
@@ -319,7 +319,7 @@ mod tests {
         let texts = |n: usize| [&*changed[n].label, &*changed[n].before, &*changed[n].after];
         assert_eq!(texts(0), ["History retention", "400 days", "30 days"]);
         assert!(changed[0].warning.contains("older than 30 days"), "{}", changed[0].warning);
-        assert_eq!(texts(1), ["Attribute level", "not defined", "integer, indexed"]);
+        assert_eq!(texts(1), ["Attribute level", "not defined", "whole number, indexed"]);
         assert_eq!(changed.len(), 2);
         assert!(changes(&after, &before)[0].warning.is_empty(), "a longer one removes nothing");
     }

@@ -91,11 +91,11 @@ impl AttributeView {
 pub fn attribute(value: &v1::AttributeValue) -> (&'static str, String) {
     match &value.kind {
         Some(Kind::StringValue(text)) => ("text", text.clone()),
-        Some(Kind::IntValue(number)) => ("integer", number.to_string()),
+        Some(Kind::IntValue(number)) => ("whole number", number.to_string()),
         Some(Kind::DoubleValue(number)) => ("number", number.to_string()),
-        Some(Kind::BoolValue(value)) => ("yes/no", if *value { "yes" } else { "no" }.to_owned()),
+        Some(Kind::BoolValue(value)) => ("yes or no", if *value { "yes" } else { "no" }.to_owned()),
         Some(Kind::TimeValue(time)) => ("time", time.to_string()),
-        Some(Kind::ListValue(list)) => ("list", list.values.join("\n")),
+        Some(Kind::ListValue(list)) => ("list of texts", list.values.join("\n")),
         None => ("", String::new()),
     }
 }

@@ -42,7 +42,7 @@ pub async fn page(
         ListBulkChangesRequest { tenant: tenant.clone(), page_size: PAGE_SIZE, page_token: after };
     let cli = ["bulk", "list", "--tenant", &tenant];
     let method = "RegistryService/ListBulkChanges";
-    let commands = Commands::new(&cli, method, "ListBulkChangesRequest", &request);
+    let commands = Commands::new(&cli, method, &request);
     let answer = visit.client(&tenant).registry().list_bulk_changes(request).await?;
     let bulks = answer.bulk_changes.iter().map(BulkView::of).collect();
     let frame = visit.frame(&tenant);

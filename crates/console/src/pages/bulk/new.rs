@@ -13,9 +13,10 @@ use crate::change::{Draft, Problem, Sent, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render_with_status};
 use crate::session::ShortId;
 use crate::views::Commands;
+use crate::views::bulk::verb;
 use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 
@@ -96,18 +97,16 @@ pub async fn try_out(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pa
 /// The form again with its problem. Unless the dry run may have begun, it gets a new request id.
 fn again(sent: &Sent, problem: Problem) -> Page {
     let form = sent.form.clone();
-    let draft = if problem.is_open() { Draft::unchanged(form) } else { Draft::new(form) };
+    let draft = if problem.keeps_request_id() { Draft::unchanged(form) } else { Draft::new(form) };
     show(&sent.visit, &sent.tenant, draft.with(problem))
 }
 
 fn show(visit: &Visit, tenant: &str, draft: Draft) -> Page {
-    let status = draft.problem.as_ref().map_or(StatusCode::OK, |problem| problem.status);
+    let status = draft.status();
     let frame = visit.frame(tenant);
-    let commands = commands(tenant, draft.form.get("filter"));
+    let commands = commands(tenant, &draft.form);
     let types = value::types().collect();
-    let mut response = render(&NewPage { frame, draft, actions: ACTIONS, types, commands });
-    *response.status_mut() = status;
-    Ok(response)
+    Ok(render_with_status(&NewPage { frame, draft, actions: ACTIONS, types, commands }, status))
 }
 
 /// The action that a form describes. The error is a field, and what is wrong with it.
@@ -135,25 +134,33 @@ fn action(form: &Form) -> Result<Action, (&'static str, &'static str)> {
     })
 }
 
-fn commands(tenant: &str, filter: &str) -> Commands {
-    let cli = [
-        "bulk",
-        "start",
-        "disable",
-        "--filter",
-        filter,
-        "--dry-run",
-        "--follow",
-        "--tenant",
-        tenant,
-    ];
+/// The dry run by command; of disabling, until an action is typed.
+fn commands(tenant: &str, form: &Form) -> Commands {
+    let filter = form.get("filter");
+    let action = action(form).unwrap_or(Action::Disable(bulk_action::Disable {}));
+    let mut cli = vec!["bulk".to_owned(), "start".to_owned()];
+    match &action {
+        Action::Attributes(attributes) => {
+            cli.push("set".to_owned());
+            for (name, value) in &attributes.set {
+                // A list with commas in its texts is no argument: then no command does it.
+                let argument = value::argument(name, value);
+                cli.extend(argument.map(|argument| format!("--attribute={argument}")));
+            }
+            cli.extend(attributes.remove.iter().map(|name| format!("--remove-attribute={name}")));
+        }
+        other => cli.push(verb(Some(other)).to_owned()),
+    }
+    cli.extend(
+        ["--filter", filter, "--dry-run", "--follow", "--tenant", tenant].map(str::to_owned),
+    );
+    let cli: Vec<_> = cli.iter().map(String::as_str).collect();
     let request = StartBulkChangeRequest {
         tenant: tenant.to_owned(),
         filter: filter.to_owned(),
-        action: Some(BulkAction { action: Some(Action::Disable(bulk_action::Disable {})) }),
+        action: Some(BulkAction { action: Some(action) }),
         validate_only: true,
         ..Default::default()
     };
-    let method = "RegistryService/StartBulkChange";
-    Commands::new(&cli, method, "StartBulkChangeRequest", &request)
+    Commands::new(&cli, "RegistryService/StartBulkChange", &request)
 }

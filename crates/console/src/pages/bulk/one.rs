@@ -1,21 +1,18 @@
 //! A bulk change: its progress, what failed, and what can be done with it.
 
-use std::time::{Duration, SystemTime};
-
 use askama::Template;
-use axum::body::Body;
 use axum::extract::Path;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use http::{HeaderValue, Response};
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_proto::v1;
 use uuid::Uuid;
 
 use crate::change::Sent;
+use crate::download::{self, attachment, csv_row};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
+use crate::pages::user::restorable_until;
 use crate::render::{Page, redirect, render};
 use crate::views::bulk::BulkView;
 use crate::views::{Commands, Time, UserView};
@@ -59,7 +56,7 @@ pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     if bulk.is_dry_run && !bulk.is_running() {
         users = matching(&client, change.filter).await?;
         if bulk.is_deletion() {
-            restorable = restorable_until(&client, &tenant).await?;
+            restorable = restorable_until(&client).await;
         }
     }
     let (frame, request_id) = (visit.frame(&tenant), Uuid::new_v4());
@@ -69,7 +66,7 @@ pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     let request = v1::GetBulkChangeRequest { tenant: tenant.clone(), bulk_id: id };
     let cli = ["bulk", "get", &request.bulk_id, "--tenant", &tenant];
     let method = "RegistryService/GetBulkChange";
-    let commands = Commands::new(&cli, method, "GetBulkChangeRequest", &request);
+    let commands = Commands::new(&cli, method, &request);
     Ok(render(&BulkPage { frame, bulk, users, restorable, request_id, commands }))
 }
 
@@ -117,25 +114,11 @@ pub async fn resume(visit: Visit, Path((tenant, bulk_id)): Path<Ids>) -> Page {
 pub async fn failures(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     visit.require(Role::Viewer)?;
     let change = get(&visit.client(&tenant), &id).await?;
-    let rows = change
-        .failures
-        .iter()
-        .map(|failure| format!("{},{}\r\n", field(&failure.user_id), field(&failure.reason)));
-    let text: String = std::iter::once("user_id,reason\r\n".to_owned()).chain(rows).collect();
-    let mut response = Response::new(Body::from(text));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
-    let name = HeaderValue::from_static("attachment; filename=\"failures.csv\"");
-    headers.insert(CONTENT_DISPOSITION, name);
-    Ok(response)
-}
-
-/// A field of CSV (RFC 4180).
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\r', '\n']) {
-        return format!("\"{}\"", text.replace('"', "\"\""));
+    let mut table = csv_row(["user_id", "reason"]);
+    for failure in &change.failures {
+        table.extend(csv_row([&failure.user_id, &failure.reason]));
     }
-    text.to_owned()
+    Ok(attachment(table, download::CSV, "failures.csv"))
 }
 
 fn path(visit: &Visit, tenant: &str, id: &str) -> String {
@@ -146,15 +129,6 @@ fn path(visit: &Visit, tenant: &str, id: &str) -> String {
 async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {
     let request = v1::GetBulkChangeRequest { bulk_id: id.to_owned(), ..Default::default() };
     client.registry().get_bulk_change(request).await?.bulk_change.ok_or(Failure::NotFound)
-}
-
-/// Until when users that are deleted now can be restored.
-async fn restorable_until(client: &Client, tenant: &str) -> Result<Option<Time>, Failure> {
-    let request = v1::GetTenantRequest { tenant: tenant.to_owned() };
-    let policies = client.admin().get_tenant(request).await?.tenant.and_then(|it| it.policies);
-    let window = policies.and_then(|policies| Duration::try_from(policies.restore_window?).ok());
-    let until = window.and_then(|window| SystemTime::now().checked_add(window));
-    Ok(until.and_then(|until| Time::of(Some(&until.into()))))
 }
 
 /// The first users that a filter matches.
@@ -168,15 +142,4 @@ async fn matching(client: &Client, filter: String) -> Result<Vec<UserView>, Fail
     };
     let page = client.directory().search_users(request).await?;
     Ok(page.users.iter().map(UserView::of).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_quoted_where_they_must_be() {
-        assert_eq!(field("USER_MERGED"), "USER_MERGED");
-        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
-    }
 }

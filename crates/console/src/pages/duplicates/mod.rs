@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::routing::get;
-use http::StatusCode;
+use http::{Response, StatusCode};
 use polynym_access::Role;
 use polynym_client::{Error, Kind};
 use serde::Deserialize;
@@ -19,7 +20,7 @@ use crate::console::Shared;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render, render_with_status};
 use crate::session::{ShortId, Wanted};
 use crate::views::{Commands, Time};
 use crate::visit::Visit;
@@ -57,15 +58,13 @@ fn form(
     min_score: String,
     error: String,
     status: StatusCode,
-) -> http::Response<axum::body::Body> {
+) -> Response<Body> {
     let last = visit.session.search.last().filter(|(_, wanted, _)| wanted.tenant == tenant);
     let last =
         last.map(|(id, _, found)| (id, found.and_then(|found| Time::of(Some(&found.time.into())))));
     let commands = commands(tenant, min_score.parse().unwrap_or(MIN_SCORE));
     let frame = visit.frame(tenant);
-    let mut response = render(&HomePage { frame, min_score, error, last, commands });
-    *response.status_mut() = status;
-    response
+    render_with_status(&HomePage { frame, min_score, error, last, commands }, status)
 }
 
 /// Notes what to search for, and leads to the search.
@@ -116,18 +115,20 @@ pub async fn results(
     }
     match running::begin(&visit, &tenant, wanted.min_score).await {
         Ok(search) => search.respond(shared, &visit, id, &page),
-        Err(error) if error.kind() == Kind::ResourceExhausted => Ok(busy(&visit, &tenant, &error)),
+        Err(error) if error.kind() == Kind::ResourceExhausted => {
+            Ok(busy(&visit, &tenant, wanted.min_score, &error))
+        }
         Err(error) => Err(error.into()),
     }
 }
 
 /// The form again, because the server has no room for another search.
-fn busy(visit: &Visit, tenant: &str, error: &Error) -> http::Response<axum::body::Body> {
+fn busy(visit: &Visit, tenant: &str, min_score: i32, error: &Error) -> Response<Body> {
     let message = format!(
         "The server is busy: it runs two searches for duplicates at most, and one of each caller. \
          Try again in a moment. ({})",
         error.message()
     );
     let status = StatusCode::TOO_MANY_REQUESTS;
-    form(visit, tenant, MIN_SCORE.to_string(), message, status)
+    form(visit, tenant, min_score.to_string(), message, status)
 }

@@ -110,8 +110,10 @@ pub async fn page(
     let changes = read(&visit.client(&tenant), request).await?;
     let frame = visit.frame(&tenant);
     let path = format!("{}/changes/{id}", frame.home());
-    let token = Period { after: String::new(), ..Period::default() }.next(&changes.token);
-    let next = if changes.token.is_empty() { String::new() } else { format!("{path}?{token}") };
+    let next = match &*changes.token {
+        "" => String::new(),
+        token => format!("{path}?{}", Period::default().next(token)),
+    };
     Ok(render(&ChangesPage { frame, path, caller, operation, period, changes, next, commands }))
 }
 
@@ -145,5 +147,5 @@ pub fn commands(tenant: &str, request: &v1::ListEventsRequest) -> Commands {
     for (flag, text) in [("--from", &from), ("--to", &to), ("--type", &kind)] {
         cli.extend(text.iter().flat_map(|text| [flag, text.as_str()]));
     }
-    Commands::new(&cli, "DirectoryService/ListEvents", "ListEventsRequest", request)
+    Commands::new(&cli, "DirectoryService/ListEvents", request)
 }

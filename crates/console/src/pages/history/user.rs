@@ -50,7 +50,7 @@ pub async fn page(
     let (answer, user) = (answer?, user?);
     let own = user.user.filter(|_| user.merged_from.is_empty());
     let title = own.map_or(id.clone(), |user| UserView::of(&user).title().to_owned());
-    let commands = commands(&tenant, &id, &period, &request);
+    let commands = commands(&tenant, &id, &request);
     let next = answer.next_page_token;
     let next = if next.is_empty() { next } else { period.next(&next) };
     let events = event::views(&answer.events);
@@ -66,7 +66,7 @@ pub async fn page(
 }
 
 /// The calls that list the same.
-fn commands(tenant: &str, id: &str, period: &Period, request: &v1::ListHistoryRequest) -> Commands {
+fn commands(tenant: &str, id: &str, request: &v1::ListHistoryRequest) -> Commands {
     let mut cli = vec!["user", "history", id, "--tenant", tenant];
     let [from, to] = [&request.from, &request.to].map(|time| time.map(|time| time.to_string()));
     for (flag, value) in [("--from", &from), ("--to", &to)] {
@@ -75,10 +75,5 @@ fn commands(tenant: &str, id: &str, period: &Period, request: &v1::ListHistoryRe
     let kind = request.types.first().and_then(|kind| v1::EventType::try_from(*kind).ok());
     let kind = kind.map(|kind| kind.as_str_name().trim_start_matches("EVENT_TYPE_").to_lowercase());
     cli.extend(kind.iter().flat_map(|kind| ["--type", kind]));
-    let first = period.after.is_empty();
-    let request = v1::ListHistoryRequest {
-        page_token: if first { String::new() } else { request.page_token.clone() },
-        ..request.clone()
-    };
-    Commands::new(&cli, "DirectoryService/ListHistory", "ListHistoryRequest", &request)
+    Commands::new(&cli, "DirectoryService/ListHistory", request)
 }

@@ -1,13 +1,10 @@
 //! The files that belong to an import: the map file, and the rejects.
 
-use axum::body::Body;
 use axum::extract::{Path, Query};
-use axum::response::IntoResponse;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use http::{HeaderValue, Response};
 use serde::Deserialize;
 
 use super::found::upload;
+use crate::download::{self, attachment};
 use crate::failure::Failure;
 use crate::imports::Upload;
 use crate::render::Page;
@@ -25,8 +22,8 @@ pub struct Which {
 pub async fn map_file(visit: Visit, Path((tenant, number)): Path<(String, u32)>) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     let state = upload.snapshot();
-    let text = state.settings.map_file(&state.names).text().map_err(Failure::Form)?;
-    Ok(attachment(Body::from(text), "application/toml", &map_name(&upload)))
+    let text = state.settings.map_file(&state.names).text().map_err(Failure::Internal)?;
+    Ok(attachment(text, "application/toml", &map_name(&upload)))
 }
 
 /// The rejects, in the form of the file.
@@ -39,11 +36,11 @@ pub async fn rejects(
     let state = upload.snapshot();
     let outcome = if of == "dry-run" { state.dry_run } else { state.import };
     let file = outcome.and_then(|outcome| outcome.rejects.clone()).ok_or(Failure::FileGone)?;
-    let (kind, end) = match upload.is_table {
-        true => ("text/csv; charset=utf-8", ".rejects.csv"),
+    let (content_type, end) = match upload.is_table {
+        true => (download::CSV, ".rejects.csv"),
         false => ("application/x-ndjson", ".rejects"),
     };
-    Ok(attachment(file.body(), kind, &format!("{}{end}", stem(&upload))))
+    Ok(attachment(file.body(), content_type, &format!("{}{end}", stem(&upload))))
 }
 
 /// The name of the map file.
@@ -57,14 +54,4 @@ fn stem(upload: &Upload) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     let plain: String = stem.chars().map(|c| if is_plain(c) { c } else { '-' }).take(64).collect();
     if plain.trim_matches('-').is_empty() { "import".to_owned() } else { plain }
-}
-
-fn attachment(body: Body, kind: &'static str, name: &str) -> Response<Body> {
-    let mut response = body.into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    if let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{name}\"")) {
-        headers.insert(CONTENT_DISPOSITION, value);
-    }
-    response
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::body::Body;
-use axum::extract::multipart::{Field, MultipartRejection};
-use axum::extract::{Multipart, Path};
+use axum::body::{Body, Bytes};
+use axum::extract::multipart::Field;
+use axum::extract::{FromRequest, Multipart, Path, Request};
 use http::{Response, StatusCode};
 use polynym_access::Role;
 use polynym_client::Kind;
@@ -16,6 +16,7 @@ use polynym_table::ValueType;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::form_body::Unused;
 use super::found::path;
 use crate::failure::Failure;
 use crate::frame::Frame;
@@ -94,14 +95,9 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Receives a file, and begins to read it.
-pub async fn upload(
-    visit: Visit,
-    Path(tenant): Path<String>,
-    form: Result<Multipart, MultipartRejection>,
-) -> Page {
+pub async fn upload(visit: Visit, Path(tenant): Path<String>, request: Request) -> Page {
     visit.require(Role::Admin)?;
-    let form = form.map_err(|_| Failure::Form("The form has no file.".to_owned()))?;
-    match receive(&visit, &tenant, form).await {
+    match receive(&visit, &tenant, request).await {
         Ok(upload) => Ok(redirect(&path(&visit, &upload))),
         Err(Failure::Form(error)) => {
             let mut response = files(&visit, &tenant, error);
@@ -112,23 +108,31 @@ pub async fn upload(
     }
 }
 
-async fn receive(visit: &Visit, tenant: &str, mut form: Multipart) -> Result<Arc<Upload>, Failure> {
+async fn receive(visit: &Visit, tenant: &str, request: Request) -> Result<Arc<Upload>, Failure> {
     let types = types(visit, tenant).await?;
-    let mut request_id = Uuid::new_v4().to_string();
+    let unused = Unused::default();
+    let form = Multipart::from_request(unused.bound(request), &()).await;
+    let mut form = form.map_err(|_| Failure::Form("The form has no file.".to_owned()))?;
+    let mut request_id = None;
     loop {
         let field = timeout(IDLE, form.next_field()).await.map_err(|_| stalled())?;
         let Some(mut field) = field.map_err(|_| broken())? else {
             return Err(Failure::Form("Choose a file.".to_owned()));
         };
         match field.name() {
-            Some("request_id") => request_id = text(&mut field).await?,
+            Some("request_id") if request_id.is_none() => {
+                request_id = Some(text(&mut field).await?);
+                unused.reset();
+            }
             Some("file") => {
+                let request_id = request_id.unwrap_or_else(|| Uuid::new_v4().to_string());
+                let mut field = FileField { field, unused };
                 let known = visit.session.uploads.of_request(tenant, &request_id);
                 let received = match known {
                     Some(upload) => Ok(upload),
                     None => one(visit, tenant, &request_id, &mut field).await,
                 };
-                drain(field).await?;
+                field.drain().await?;
                 let upload = received?;
                 begin(visit, &upload, types);
                 return Ok(upload);
@@ -143,14 +147,15 @@ async fn one(
     visit: &Visit,
     tenant: &str,
     request_id: &str,
-    field: &mut Field<'_>,
+    file: &mut FileField<'_>,
 ) -> Result<Arc<Upload>, Failure> {
-    let name: String = field.file_name().unwrap_or_default().chars().take(MAX_TEXT_BYTES).collect();
+    let name: String =
+        file.field.file_name().unwrap_or_default().chars().take(MAX_TEXT_BYTES).collect();
     if name.is_empty() {
         return Err(Failure::Form("Choose a file.".to_owned()));
     }
     let slot = visit.session.uploads.receive(request_id)?;
-    let start = content(&slot, field).await?;
+    let start = content(&slot, file).await?;
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     if slot.file.bytes() == 0 {
         return Err(Failure::Form("The file is empty.".to_owned()));
@@ -161,11 +166,10 @@ async fn one(
 }
 
 /// Writes the content of a field. Returns its first bytes.
-async fn content(slot: &Slot<'_>, field: &mut Field<'_>) -> Result<Vec<u8>, Failure> {
+async fn content(slot: &Slot<'_>, file: &mut FileField<'_>) -> Result<Vec<u8>, Failure> {
     let (mut block, mut start) = (Vec::new(), Vec::new());
     loop {
-        let chunk = timeout(IDLE, field.chunk()).await.map_err(|_| stalled())?;
-        let chunk = chunk.map_err(|_| broken())?;
+        let chunk = file.chunk().await?;
         let is_end = chunk.is_none();
         block.extend_from_slice(&chunk.unwrap_or_default());
         if start.is_empty() && (is_end || block.len() >= MAX_TEXT_BYTES) {
@@ -183,7 +187,7 @@ async fn content(slot: &Slot<'_>, field: &mut Field<'_>) -> Result<Vec<u8>, Fail
 /// The text of a short field.
 async fn text(field: &mut Field<'_>) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = field.chunk().await.map_err(|_| broken())? {
+    while let Some(chunk) = next_chunk(field).await? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > MAX_TEXT_BYTES {
             return Err(Failure::Form("A field of the form is too long.".to_owned()));
@@ -192,16 +196,38 @@ async fn text(field: &mut Field<'_>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| broken())
 }
 
-/// Drops the rest of a file: a browser shows no answer before it has sent all.
-async fn drain(mut field: Field<'_>) -> Result<(), Failure> {
-    let mut dropped = 0;
-    while dropped < MAX_DROPPED_BYTES {
-        match timeout(IDLE, field.chunk()).await.map_err(|_| stalled())? {
-            Ok(Some(chunk)) => dropped += chunk.len(),
-            Ok(None) | Err(_) => break,
-        }
+/// The next bytes of a field; none at its end.
+async fn next_chunk(field: &mut Field<'_>) -> Result<Option<Bytes>, Failure> {
+    let chunk = timeout(IDLE, field.chunk()).await.map_err(|_| stalled())?;
+    chunk.map_err(|_| broken())
+}
+
+/// The field with the file.
+struct FileField<'f> {
+    field: Field<'f>,
+    unused: Unused,
+}
+
+impl FileField<'_> {
+    /// The next bytes of the file; none at its end.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
+        let chunk = next_chunk(&mut self.field).await;
+        self.unused.reset();
+        chunk
     }
-    Ok(())
+
+    /// Drops the rest of the file: a browser shows no answer before it has sent all.
+    async fn drain(mut self) -> Result<(), Failure> {
+        let mut dropped = 0;
+        while dropped < MAX_DROPPED_BYTES {
+            match self.chunk().await {
+                Ok(Some(chunk)) => dropped += chunk.len(),
+                Ok(None) => break,
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Begins to read a file. If the server has too much work, its page offers it again.

@@ -6,6 +6,7 @@ mod columns;
 mod downloads;
 mod file;
 mod files;
+mod form_body;
 mod found;
 
 use std::sync::Arc;

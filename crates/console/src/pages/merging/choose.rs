@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::user::choose::candidates;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render_with_status};
 use crate::session::ShortId;
 use crate::views::UserView;
 use crate::visit::Visit;
@@ -59,9 +59,7 @@ pub async fn page(
         Err(problem) => (Vec::new(), Some(problem)),
     };
     let status = problem.as_ref().map_or(StatusCode::OK, |problem| problem.status);
-    let mut response = render(&ChoosePage { frame, user, text, others, problem });
-    *response.status_mut() = status;
-    Ok(response)
+    Ok(render_with_status(&ChoosePage { frame, user, text, others, problem }, status))
 }
 
 /// Keeps what was typed, and leads to what it means.

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::purpose::with_reason;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render, render_with_status};
 use crate::views::event::EventView;
 use crate::views::{Commands, Time};
 use crate::visit::Visit;
@@ -165,9 +165,10 @@ async fn conflict(
     changes.extend(other_changes);
     let reason = form.get("reason").to_owned();
     let page = preview(visit, tenant, ids, keep).await?;
-    let mut response = render(&MergePage { is_stale: true, changes, reason, ..page });
-    *response.status_mut() = StatusCode::CONFLICT;
-    Ok(response)
+    Ok(render_with_status(
+        &MergePage { is_stale: true, changes, reason, ..page },
+        StatusCode::CONFLICT,
+    ))
 }
 
 async fn preview(
@@ -217,5 +218,5 @@ fn commands(request: &v1::MergeUsersRequest, keep: Keep) -> Commands {
     let (id, other) = (&request.primary_user_id, &request.secondary_user_id);
     let (keep, tenant) = (keep.argument(), &request.tenant);
     let cli = ["user", "merge", "--dry-run", id, other, "--conflicts", keep, "--tenant", tenant];
-    Commands::new(&cli, "RegistryService/MergeUsers", "MergeUsersRequest", request)
+    Commands::new(&cli, "RegistryService/MergeUsers", request)
 }

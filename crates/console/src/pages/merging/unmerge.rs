@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::purpose::with_reason;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render, render_with_status};
 use crate::views::event::EventView;
 use crate::views::{Commands, UserView, identity};
 use crate::visit::Visit;
@@ -69,9 +69,10 @@ pub async fn apply(visit: Visit, Path((tenant, id, other)): Path<Ids>, form: For
             let changes = seen.changes_since(&client, &id).await;
             let reason = form.get("reason").to_owned();
             let page = preview(&visit, &tenant, &id, &other).await?;
-            let mut response = render(&UnmergePage { is_stale: true, changes, reason, ..page });
-            *response.status_mut() = StatusCode::CONFLICT;
-            Ok(response)
+            Ok(render_with_status(
+                &UnmergePage { is_stale: true, changes, reason, ..page },
+                StatusCode::CONFLICT,
+            ))
         }
         Err(error) => Err(error.into()),
     }
@@ -105,7 +106,7 @@ async fn preview(
         changes: Vec::new(),
         request_id: Uuid::new_v4(),
         reason: String::new(),
-        commands: Commands::new(&cli, method, "UnmergeUsersRequest", &request),
+        commands: Commands::new(&cli, method, &request),
     })
 }
 

@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
-use csv::{Terminator, WriterBuilder};
 use futures_util::stream;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, Response};
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_lines::UserLine;
@@ -20,6 +18,7 @@ use serde::Deserialize;
 use super::columns::Columns;
 use crate::console::Shared;
 use crate::context;
+use crate::download::{self, attachment, csv_row};
 use crate::failure::Failure;
 use crate::render::Page;
 use crate::requests::RequestPermit;
@@ -94,15 +93,10 @@ pub async fn file(
 }
 
 fn response(format: Format, body: Body) -> Response<Body> {
-    let (content_type, disposition) = match format {
-        Format::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"users.csv\""),
-        Format::Jsonl => ("application/jsonl", "attachment; filename=\"users.jsonl\""),
-    };
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static(disposition));
-    response
+    match format {
+        Format::Csv => attachment(body, download::CSV, "users.csv"),
+        Format::Jsonl => attachment(body, "application/jsonl", "users.jsonl"),
+    }
 }
 
 impl Export {
@@ -118,7 +112,7 @@ impl Export {
             Format::Jsonl => None,
             Format::Csv => {
                 let fields = ExportColumns::parse(&columns.fields().join(","));
-                Some(fields.map_err(Failure::Form)?)
+                Some(fields.map_err(Failure::Internal)?)
             }
         };
         let read_mask = Some(columns.read_mask());
@@ -136,8 +130,8 @@ impl Export {
     /// What is before the first user: the names of columns, after the mark that tells spreadsheets
     /// the encoding.
     fn begin(&self) -> Vec<u8> {
-        let header = self.table.as_ref().and_then(|table| row(&table.header()));
-        header.map(|header| ["\u{feff}".as_bytes(), &header].concat()).unwrap_or_default()
+        let Some(table) = &self.table else { return Vec::new() };
+        ["\u{feff}".as_bytes(), &csv_row(table.header())].concat()
     }
 
     /// Reads the next page.
@@ -159,19 +153,12 @@ impl Export {
         let Some(table) = &self.table else {
             let mut line = serde_json::to_vec(&UserLine { user, internals: None });
             line.iter_mut().for_each(|line| line.push(b'\n'));
-            return line.map_err(|error| Failure::Form(error.to_string()));
+            return line.map_err(|error| Failure::Internal(error.to_string()));
         };
-        let mut cells = table.row(user).map_err(Failure::Form)?;
+        let mut cells = table.row(user).map_err(Failure::Internal)?;
         cells.iter_mut().filter(|cell| is_formula(cell)).for_each(|cell| cell.insert(0, '\''));
-        Ok(row(&cells).unwrap_or_default())
+        Ok(csv_row(&cells))
     }
-}
-
-/// A row of a table (RFC 4180).
-fn row(cells: &[String]) -> Option<Vec<u8>> {
-    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(cells).ok()?;
-    writer.into_inner().ok()
 }
 
 /// Whether a spreadsheet may compute a cell instead of showing it. Numbers and plain handles are

@@ -12,7 +12,7 @@ use v1::{Tenant, UpdateTenantRequest};
 use super::conflict::{self, Conflict, Refusal, Seen, update};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render_with_status};
 use crate::views::policies::{TYPES, type_name};
 use crate::views::{Commands, Time};
 use crate::visit::Visit;
@@ -144,20 +144,21 @@ async fn show(visit: &Visit, name: &str, parameters: Parameters, attempt: Attemp
     let shown = ListAttributeNamesRequest { page_token: String::new(), ..request };
     let typed = attempt.typed.or(known).unwrap_or(new);
     let commands = commands(name, &typed, &shown);
-    let mut response = render(&AttributesPage {
-        frame: visit.frame(name),
-        next: last.map(|last| last.name.clone()).unwrap_or_default(),
-        definitions,
-        names,
-        next_names: listed.next_page_token,
-        typed,
-        seen: Seen::of(&tenant),
-        error: attempt.error,
-        conflict: attempt.conflict,
-        commands,
-    });
-    *response.status_mut() = attempt.status;
-    Ok(response)
+    Ok(render_with_status(
+        &AttributesPage {
+            frame: visit.frame(name),
+            next: last.map(|last| last.name.clone()).unwrap_or_default(),
+            definitions,
+            names,
+            next_names: listed.next_page_token,
+            typed,
+            seen: Seen::of(&tenant),
+            error: attempt.error,
+            conflict: attempt.conflict,
+            commands,
+        },
+        attempt.status,
+    ))
 }
 
 /// The calls that define the attribute of the form or, while it has no name, list all names.
@@ -165,7 +166,7 @@ fn commands(tenant: &str, typed: &DefinitionView, listed: &ListAttributeNamesReq
     if typed.name.is_empty() {
         let cli = ["attribute", "names", "--tenant", tenant];
         let method = "AdminService/ListAttributeNames";
-        return Commands::new(&cli, method, "ListAttributeNamesRequest", listed);
+        return Commands::new(&cli, method, listed);
     }
     let kind = TYPES.iter().find(|(_, name, _)| *name == typed.kind);
     let kind = kind.map_or("", |(.., argument)| argument);
@@ -178,7 +179,7 @@ fn commands(tenant: &str, typed: &DefinitionView, listed: &ListAttributeNamesReq
     let policies = Policies { attribute_definitions: vec![typed.message()], ..Default::default() };
     let (tenant, policies) = (tenant.to_owned(), Some(policies));
     let request = UpdateTenantRequest { tenant, policies, ..Default::default() };
-    Commands::new(&cli, "AdminService/UpdateTenant", "UpdateTenantRequest", &request)
+    Commands::new(&cli, "AdminService/UpdateTenant", &request)
 }
 
 /// The definitions of a tenant, by name.

@@ -11,7 +11,7 @@ use super::conflict::{self, Conflict, Refusal, Seen};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render_with_status};
 use crate::views::Commands;
 use crate::views::tenant::TenantView;
 use crate::visit::Visit;
@@ -56,20 +56,21 @@ async fn show(visit: &Visit, name: &str, attempt: Attempt, status: StatusCode) -
     cli.extend(has_users.then_some("--force"));
     let request =
         DeleteTenantRequest { tenant: name.to_owned(), force: has_users, ..Default::default() };
-    let (method, message) = ("AdminService/DeleteTenant", "DeleteTenantRequest");
-    let mut response = render(&DeletePage {
-        frame: visit.frame(name),
-        has_users,
-        is_forced,
-        typed,
-        error,
-        seen: Seen::of(&tenant),
-        tenant: TenantView::of(&tenant),
-        conflict,
-        commands: Commands::new(&cli, method, message, &request),
-    });
-    *response.status_mut() = status;
-    Ok(response)
+    let method = "AdminService/DeleteTenant";
+    Ok(render_with_status(
+        &DeletePage {
+            frame: visit.frame(name),
+            has_users,
+            is_forced,
+            typed,
+            error,
+            seen: Seen::of(&tenant),
+            tenant: TenantView::of(&tenant),
+            conflict,
+            commands: Commands::new(&cli, method, &request),
+        },
+        status,
+    ))
 }
 
 /// Whether a tenant has users, by a deletion that is not applied.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::Commands;
 use crate::views::tenant::TenantView;
 use crate::visit::Visit;
@@ -74,9 +74,7 @@ async fn show(
         request_id: uuid::Uuid::new_v4().to_string(),
         typed,
         error,
-        commands: Commands::new(&cli, "AdminService/ListTenants", "ListTenantsRequest", &shown),
+        commands: Commands::new(&cli, "AdminService/ListTenants", &shown),
     };
-    let mut response = render(&page);
-    *response.status_mut() = status;
-    Ok::<_, Failure>(response)
+    Ok::<_, Failure>(render_with_status(&page, status))
 }

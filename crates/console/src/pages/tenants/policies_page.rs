@@ -9,7 +9,7 @@ use super::conflict::{Conflict, Seen};
 use super::handles_form::HandlesView;
 use super::policy_form::{FieldView, encode};
 use crate::frame::Frame;
-use crate::render::render;
+use crate::render::render_with_status;
 use crate::views::policies::POLICIES;
 use crate::views::tenant::TenantView;
 use crate::views::{Commands, Time};
@@ -53,20 +53,21 @@ pub fn show(visit: &Visit, tenant: &Tenant, shown: Shown) -> Response<Body> {
     let request = GetTenantRequest { tenant: tenant.tenant.clone() };
     let cli = ["tenant", "get", "--tenant", &tenant.tenant];
     let current = || POLICIES.iter().map(|policy| FieldView::of(policy, &policies)).collect();
-    let mut response = render(&PoliciesPage {
-        frame: visit.frame(&tenant.tenant),
-        fields: shown.fields.unwrap_or_else(current),
-        handles: shown.handles.unwrap_or_else(|| HandlesView::of(&policies)),
-        base: encode(&policies),
-        seen: Seen::of(tenant),
-        tenant: TenantView::of(tenant),
-        error: shown.error,
-        conflict: shown.conflict,
-        note: shown.note,
-        removing: Time::of(policies.history_change_time.as_ref()),
-        since: Time::of(policies.history_since_time.as_ref()),
-        commands: Commands::new(&cli, "AdminService/GetTenant", "GetTenantRequest", &request),
-    });
-    *response.status_mut() = shown.status;
-    response
+    render_with_status(
+        &PoliciesPage {
+            frame: visit.frame(&tenant.tenant),
+            fields: shown.fields.unwrap_or_else(current),
+            handles: shown.handles.unwrap_or_else(|| HandlesView::of(&policies)),
+            base: encode(&policies),
+            seen: Seen::of(tenant),
+            tenant: TenantView::of(tenant),
+            error: shown.error,
+            conflict: shown.conflict,
+            note: shown.note,
+            removing: Time::of(policies.history_change_time.as_ref()),
+            since: Time::of(policies.history_since_time.as_ref()),
+            commands: Commands::new(&cli, "AdminService/GetTenant", &request),
+        },
+        shown.status,
+    )
 }

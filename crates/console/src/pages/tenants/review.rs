@@ -51,7 +51,7 @@ fn commands(name: &str, typed: &Typed) -> Commands {
         ..Default::default()
     };
     let words: Vec<_> = cli.iter().map(String::as_str).collect();
-    Commands::new(&words, "AdminService/UpdateTenant", "UpdateTenantRequest", &request)
+    Commands::new(&words, "AdminService/UpdateTenant", &request)
 }
 
 /// The arguments of `polynym tenant set` for a policy.

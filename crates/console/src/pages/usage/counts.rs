@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use polynym_proto::v1::{GetUsageResponse, UsageResolution, UsageSeries};
 use prost_types::Timestamp;
 
-use super::query::By;
+use super::query::{By, MAX_INTERVALS};
 
 /// The series of a plot, beside the sum of the others.
 const MAX_SERIES: usize = 6;
-/// The maximum number of intervals.
-const MAX_INTERVALS: usize = 500;
 
 /// Counters over time.
 #[derive(Default)]
@@ -45,9 +43,9 @@ impl Counts {
         };
         let second = |time: &Option<Timestamp>| time.as_ref().map_or(0, |time| time.seconds);
         let (from, to) = (second(&answer.from), second(&answer.to));
-        let intervals = usize::try_from((to - from) / seconds + 1).unwrap_or_default();
-        let times: Vec<_> =
-            (0..intervals.min(MAX_INTERVALS) as i64).map(|n| from + n * seconds).collect();
+        // The first and the last interval may be partial.
+        let intervals = ((to - from) / seconds + 1).min(MAX_INTERVALS + 2);
+        let times: Vec<_> = (0..intervals).map(|n| from + n * seconds).collect();
         let mut by_name: BTreeMap<String, Series> = BTreeMap::new();
         for own in &answer.series {
             let name = name(own, by);

@@ -17,7 +17,7 @@ use polynym_proto::v1::GetUsageRequest;
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::Commands;
 use crate::visit::Visit;
 use counts::Counts;
@@ -67,13 +67,11 @@ async fn page(
         }
         Err(error) => return Err(error.into()),
     };
-    let plot = plot::svg(&counts).map_err(Failure::Form)?;
+    let plot = plot::svg(&counts).map_err(Failure::Internal)?;
     let status = if error.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let commands = commands(&choice, &tenant, &request);
     let frame = visit.frame(&tenant);
-    let mut response = render(&UsagePage { frame, choice, counts, plot, error, commands });
-    *response.status_mut() = status;
-    Ok(response)
+    Ok(render_with_status(&UsagePage { frame, choice, counts, plot, error, commands }, status))
 }
 
 /// The calls that return the same counters.
@@ -87,5 +85,5 @@ fn commands(choice: &Choice, tenant: &str, request: &GetUsageRequest) -> Command
     if choice.by == query::By::Caller {
         cli.push("--by-caller");
     }
-    Commands::new(&cli, "AdminService/GetUsage", "GetUsageRequest", request)
+    Commands::new(&cli, "AdminService/GetUsage", request)
 }

@@ -7,7 +7,7 @@ use prost_types::Timestamp;
 use serde::Deserialize;
 
 /// The maximum number of intervals: a plot and a table show all of them.
-const MAX_INTERVALS: i64 = 400;
+pub const MAX_INTERVALS: i64 = 400;
 
 /// The query of the page.
 #[derive(Default, Deserialize)]

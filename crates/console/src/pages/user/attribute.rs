@@ -1,6 +1,6 @@
 //! The attributes of a user: add, change, remove.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::extract::Path;
@@ -9,12 +9,12 @@ use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::{AttributeValue, UpdateUserRequest};
 
-use super::shown::{policies, status, to_user, user_id, with_status};
+use super::shown::{policies, to_user, user_id};
 use crate::change::{Draft, Problem, Sent, problem, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render_with_status};
 use crate::session::ShortId;
 use crate::views::user::AttributeView;
 use crate::views::{Commands, UserView};
@@ -98,7 +98,7 @@ fn request(tenant: &str, id: &str, form: &Form) -> Result<UpdateUserRequest, Pro
     if name.is_empty() {
         return Err(Problem::form("name", "Type a name, such as team."));
     }
-    let mut attributes = HashMap::new();
+    let mut attributes = BTreeMap::new();
     if !form.has("remove") {
         let value = value::parse(form.get("type"), form.raw("text"));
         let value = value.map_err(|message| Problem::form("text", message))?;
@@ -107,12 +107,7 @@ fn request(tenant: &str, id: &str, form: &Form) -> Result<UpdateUserRequest, Pro
     let etag = form.get("etag").to_owned();
     Ok(UpdateUserRequest {
         tenant: tenant.to_owned(),
-        user: Some(v1::User {
-            user_id: id.to_owned(),
-            etag,
-            attributes: attributes.into_iter().collect(),
-            ..Default::default()
-        }),
+        user: Some(v1::User { user_id: id.to_owned(), etag, attributes, ..Default::default() }),
         update_mask: Some(FieldMask { paths: vec![value::mask_path(name)] }),
         request_id: form.get("request_id").to_owned(),
     })
@@ -124,7 +119,7 @@ async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Pag
     let current = user.attributes.get(&name);
     let fixed = current.filter(|value| value::editable(value).is_none());
     let definitions = policies(&visit.client(tenant)).await.attribute_definitions;
-    let status = status(&draft);
+    let status = draft.status();
     let page = AttributePage {
         frame: visit.frame(tenant),
         fixed: fixed.map(|own| AttributeView::of((&name, own)).short().to_owned()),
@@ -136,7 +131,7 @@ async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Pag
         user: UserView::of(user),
         draft,
     };
-    Ok(with_status(render(&page), status))
+    Ok(render_with_status(&page, status))
 }
 
 /// The name of the type that a definition demands; empty for any.
@@ -171,5 +166,5 @@ fn commands(tenant: &str, id: &str, form: &Form) -> Option<Commands> {
     };
     let cli = argument.as_deref().map(|own| ["user", "update", id, own, "--tenant", tenant]);
     let cli = cli.as_ref().map_or(&[][..], |words| &words[..]);
-    Some(Commands::new(cli, "RegistryService/UpdateUser", "UpdateUserRequest", &request))
+    Some(Commands::new(cli, "RegistryService/UpdateUser", &request))
 }

@@ -12,8 +12,7 @@ use crate::change::Problem;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::pages::user::shown::with_status;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render_with_status};
 use crate::session::ShortId;
 use crate::views::UserView;
 use crate::views::reading::{self, Reading, filter_of};
@@ -81,7 +80,7 @@ fn show(
     let (frame, text) = (visit.frame(tenant), text.to_owned());
     let status = problem.as_ref().map_or(http::StatusCode::OK, |problem| problem.status);
     let page = ChoosePage { frame, search, identifier, text, users, problem };
-    Ok(with_status(render(&page), status))
+    Ok(render_with_status(&page, status))
 }
 
 /// The users that a text means: an id, an identifier, a filter, or words of names.

@@ -1,7 +1,5 @@
 //! Creating a user with identities and attributes.
 
-use std::collections::HashMap;
-
 use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, Query};
@@ -11,13 +9,13 @@ use polynym_proto::v1;
 use prost_types::Timestamp;
 use v1::CreateUserRequest;
 
-use super::shown::{Origin, status, to_user, with_status};
+use super::shown::{Origin, to_user};
 use crate::change::typed::{self, KINDS, TypedIdentifier};
 use crate::change::{Draft, Problem, Sent, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::Commands;
 use crate::views::reading::{self, Reading};
 use crate::visit::Visit;
@@ -109,7 +107,7 @@ pub async fn create(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
         Err(error) => error,
     };
     let problem = Problem::of_call(&sent.client(), &error).await.ok_or_else(|| error.clone())?;
-    let draft = if problem.is_open() {
+    let draft = if problem.keeps_request_id() {
         Draft::unchanged(sent.form.clone())
     } else {
         Draft::new(sent.form.clone())
@@ -148,6 +146,9 @@ fn new_user(form: &Form) -> Result<NewUser, Problem> {
         if name.is_empty() {
             return Err(wrong("Type a name for this attribute, such as team."));
         }
+        if user.attributes.iter().any(|(known, _)| known == name) {
+            return Err(wrong("Another row has an attribute of this name."));
+        }
         let value = value::parse(form.get(&format!("type.{n}")), text).map_err(wrong)?;
         user.attributes.push((name.to_owned(), value));
     }
@@ -165,13 +166,12 @@ fn request(tenant: &str, form: &Form, user: &NewUser) -> CreateUserRequest {
         verified_by: verified_by.to_owned(),
         ..Default::default()
     };
-    let attributes: HashMap<_, _> = user.attributes.iter().cloned().collect();
     CreateUserRequest {
         tenant: tenant.to_owned(),
         user: Some(v1::User {
             display_name: form.get("name").to_owned(),
             identities: user.identities.iter().map(identity).collect(),
-            attributes: attributes.into_iter().collect(),
+            attributes: user.attributes.iter().cloned().collect(),
             ..Default::default()
         }),
         request_id: String::new(),
@@ -179,7 +179,7 @@ fn request(tenant: &str, form: &Form, user: &NewUser) -> CreateUserRequest {
 }
 
 fn show(visit: &Visit, tenant: &str, draft: Draft) -> Response<Body> {
-    let status = status(&draft);
+    let status = draft.status();
     let page = CreatePage {
         frame: visit.frame(tenant),
         identities: identity_rows(&draft, &visit.context.region),
@@ -190,7 +190,7 @@ fn show(visit: &Visit, tenant: &str, draft: Draft) -> Response<Body> {
         commands: commands(tenant, &draft.form),
         draft,
     };
-    with_status(render(&page), status)
+    render_with_status(&page, status)
 }
 
 /// The number of rows: those that are filled in, and another one if that was asked for.
@@ -257,5 +257,5 @@ fn commands(tenant: &str, form: &Form) -> Option<Commands> {
     let words: Vec<_> = cli.iter().map(String::as_str).collect();
     let words = if arguments.is_some() { &words[..] } else { &[] };
     let request = request(tenant, form, &user);
-    Some(Commands::new(words, "RegistryService/CreateUser", "CreateUserRequest", &request))
+    Some(Commands::new(words, "RegistryService/CreateUser", &request))
 }

@@ -11,13 +11,13 @@ use v1::{
     VerifyIdentityRequest,
 };
 
-use super::shown::{duration, policies, status, to_user, user_id, with_status};
+use super::shown::{duration, policies, to_user, user_id};
 use crate::change::typed::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render_with_status};
 use crate::session::ShortId;
 use crate::views::identity::{self, IdentityView};
 use crate::views::time::largest_unit;
@@ -127,7 +127,7 @@ pub async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) ->
     let text = draft.form.get("identity").to_owned();
     let found = user.identities.iter().find(|one| identity::text(one.identifier.as_ref()) == text);
     let Some(found) = found else { return Ok(gone(visit, tenant, user)) };
-    let status = status(&draft);
+    let status = draft.status();
     let id = &user.user_id;
     let page = IdentityPage {
         frame: visit.frame(tenant),
@@ -142,7 +142,7 @@ pub async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) ->
         unlink: Some(unlink_commands(tenant, id, &text)),
         draft,
     };
-    Ok(with_status(render(&page), status))
+    Ok(render_with_status(&page, status))
 }
 
 /// Leads to the user, who has the identity no longer.
@@ -176,7 +176,7 @@ fn verify_commands(tenant: &str, id: &str, text: &str, verified: bool) -> Comman
         verified,
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/VerifyIdentity", "VerifyIdentityRequest", &request)
+    Commands::new(&cli, "RegistryService/VerifyIdentity", &request)
 }
 
 fn primary_commands(tenant: &str, id: &str, text: &str) -> Commands {
@@ -188,7 +188,7 @@ fn primary_commands(tenant: &str, id: &str, text: &str) -> Commands {
         primary: true,
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/LinkIdentity", "LinkIdentityRequest", &request)
+    Commands::new(&cli, "RegistryService/LinkIdentity", &request)
 }
 
 /// The calls that replace it by what is typed, or by an example.
@@ -203,7 +203,7 @@ fn replace_commands(tenant: &str, id: &str, text: &str, form: &Form) -> Commands
         new_identifier: identity::parse(&new),
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/ReplaceIdentity", "ReplaceIdentityRequest", &request)
+    Commands::new(&cli, "RegistryService/ReplaceIdentity", &request)
 }
 
 fn move_commands(tenant: &str, id: &str, text: &str) -> Commands {
@@ -216,7 +216,7 @@ fn move_commands(tenant: &str, id: &str, text: &str) -> Commands {
         validate_only: true,
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/MoveIdentity", "MoveIdentityRequest", &request)
+    Commands::new(&cli, "RegistryService/MoveIdentity", &request)
 }
 
 fn unlink_commands(tenant: &str, id: &str, text: &str) -> Commands {
@@ -227,5 +227,5 @@ fn unlink_commands(tenant: &str, id: &str, text: &str) -> Commands {
         identifier: identity::parse(text),
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/UnlinkIdentity", "UnlinkIdentityRequest", &request)
+    Commands::new(&cli, "RegistryService/UnlinkIdentity", &request)
 }

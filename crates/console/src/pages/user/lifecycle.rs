@@ -1,21 +1,18 @@
 //! Disabling, enabling, deleting and restoring a user.
 
-use std::time::SystemTime;
-
 use askama::Template;
 use axum::extract::Path;
 use polynym_access::Role;
 use polynym_client::Error;
 use polynym_proto::v1;
-use prost_types::Timestamp;
 use v1::{DeleteUserRequest, DisableUserRequest, EnableUserRequest, UndeleteUserRequest};
 
-use super::shown::{duration, policies, status, to_user, with_status};
+use super::shown::{restorable_until, to_user};
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 
@@ -89,8 +86,8 @@ struct LifecyclePage {
     user: UserView,
     draft: Draft,
     action: Action,
-    /// Until when a deleted user can be restored, if it is known.
-    restore_until: Option<Time>,
+    /// Until when a deleted user can be restored.
+    restorable: Option<Time>,
     commands: Commands,
 }
 
@@ -147,29 +144,20 @@ async fn call(action: Action, sent: &Sent, id: &str) -> Result<Result<(), Error>
 }
 
 async fn show(action: Action, visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Page {
-    let restore_until = match action {
-        Action::Delete => restore_until(visit, tenant).await,
+    let restorable = match action {
+        Action::Delete => restorable_until(&visit.client(tenant)).await,
         _ => None,
     };
-    let status = status(&draft);
+    let status = draft.status();
     let page = LifecyclePage {
         frame: visit.frame(tenant),
         commands: commands(action, tenant, &user.user_id),
         user: UserView::of(user),
         draft,
         action,
-        restore_until,
+        restorable,
     };
-    Ok(with_status(render(&page), status))
-}
-
-/// Until when a user that is deleted now can be restored.
-async fn restore_until(visit: &Visit, tenant: &str) -> Option<Time> {
-    let window = duration(policies(&visit.client(tenant)).await.restore_window);
-    if window.is_zero() {
-        return None;
-    }
-    Time::of(Some(&Timestamp::from(SystemTime::now() + window)))
+    Ok(render_with_status(&page, status))
 }
 
 fn commands(action: Action, tenant: &str, id: &str) -> Commands {
@@ -183,5 +171,5 @@ fn commands(action: Action, tenant: &str, id: &str) -> Commands {
         Action::Delete => "DeleteUser",
         Action::Undelete => "UndeleteUser",
     };
-    Commands::new(&cli, &format!("RegistryService/{name}"), &format!("{name}Request"), &request)
+    Commands::new(&cli, &format!("RegistryService/{name}"), &request)
 }

@@ -8,12 +8,12 @@ use polynym_access::Role;
 use polynym_proto::v1;
 use polynym_proto::v1::LinkIdentityRequest;
 
-use super::shown::{Origin, policies, status, to_user, with_status};
+use super::shown::{Origin, policies, to_user};
 use crate::change::typed::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::reading::{self, Reading};
 use crate::views::{Commands, UserView, identity};
 use crate::visit::Visit;
@@ -84,7 +84,7 @@ fn request(tenant: &str, id: &str, form: &Form, identifier: v1::Identifier) -> L
 }
 
 async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
-    let status = status(&draft);
+    let status = draft.status();
     let page = LinkPage {
         frame: visit.frame(tenant),
         user: UserView::of(user),
@@ -93,7 +93,7 @@ async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Res
         commands: commands(tenant, user, &draft.form),
         draft,
     };
-    with_status(render(&page), status)
+    render_with_status(&page, status)
 }
 
 /// The calls that do the same, with an example if nothing is typed.
@@ -121,5 +121,5 @@ fn commands(tenant: &str, user: &v1::User, form: &Form) -> Commands {
     if !request.display.is_empty() {
         cli.push(&display);
     }
-    Commands::new(&cli, "RegistryService/LinkIdentity", "LinkIdentityRequest", &request)
+    Commands::new(&cli, "RegistryService/LinkIdentity", &request)
 }

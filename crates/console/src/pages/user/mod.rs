@@ -26,6 +26,8 @@ use crate::render::{Page, redirect};
 use crate::visit::Visit;
 use lifecycle::Action;
 
+pub use shown::restorable_until;
+
 /// The pages of users.
 pub fn router() -> Router<Arc<Shared>> {
     let one = Router::new()

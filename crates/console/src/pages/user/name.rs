@@ -9,11 +9,11 @@ use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::UpdateUserRequest;
 
-use super::shown::{status, to_user, with_status};
+use super::shown::to_user;
 use crate::change::{Draft, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
 
@@ -65,12 +65,12 @@ fn request(tenant: &str, id: &str, name: &str) -> UpdateUserRequest {
 }
 
 fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
-    let status = status(&draft);
+    let status = draft.status();
     let name = draft.form.get("name");
     let flag = format!("--name={name}");
     let cli = ["user", "update", &user.user_id, &flag, "--tenant", tenant];
     let request = request(tenant, &user.user_id, name);
-    let commands = Commands::new(&cli, "RegistryService/UpdateUser", "UpdateUserRequest", &request);
+    let commands = Commands::new(&cli, "RegistryService/UpdateUser", &request);
     let (frame, user) = (visit.frame(tenant), UserView::of(user));
-    with_status(render(&NamePage { frame, user, draft, commands }), status)
+    render_with_status(&NamePage { frame, user, draft, commands }, status)
 }

@@ -17,11 +17,11 @@ use v1::{
     SendNoticeRequest,
 };
 
-use super::shown::{self, ROWS, status, user_id, with_status};
+use super::shown::{self, ROWS, user_id};
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::render::{Page, redirect, render, render_with_status};
 use crate::views::user::attribute;
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
@@ -148,7 +148,7 @@ fn list_commands(tenant: &str, request: &ListNoticesRequest, unread: bool) -> Co
         cli.push("--unread");
     }
     let request = ListNoticesRequest { page_token: String::new(), ..request.clone() };
-    Commands::new(&cli, "InboxService/ListNotices", "ListNoticesRequest", &request)
+    Commands::new(&cli, "InboxService/ListNotices", &request)
 }
 
 /// Marks a notice as read, or all up to the latest one that the person saw.
@@ -258,10 +258,10 @@ fn midnight() -> SystemTime {
 }
 
 fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
-    let status = status(&draft);
+    let status = draft.status();
     let commands = send_commands(tenant, &user.user_id, &draft.form);
     let (frame, user) = (visit.frame(tenant), UserView::of(user));
-    with_status(render(&SendPage { frame, user, draft, commands }), status)
+    render_with_status(&SendPage { frame, user, draft, commands }, status)
 }
 
 /// The calls that do the same, with an example if nothing is typed.
@@ -280,5 +280,5 @@ fn send_commands(tenant: &str, id: &str, form: &Form) -> Commands {
     }
     let typed = Form::of(&[("subject", subject), ("body", body), ("days", days)]);
     let request = request(tenant, id, &typed).unwrap_or_default();
-    Commands::new(&cli, "InboxService/SendNotice", "SendNoticeRequest", &request)
+    Commands::new(&cli, "InboxService/SendNotice", &request)
 }

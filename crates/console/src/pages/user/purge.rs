@@ -9,12 +9,12 @@ use polynym_client::Kind;
 use polynym_proto::v1;
 use v1::PurgeUserRequest;
 
-use super::shown::{status, to_user, with_status};
+use super::shown::to_user;
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
 
@@ -102,8 +102,8 @@ fn page_of(
     request: &PurgeUserRequest,
 ) -> Response<Body> {
     let cli = ["user", "purge", &user.user_id, "--dry-run", "--tenant", tenant];
-    let commands = Commands::new(&cli, "AdminService/PurgeUser", "PurgeUserRequest", request);
-    let status = status(&draft);
+    let commands = Commands::new(&cli, "AdminService/PurgeUser", request);
+    let status = draft.status();
     let (frame, user) = (visit.frame(tenant), UserView::of(user));
-    with_status(render(&PurgePage { frame, user, draft, merged, more, commands }), status)
+    render_with_status(&PurgePage { frame, user, draft, merged, more, commands }, status)
 }

@@ -1,17 +1,18 @@
 //! What the pages of a user share: parts of lists, sentences about what was done, and searches.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::Response;
 use locality_uuid::LocalityId;
 use polynym_client::Client;
 use polynym_proto::v1;
 use serde::Deserialize;
 
-use crate::change::{Draft, Problem, Sent};
+use crate::change::Sent;
 use crate::failure::Failure;
 use crate::render::redirect;
+use crate::views::Time;
 use crate::visit::Visit;
 
 /// The rows of a table.
@@ -103,6 +104,13 @@ pub async fn policies(client: &Client) -> v1::Policies {
     tenant.and_then(|tenant| tenant.policies).unwrap_or_default()
 }
 
+/// Until when users that are deleted now can be restored; none if they may be purged at once.
+pub async fn restorable_until(client: &Client) -> Option<Time> {
+    let window = duration(policies(client).await.restore_window);
+    let until = SystemTime::now().checked_add(window).filter(|_| !window.is_zero())?;
+    Time::of(Some(&until.into()))
+}
+
 /// A duration of a policy; zero if it is absent.
 pub fn duration(policy: Option<prost_types::Duration>) -> Duration {
     policy.and_then(|policy| Duration::try_from(policy).ok()).unwrap_or_default()
@@ -111,17 +119,6 @@ pub fn duration(policy: Option<prost_types::Duration>) -> Duration {
 /// Leads to a user's page, which says what was done.
 pub fn to_user(sent: &Sent, id: &str, done: &str) -> Response<Body> {
     redirect(&format!("{}?done={done}", sent.user_path(id)))
-}
-
-/// The page of a form, with the status of its problem.
-pub fn with_status(mut page: Response<Body>, status: StatusCode) -> Response<Body> {
-    *page.status_mut() = status;
-    page
-}
-
-/// The status of the page of a form.
-pub fn status(draft: &Draft) -> StatusCode {
-    draft.problem.as_ref().map_or(StatusCode::OK, |problem: &Problem| problem.status)
 }
 
 #[cfg(test)]

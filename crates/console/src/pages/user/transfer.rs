@@ -7,11 +7,11 @@ use v1::MoveIdentityRequest;
 
 use super::choose::candidates;
 use super::identity;
-use super::shown::{status, to_user, with_status};
+use super::shown::to_user;
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::identity::{parse, text};
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
@@ -116,7 +116,7 @@ async fn show(
     let identity = sent.field("identity");
     let mut all = from.identities.iter();
     let found = all.find(|one| text(one.identifier.as_ref()) == identity);
-    let status = status(&draft);
+    let status = draft.status();
     let commands = to.map(|to| commands(sent, &from.user_id, &to.user_id));
     let page = MovePage {
         frame: sent.visit.frame(&sent.tenant),
@@ -128,7 +128,7 @@ async fn show(
         draft,
         commands,
     };
-    Ok(with_status(render(&page), status))
+    Ok(render_with_status(&page, status))
 }
 
 fn commands(sent: &Sent, from: &str, to: &str) -> Commands {
@@ -138,5 +138,5 @@ fn commands(sent: &Sent, from: &str, to: &str) -> Commands {
         request_id: String::new(),
         ..request(sent, from, to, false)
     };
-    Commands::new(&cli, "RegistryService/MoveIdentity", "MoveIdentityRequest", &request)
+    Commands::new(&cli, "RegistryService/MoveIdentity", &request)
 }
