@@ -144,9 +144,7 @@ fn advice(reason: &str, message: &str) -> Option<&'static str> {
             "name the file of a token with --token-file, or a certificate with --cert and --key; \
              `polynym token create` makes a token for a server's --credentials"
         }
-        "ROLE_DENIED" => {
-            "use a token of that role: see `polynym token list` on a server's --credentials"
-        }
+        "ROLE_DENIED" => "use a token of that role: see `polynym token list` on the server",
         "TENANT_DENIED" => {
             "name a --tenant of the token: `polynym token list` shows the callers of a server's \
              --credentials"

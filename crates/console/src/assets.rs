@@ -68,7 +68,7 @@ pub async fn asset(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use sha2::Digest;
 
     #[test]
     fn the_scripts_of_others_are_unchanged() {
@@ -82,8 +82,6 @@ mod tests {
             assert_eq!(hex, hash, "{}", &script[..80]);
         }
     }
-
-    use sha2::Digest;
 
     const HTMX: &str = "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130";
     const HX_CSP: &str = "a7e1e6711ae6c3e50ad300fba7936cbe8d07599cdae313414a179ddd6b26e143";

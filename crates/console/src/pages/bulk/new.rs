@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::extract::{Path, Query};
-use http::StatusCode;
 use polynym_access::Role;
 use polynym_proto::v1;
 use serde::Deserialize;
