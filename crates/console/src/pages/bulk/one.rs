@@ -84,7 +84,7 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
     let client = sent.client();
     let tried = get(&client, &id).await?;
     if !tried.validate_only {
-        return Err(Failure::Form("This is not a dry run: it has happened already.".to_owned()));
+        return Err(Failure::Form("This is not a dry run: it was started already.".to_owned()));
     }
     let request = v1::StartBulkChangeRequest {
         filter: tried.filter,
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn fields_are_quoted_where_they_must_be() {
-        assert_eq!(field("USER_MERGED"), "USER_MERGED");
+        assert_eq!(field("LIMIT_EXCEEDED"), "LIMIT_EXCEEDED");
         assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 }
