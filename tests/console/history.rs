@@ -123,7 +123,10 @@ async fn an_operation_is_undone_after_a_preview() {
     page.assert_has(&["<h3>disabled</h3>", "polynym tenant events --tenant default --operation"]);
     assert_eq!(page.text.matches("class=\"card change\"").count(), 3);
     let preview = browser.get(&page.attribute("href", &format!("{operation}/undo"))).await;
-    preview.assert_has(&["Users read: 4. Would be reverted: 2. Cannot be reverted: 1.", "CHANGED_SINCE"]);
+    preview.assert_has(&[
+        "Users read: 4. Would be reverted: 2. Cannot be reverted: 1.",
+        "CHANGED_SINCE",
+    ]);
     preview.assert_has(&["polynym undo leavers-7 --tenant default --dry-run", "</html>"]);
     let state = |outcome: Result<v1::User, tonic::Status>| outcome.unwrap().state();
     assert_eq!(state(client.get(&ids[0]).await), v1::State::Disabled);

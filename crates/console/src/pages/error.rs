@@ -99,6 +99,6 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         ),
         Failure::SearchGone => {
             ("Search expired", "Search again. A session keeps its last 64 searches.")
-        },
+        }
     }
 }

@@ -52,7 +52,9 @@ async fn refused(visit: &Visit, name: &str, refusal: Refusal) -> Page {
         Refusal::Invalid(message, _) => {
             with_error(visit, name, message, StatusCode::UNPROCESSABLE_ENTITY).await
         }
-        Refusal::Conflict => Err(Failure::Form("Somebody else changed the tenant in the meantime.".to_owned())),
+        Refusal::Conflict => {
+            Err(Failure::Form("Somebody else changed the tenant in the meantime.".to_owned()))
+        }
         Refusal::Other(failure) => Err(failure),
     }
 }
