@@ -61,7 +61,7 @@ async fn without_scripts_a_page_has_the_events_since_the_one_before() {
     let mut client = Client::connect(&site.server.url).await;
     let mut browser = site.browser().await;
     let now = browser.get(EVENTS).await;
-    now.assert_has(&["From now on, changes of users are listed here", "polynym watch"]);
+    now.assert_has(&["Changes of users will appear here from now on", "polynym watch"]);
     let created = client.create(user("Zoe", vec![handle("zoe")])).await.unwrap();
     let mut page = refresh(&mut browser, &now).await;
     // The feed may be a moment behind the call.
@@ -71,7 +71,7 @@ async fn without_scripts_a_page_has_the_events_since_the_one_before() {
     page.assert_has(&["<h3>created</h3>", "anonymous", "CreateUser"]);
     assert!(page.text.contains("zoe (primary, not verified)"), "what the event changed");
     let empty = refresh(&mut browser, &page).await;
-    empty.assert_has(&["No change since you opened the page before"]);
+    empty.assert_has(&["No changes since you last loaded this page"]);
 
     let by_user = [("user", "@zoe"), ("kind", "IDENTITY_LINKED")];
     let filtered = browser.post(EVENTS, &by_user).await;
@@ -114,7 +114,7 @@ async fn a_stream_goes_on_after_the_last_event_and_ends_when_the_browser_leaves(
     let _other = Stream::open(&site, &browser, "", "").await;
     let third = browser.get(STREAM).await;
     assert_eq!(third.status, 429);
-    third.assert_has(&["This session follows events in two places already"]);
+    third.assert_has(&["You already follow events on two pages"]);
     drop(again);
     // The server notices a moment later that the browser has left.
     while browser_status(&site, &browser).await == 429 {

@@ -35,7 +35,7 @@ async fn callers_are_listed_without_what_proves_them() {
     ]);
     let mut browser = site.browser("boss").await;
     let page = browser.get("/console/callers").await;
-    page.assert_has(&["boss", "vera", "<code>eu-*</code>", "viewer", "expires", "any calls"]);
+    page.assert_has(&["boss", "vera", "<code>eu-*</code>", "viewer", "expires", "unlimited calls"]);
     let token = site.token("vera");
     let (_, secret) = token.rsplit_once('_').unwrap();
     assert!(!page.text.contains(secret) && !page.text.contains("sha256"), "{}", page.text);

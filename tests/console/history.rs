@@ -56,9 +56,9 @@ async fn a_history_has_changes_with_before_and_after() {
     some.assert_has(&["<h3>disabled</h3>"]);
     assert!(!some.text.contains("created</h3>"));
     let none = browser.get(&format!("{HOME}/users/{ann}/history?to=2001-01-01")).await;
-    none.assert_has(&["No such change is known."]);
+    none.assert_has(&["No matching changes."]);
     let wrong = browser.get(&format!("{HOME}/users/{ann}/history?from=soon")).await;
-    wrong.assert_has(&["From is no time. Write 2026-01-31"]);
+    wrong.assert_has(&["From: not a time. Write 2026-01-31"]);
     assert_eq!(wrong.status, 422);
     let nobody = browser.get(&format!("{HOME}/users/{}x/history", &ann[..ann.len() - 1])).await;
     assert_eq!(nobody.status, 422);
@@ -109,7 +109,7 @@ async fn everything_a_caller_did_in_an_hour_is_found() {
     hour.assert_has(&["value=\"anonymous\"", "4 users were read", "polynym tenant events"]);
     assert_eq!(hour.text.matches("class=\"card change\"").count(), 7);
     let others = browser.post(&path, &[("caller", "somebody")]).await;
-    others.assert_has(&["No such change is known."]);
+    others.assert_has(&["No matching changes."]);
     let gone = browser.get(&format!("{path}/999")).await;
     assert_eq!(gone.status, 404);
 }
@@ -123,16 +123,19 @@ async fn an_operation_is_undone_after_a_preview() {
     page.assert_has(&["<h3>disabled</h3>", "polynym tenant events --tenant default --operation"]);
     assert_eq!(page.text.matches("class=\"card change\"").count(), 3);
     let preview = browser.get(&page.attribute("href", &format!("{operation}/undo"))).await;
-    preview.assert_has(&["2 of 4 users would be as before; 1 stay as they are", "CHANGED_SINCE"]);
+    preview.assert_has(&[
+        "Users read: 4. Would be reverted: 2. Cannot be reverted: 1.",
+        "CHANGED_SINCE",
+    ]);
     preview.assert_has(&["polynym undo leavers-7 --tenant default --dry-run", "</html>"]);
     let state = |outcome: Result<v1::User, tonic::Status>| outcome.unwrap().state();
     assert_eq!(state(client.get(&ids[0]).await), v1::State::Disabled);
 
     let undone = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
-    undone.assert_has(&["2 of 4 users are as before; 1 stay as they are"]);
+    undone.assert_has(&["Users read: 4. Reverted: 2. Cannot be reverted: 1."]);
     assert_eq!(state(client.get(&ids[0]).await), v1::State::Active);
     let again = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
-    again.assert_has(&["0 of 4 users are as before"]);
+    again.assert_has(&["Users read: 4. Reverted: 0."]);
     let nothing = browser.get(&format!("{HOME}/operations/nothing/undo")).await;
-    nothing.assert_has(&["Nothing is left of such an operation."]);
+    nothing.assert_has(&["This operation has no changes left to undo."]);
 }

@@ -19,7 +19,7 @@ async fn a_tenant_is_created_once() {
 
     let again = browser.get(TENANTS).await;
     let taken = browser.submit(&again, TENANTS, &[("name", "acme")]).await;
-    taken.assert_has(&["There is a tenant of this name", "value=\"acme\""]);
+    taken.assert_has(&["A tenant of this name exists already", "value=\"acme\""]);
     assert_eq!(taken.status, 409);
     for wrong in ["Acme!", "", "<script>"] {
         let answer = browser.submit(&again, TENANTS, &[("name", wrong)]).await;
@@ -46,7 +46,7 @@ async fn tenants_are_listed_page_by_page_and_by_prefix() {
     second.assert_has(&[">shop-35</a>", ">shop-39</a>"]);
     assert!(!second.text.contains("Next page") && !second.text.contains(">shop-34</a>"));
     let none = browser.get("/console/tenants?prefix=zzz").await;
-    none.assert_has(&["No tenant that you may see has a name that begins so"]);
+    none.assert_has(&["No tenant that you may see has a name that begins with this"]);
     let odd = browser.get("/console/tenants?t=%22%3E%3Cscript%3E").await;
     assert!(!odd.text.contains("t=\"><script>") && odd.status == 200);
 }
@@ -102,7 +102,7 @@ async fn roles_see_what_they_may_do() {
     list.assert_has(&[">default</a>"]);
     assert!(!list.text.contains("Create tenant") && !list.text.contains("/callers"));
     let policies = viewer.get("/console/t/default/policies").await;
-    policies.assert_has(&["Restore window", "30 days", "The list of Polynym"]);
+    policies.assert_has(&["Restore window", "30 days", "Polynym's default list"]);
     assert!(!policies.text.contains("Review changes") && !policies.text.contains("Delete tenant"));
     for (path, fields) in [
         (TENANTS, &[("name", "acme")][..]),

@@ -178,7 +178,7 @@ async fn a_user_is_created_with_what_was_searched() {
     let free = browser.post(&format!("{HOME}/search"), &[("q", "ada@example.org")]).await;
     let link = free.attribute("href", &format!("{HOME}/link?"));
     let choose = browser.get(&link).await;
-    choose.assert_has(&["Link it to a user", "ada@example.org"]);
+    choose.assert_has(&["Link the identifier to a user", "ada@example.org"]);
     let found = browser.submit(&choose, &format!("{HOME}/link"), &[("user", "example")]).await;
     found.assert_has(&["Choose the user", "Alice Example"]);
     let form = browser.submit(&choose, &format!("{HOME}/link"), &[("user", "@ada")]).await;
@@ -191,7 +191,7 @@ async fn notices_are_sent_once_read_and_deleted() {
     let mut browser = site.browser().await;
     let joe = path(&mut browser, "@joe").await;
     let inbox = format!("{joe}/inbox");
-    browser.get(&inbox).await.assert_has(&["There is no notice here."]);
+    browser.get(&inbox).await.assert_has(&["No notices."]);
     let send = format!("{inbox}/send");
     let wrong = [("subject", "Terms"), ("days", "soon")];
     fill_in(&mut browser, &send, &wrong).await.assert_has(&["a number of days", "value=\"Terms\""]);
@@ -202,7 +202,7 @@ async fn notices_are_sent_once_read_and_deleted() {
     let fields = [("subject", "Terms have changed"), ("body", &*long), ("days", "7")];
     for _ in 0..2 {
         let sent = browser.submit(&form, &send, &fields).await;
-        sent.assert_has(&["The notice was sent.", "1 unread", "Show all of it"]);
+        sent.assert_has(&["The notice was sent.", "1 unread", "Show the whole notice"]);
         assert!(!sent.text.contains("END"));
     }
     browser.get(&joe).await.assert_has(&["Inbox (1 unread)"]);

@@ -3085,7 +3085,7 @@ func (x *BulkAction_Attributes) GetRemove() []string {
 // A number of users that failed for the same reason.
 type BulkChange_FailureCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The reason of their errors, such as `USER_MERGED`.
+	// The reason of their errors, such as `LIMIT_EXCEEDED`.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The number of users.
 	Users         int64 `protobuf:"varint,2,opt,name=users,proto3" json:"users,omitempty"`
@@ -3142,7 +3142,7 @@ type BulkChange_Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// The reason of the error, such as `USER_MERGED`.
+	// The reason of the error, such as `LIMIT_EXCEEDED`.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -310,7 +310,7 @@ fn history_rows(policies: &Policies) -> Vec<(String, String)> {
         rows.push((format!("history of before {time} is kept for"), former));
     }
     if let Some(time) = &policies.history_change_time {
-        rows.push(("older history is being removed since".to_owned(), time.to_string()));
+        rows.push(("removal of older history began at".to_owned(), time.to_string()));
     }
     rows
 }

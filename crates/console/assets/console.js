@@ -1,4 +1,4 @@
-// Keys and small comforts. Every page works without this script.
+// Keyboard shortcuts, and forms that are sent once. Every page works without this script.
 (() => {
   "use strict";
   const rows = () => [...document.querySelectorAll("a[data-row]")].filter((row) => row.offsetParent);
@@ -6,10 +6,12 @@
     target.matches("input, textarea, select, [contenteditable]") && target.type !== "checkbox";
   let pending = "";
 
+  // Focuses the element at this index, or the nearest one.
+  const focusAt = (all, index) => all[Math.max(0, Math.min(all.length - 1, index))]?.focus();
+
   const step = (by) => {
     const all = rows();
-    const next = all[Math.max(0, Math.min(all.length - 1, all.indexOf(document.activeElement) + by))];
-    next?.focus();
+    focusAt(all, all.indexOf(document.activeElement) + by);
   };
 
   const suggestions = () => document.getElementById("suggestions");
@@ -34,7 +36,7 @@
     const all = [search, ...(suggestions()?.querySelectorAll("a[data-row]") ?? [])];
     const at = all.indexOf(from);
     if (at < 0 || all.length < 2) return false;
-    all[Math.max(0, Math.min(all.length - 1, at + by))].focus();
+    focusAt(all, at + by);
     return true;
   };
 
@@ -84,11 +86,8 @@
   // A double click sends a form once. The request id in the form makes a repeat safe anyway.
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.method !== "post" || form.dataset.sent || event.defaultPrevented) {
-      if (form.dataset.sent) event.preventDefault();
-      return;
-    }
-    form.dataset.sent = "yes";
+    if (form.dataset.sent) event.preventDefault();
+    else if (form.method === "post" && !event.defaultPrevented) form.dataset.sent = "yes";
   });
   // The browser may show this page again from its memory.
   addEventListener("pageshow", () => {
@@ -96,10 +95,10 @@
   });
 
   // A list that grows by itself keeps its newest entries.
-  const longest = 200;
+  const MAX_EVENTS = 200;
   document.addEventListener("htmx:sse:after:message", (event) => {
     const list = event.target;
-    while (list.children.length > longest) list.lastElementChild.remove();
+    while (list.children.length > MAX_EVENTS) list.lastElementChild.remove();
     document.querySelector("#events:not(:empty) ~ .empty")?.remove();
   });
 

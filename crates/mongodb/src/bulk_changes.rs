@@ -1,6 +1,6 @@
-//! Bulk changes: documents of [`BULK`] by tenant and id. A tenant has another document, which the
-//! transactions change that make one of its bulk changes run: of two such transactions one
-//! conflicts, so that both count the running ones.
+//! Bulk changes: documents of [`BULK`] by tenant and id. Each tenant has one more document, a
+//! counter that a transaction increments when it starts or resumes a bulk change: of two concurrent
+//! transactions one conflicts and counts again, so that the limit of running ones holds.
 
 use std::iter;
 
@@ -133,13 +133,13 @@ impl Transaction<'_> {
                 doc! { "$inc": { REVISION: self.revision_step }, "$set": { TENANT: tenant } };
             self.execute(WriteCommand::upsert(BULK, &filter, raw(&count)?)?).await?;
         }
-        let id = document_id(&change.tenant, &change.id);
         let Some(revision) = self.bulk_revision else {
             let document = raw(&document(change, 0))?;
             self.execute(WriteCommand::insert(BULK, iter::once(document))).await?;
             return Ok(());
         };
         let document = raw(&document(change, revision + self.revision_step))?;
+        let id = document_id(&change.tenant, &change.id);
         let filter = doc! { ID: id, REVISION: revision };
         let replace = WriteCommand::replace(BULK, &filter, document)?;
         expect_matched(self.execute(replace).await?, 1)

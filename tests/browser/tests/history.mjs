@@ -46,13 +46,13 @@ describe("histories", () => {
       await checkPage(page, faults);
     }
     await page.getByRole("link", { name: "Show what undoing it would do" }).click();
-    await sees(page, "1 of 1 users would be as before");
+    await sees(page, "Users read: 1. Would be reverted: 1.");
     assert.equal((await api.get(userId)).state, "STATE_DISABLED", "the preview has undone it");
     if (scripts) {
       await checkPage(page, faults);
     }
     await page.getByRole("button", { name: "Undo the operation" }).click();
-    await sees(page, "1 of 1 users are as before");
+    await sees(page, "Users read: 1. Reverted: 1.");
     assert.equal((await api.get(userId)).state, "STATE_ACTIVE");
   });
 

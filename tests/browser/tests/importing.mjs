@@ -37,7 +37,7 @@ describe("imports", () => {
     await heading(page, "customers.csv");
     const sample = page.getByRole("region", { name: "The first rows" });
     await sample.getByText("Jörg Groß").waitFor();
-    await sees(page, "1 of 5 rows have a fault");
+    await sees(page, "Rows with errors: 1 of 5");
     assert.equal(await page.evaluate(() => globalThis.canary), undefined);
     if (scripts) {
       await checkPage(page, faults);

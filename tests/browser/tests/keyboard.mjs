@@ -57,7 +57,7 @@ describe("the keyboard", () => {
 
   keys("a question mark shows the keys, Escape hides them", async (page) => {
     await page.keyboard.press("?");
-    const dialog = page.getByRole("dialog", { name: "Keys" });
+    const dialog = page.getByRole("dialog", { name: "Keyboard shortcuts" });
     await dialog.getByText("Next and previous row").waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "hidden" });

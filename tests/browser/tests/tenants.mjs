@@ -115,7 +115,7 @@ describe("tenants", () => {
     await page.getByRole("button", { name: "Delete tenant" }).click();
     await heading(page, "Tenants");
     await page.goto(`${home(name)}/policies/delete`);
-    await sees(page, "is being deleted");
+    await sees(page, "Deletion began");
     assert.ok((await api.call("Admin.GetTenant")).tenant.deleteTime);
   });
 });

@@ -99,7 +99,7 @@ describe("users", () => {
     await sees(page, "0 unread");
     assert.equal((await api.call("Inbox.ListNotices", { userId })).notices.length, 1);
     await notice.getByRole("button", { name: "Delete notice" }).click();
-    await sees(page, "There is no notice here");
+    await sees(page, "No notices.");
     assert.equal((await api.call("Inbox.ListNotices", { userId })).notices, undefined);
   });
 

@@ -17,7 +17,7 @@ async fn rows_that_are_too_long_are_rejected_alone() {
     let long = "x".repeat(5 << 20);
     let text = format!("email,display_name\na@example.com,{long}\nb@example.com,Ben\n");
     let page = upload(&mut browser, "long.csv", text.as_bytes()).await;
-    page.assert_has(&["a row has at most 4194304 bytes", "1 of 2 rows have a fault"]);
+    page.assert_has(&["a row has at most 4194304 bytes", "Rows with errors: 1 of 2"]);
     assert!(page.text.len() < 100_000, "{} bytes", page.text.len());
     let page = act(&mut browser, &page, "dry-run", &[]).await;
     assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (1, 1));
@@ -25,7 +25,7 @@ async fn rows_that_are_too_long_are_rejected_alone() {
     let line = r#"{"identities":[{"identifier":{"email":"c@example.com"}}]}"#;
     let text = format!("{{\"displayName\":\"{long}\"}}\n{line}\nnonsense\n");
     let page = upload(&mut browser, "users.jsonl", text.as_bytes()).await;
-    page.assert_has(&["2 of 3 rows have a fault", "longer than 4 MiB", "is not JSON", "curl"]);
+    page.assert_has(&["Lines with errors: 2 of 3", "longer than 4 MiB", "is not JSON", "curl"]);
     let page = act(&mut browser, &page, "dry-run", &[]).await;
     let page = act(&mut browser, &page, "run", &[]).await;
     assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (1, 2));
@@ -145,8 +145,8 @@ async fn a_stopped_import_goes_on_where_it_was() {
     finished.assert_has(&["<h2 id=\"imported\">Imported</h2>"]);
     let result = |name| count_of(&finished, "imported", name);
     // Lines may have been imported whose answers came too late.
-    assert_eq!(result("New users") + result("There already"), ROWS);
-    assert!(result("There already") >= first, "{first}");
+    assert_eq!(result("New users") + result("Unchanged users"), ROWS);
+    assert!(result("Unchanged users") >= first, "{first}");
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn long_a_large_file_takes_bounded_memory() {
     let text = format!("email,display_name,attributes.note\n{}", rows.collect::<String>());
     let before = memory(&site);
     let page = upload(&mut browser, "large.csv", text.as_bytes()).await;
-    page.assert_has(&["200000 rows", "20000 of 200000 rows have a fault"]);
+    page.assert_has(&["200000 rows", "Rows with errors: 20000 of 200000"]);
     let read = memory(&site);
     let page = act(&mut browser, &page, "dry-run", &[]).await;
     assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (180_000, 20_000));

@@ -95,7 +95,7 @@ async fn a_dirty_file_is_understood_checked_and_imported() {
         "Jörg Groß",
         "&#60;b&#62;Ida&#60;/b&#62; Ra&#34;nd",
         "2 phone numbers in national form are read as of DE.",
-        "1 of 5 rows have a fault",
+        "Rows with errors: 1 of 5",
         "not a valid email",
         "--map-file customers.toml --dry-run",
     ]);
@@ -130,7 +130,7 @@ async fn a_dirty_file_is_understood_checked_and_imported() {
     // The rejects are corrected and uploaded, and the command that is shown undoes the import.
     let corrected = rejects.text.replace("@@", "@");
     let page = upload(&mut browser, "corrected.csv", corrected.as_bytes()).await;
-    page.assert_has(&["nora@example.org", "No row has a fault"]);
+    page.assert_has(&["nora@example.org", "No errors found"]);
     assert!(!page.text.contains("\"quiet\">reject_"), "{}", page.text);
     let undo = page_of(&mut browser, 1).await;
     let id = undo.attribute("href", "/console/t/default/operations/");
@@ -165,7 +165,7 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
         "ana@example.net",
         "--on-existing update --match attributes.number",
     ]);
-    assert_eq!((count(&page, "Changed users"), count(&page, "There already")), (1, 1));
+    assert_eq!((count(&page, "Changed users"), count(&page, "Unchanged users")), (1, 1));
     let checked = page;
     let page = act(&mut browser, &checked, "run", &[]).await;
     assert_eq!(count(&page, "Changed users"), 1);
@@ -175,7 +175,7 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
     assert_eq!(count(&again, "Changed users"), 1);
     let other = act(&mut browser, &page, "dry-run", &options).await;
     other.assert_has(&["Nothing would change."]);
-    assert_eq!((count(&other, "Changed users"), count(&other, "There already")), (0, 2));
+    assert_eq!((count(&other, "Changed users"), count(&other, "Unchanged users")), (0, 2));
     let old = browser.submit(&checked, &format!("{}/run", page.path), &[]).await;
     assert_eq!(old.status, 422);
 }

@@ -34,8 +34,8 @@ pub struct Subject {
         conflicts_with_all = ["filter", "file"],
     )]
     user: Option<UserRef>,
-    /// Change the users that a filter matches, as `user search` does. A user that changes after it
-    /// was found is left.
+    /// Change the users that a filter matches, as `user search` does. A user that changes after the
+    /// search is not changed, and is listed in the file of `--left`.
     #[arg(long, value_name = "FILTER", help_heading = HEADING, conflicts_with = "file")]
     filter: Option<String>,
     /// Change the users of a file, one per line: an id, or an identifier. `-` is standard input.

@@ -10,11 +10,11 @@ use crate::views::reading::{self, Reading};
 
 /// The kinds that a form offers, with their labels.
 pub const KINDS: [(&str, &str); 6] = [
-    ("", "As it looks"),
+    ("", "Detect automatically"),
     ("email", "Email"),
     ("phone", "Phone"),
     ("handle", "Handle"),
-    ("social", "Account at a provider"),
+    ("social", "Account"),
     ("url", "Profile URL"),
 ];
 
@@ -31,7 +31,7 @@ pub struct TypedIdentifier {
 /// checks the value.
 ///
 /// # Errors
-/// The value is missing, or its kind cannot be seen.
+/// The value is missing, or its kind is not clear.
 pub fn identifier(form: &Form, suffix: &str) -> Result<TypedIdentifier, Problem> {
     let field = |name: &str| form.get(&format!("{name}{suffix}")).to_owned();
     let (kind, value, region) = (field("kind"), field("value"), field("region").to_uppercase());
@@ -58,7 +58,7 @@ pub fn identifier(form: &Form, suffix: &str) -> Result<TypedIdentifier, Problem>
                 Reading::Identifier(typed) => {
                     Ok(TypedIdentifier { message: typed.message, text: typed.text })
                 }
-                _ => Err(wrong("This may be of several kinds, or of none: choose the kind.")),
+                _ => Err(wrong("The kind of this identifier is not clear: choose the kind.")),
             };
         }
     };

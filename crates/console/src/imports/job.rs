@@ -14,11 +14,11 @@ use super::stop::Stop;
 /// The kind of work on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobKind {
-    /// Its form and its columns are found.
+    /// Finds its format and its columns.
     Read,
-    /// Its lines are checked.
+    /// Checks its lines.
     DryRun,
-    /// Its lines are imported.
+    /// Imports its lines.
     Import,
 }
 
@@ -65,13 +65,13 @@ impl Job {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The share of the file that is done, in hundredths.
+    /// The share of the file that is done, in percent.
     pub fn percent(&self) -> u64 {
         let done = self.bytes.load(Ordering::Relaxed);
         (done * 100).checked_div(self.total).unwrap_or_default().min(100)
     }
 
-    /// The lines of a second.
+    /// Lines per second since the job began.
     pub fn rate(&self) -> u64 {
         let seconds = self.began.elapsed().max(Duration::from_millis(1)).as_secs_f64();
         (self.progress().lines as f64 / seconds) as u64

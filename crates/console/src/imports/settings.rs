@@ -27,7 +27,7 @@ pub struct Settings {
     pub region: String,
     /// Whether only international phone numbers are taken.
     pub is_strict: bool,
-    /// The words for no value; none for the usual ones.
+    /// The words that mean no value; `None` for the default ones.
     pub absent: Option<String>,
     /// The choice for each column; none to guess them.
     pub columns: Vec<ColumnSetting>,
@@ -52,11 +52,11 @@ impl ColumnSetting {
         ("phone", "Phone"),
         ("handle", "Handle"),
         ("url", "Profile URL"),
-        (SOCIAL, "Account at…"),
+        (SOCIAL, "Account"),
         (DISPLAY_NAME, "Display name"),
         (GIVEN_NAME, "Given name"),
         (FAMILY_NAME, "Family name"),
-        ("region", "Country of phones"),
+        ("region", "Country of phone numbers"),
         ("attributes", "Attribute"),
         ("attributes:int", "Attribute: whole number"),
         ("attributes:double", "Attribute: number"),

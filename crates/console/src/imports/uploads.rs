@@ -158,7 +158,7 @@ impl Slot<'_> {
     /// Appends to the file.
     ///
     /// # Errors
-    /// It is too large, or the caller's files are together.
+    /// It is too large, or the caller's files together are.
     pub async fn append(&self, bytes: Vec<u8>) -> Result<(), Failure> {
         let file = self.file.clone();
         let appended = tokio::task::spawn_blocking(move || file.append(&bytes)).await;

@@ -54,13 +54,15 @@ fn message(failure: &Failure) -> String {
         Failure::RoleTooLow(role) => {
             format!("This page needs the role {role}: your credential has a lower one.")
         }
-        Failure::TenantsTooFew => "This page shows all tenants: yours are some of them.".to_owned(),
-        Failure::TooManyStreams => "This session follows events in two places already.".to_owned(),
+        Failure::TenantsTooFew => {
+            "This page is about all tenants, and your credential is limited to some.".to_owned()
+        }
+        Failure::TooManyStreams => "You already follow events on two pages.".to_owned(),
         Failure::SignedOut => "You are not signed in.".to_owned(),
         Failure::NotFound => "There is no such page.".to_owned(),
         Failure::Form(message) | Failure::Internal(message) => message.clone(),
-        Failure::SearchGone => "The server does not remember this search.".to_owned(),
-        Failure::Busy => "Too many requests are in flight.".to_owned(),
+        Failure::SearchGone => "The server no longer has this search.".to_owned(),
+        Failure::Busy => "The console is busy.".to_owned(),
         Failure::FileGone => "Your session does not have this file.".to_owned(),
     }
 }
@@ -82,9 +84,11 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         Failure::Busy => ("Busy", "Try again in a moment."),
         Failure::FileGone => (
             "File not found",
-            "Upload it again: an import goes on where it was, and imports no user twice.",
+            "Upload it again: an import continues where it stopped, and imports no user twice.",
         ),
-        Failure::SearchGone => ("Search again", "Searches are kept until you sign out."),
+        Failure::SearchGone => {
+            ("Search expired", "Search again. A session keeps its last 64 searches.")
+        }
     }
 }
 

@@ -46,6 +46,8 @@ struct ResultsPage {
     id: ShortId,
     results: Results,
     labels: Vec<String>,
+    /// Whether a column has accounts, which a table leaves out.
+    has_accounts: bool,
     background: Option<Background>,
     /// The owner's time that was asked for.
     as_of: String,
@@ -158,6 +160,7 @@ pub async fn results(
     let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
     let columns = Columns::of(&headers);
     let labels = columns.labels().into_iter().map(str::to_owned).collect();
+    let has_accounts = columns.has_accounts();
     let list = List { size: columns.size, after, columns };
     let (results, background) = tokio::try_join!(
         find(&visit, &tenant, &text, list),
@@ -165,7 +168,17 @@ pub async fn results(
     )?;
     let commands = commands(&visit, &tenant, &text);
     let frame = visit.frame(&tenant);
-    Ok(render(&ResultsPage { frame, text, id, results, labels, background, as_of, commands }))
+    Ok(render(&ResultsPage {
+        frame,
+        text,
+        id,
+        results,
+        labels,
+        has_accounts,
+        background,
+        as_of,
+        commands,
+    }))
 }
 
 /// What is behind a text that names an identifier.

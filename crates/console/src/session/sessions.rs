@@ -135,7 +135,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Whether a session is open. Asking is no use of it.
+    /// Whether a session is open. Does not count as use.
     pub fn is_open(&self, session: &Session) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.contains_key(&session.id) && session.began.elapsed() <= MAX_AGE

@@ -106,7 +106,7 @@ impl BulkView {
         self.verb == "delete"
     }
 
-    /// Whether users failed of which none is listed.
+    /// Whether failed users are listed.
     pub fn has_failures(&self) -> bool {
         !self.failures.is_empty()
     }

@@ -231,7 +231,7 @@ pub fn changes(set: &ChangeSet) -> Vec<ChangeView> {
         ChangeView::new(kind, marked(before.as_ref()), marked(after.as_ref()))
     });
     let holds = set.holds.iter().map(|change| {
-        let name = format!("hold of {}", identity::text(change.identifier.as_ref()));
+        let name = format!("hold on {}", identity::text(change.identifier.as_ref()));
         let until = |end: Option<&prost_types::Timestamp>| {
             Time::of(end).map(|time| format!("until {}", time.text)).unwrap_or_default()
         };

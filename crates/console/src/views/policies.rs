@@ -47,32 +47,32 @@ const fn policy(
 pub static POLICIES: [Policy; 16] = [
     policy(
         "holds.email",
-        "Hold of email addresses",
-        "An email address that a user gives up can be taken by nobody else for this time.",
+        "Hold on email addresses",
+        "An email address that a user gives up is reserved for its former owner for this time.",
         Field::Time(|policies| &mut policies.holds.get_or_insert_default().email),
     ),
     policy(
         "holds.handle",
-        "Hold of handles",
-        "A handle that a user gives up can be taken by nobody else for this time.",
+        "Hold on handles",
+        "A handle that a user gives up is reserved for its former owner for this time.",
         Field::Time(|policies| &mut policies.holds.get_or_insert_default().handle),
     ),
     policy(
         "holds.phone",
-        "Hold of phone numbers",
-        "A phone number that a user gives up can be taken by nobody else for this time.",
+        "Hold on phone numbers",
+        "A phone number that a user gives up is reserved for its former owner for this time.",
         Field::Time(|policies| &mut policies.holds.get_or_insert_default().phone),
     ),
     policy(
         "holds.social",
-        "Hold of social accounts",
-        "A social account that a user gives up can be taken by nobody else for this time.",
+        "Hold on accounts",
+        "An account that a user gives up is reserved for its former owner for this time.",
         Field::Time(|policies| &mut policies.holds.get_or_insert_default().social),
     ),
     policy(
         "holds.url",
-        "Hold of profile addresses",
-        "A profile address that a user gives up can be taken by nobody else for this time.",
+        "Hold on profile URLs",
+        "A profile URL that a user gives up is reserved for its former owner for this time.",
         Field::Time(|policies| &mut policies.holds.get_or_insert_default().url),
     ),
     policy(
@@ -137,7 +137,7 @@ pub static POLICIES: [Policy; 16] = [
     ),
     policy(
         "rule_notices",
-        "Notices of rules",
+        "Automatic notices",
         "Users get a notice when they lose an identity, are merged, disabled or restored.",
         Field::Switch(|policies| &mut policies.rule_notices),
     ),
@@ -252,7 +252,7 @@ fn warning(policy: &Policy, before: &Policies, after: &Policies) -> String {
 
 fn handles_change(before: &Policies, after: &Policies) -> PolicyChange {
     let list = |policies: &Policies| match &policies.reserved_handles {
-        None => "the list of Polynym".to_owned(),
+        None => "Polynym's default list".to_owned(),
         Some(own) if own.handles.is_empty() => "none".to_owned(),
         Some(own) => {
             let mut handles = own.handles.clone();

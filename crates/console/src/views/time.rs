@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use prost_types::Timestamp;
 
+use crate::failure::Failure;
+
 /// A time as text.
 #[derive(Clone, Debug)]
 pub struct Time {
@@ -26,7 +28,7 @@ impl Time {
 }
 
 /// The time of an input, such as `2026-11-27`, `2026-11-27T14:20` or `2026-11-27T14:20:05.123Z`, in
-/// UTC; none if the text is empty or none.
+/// UTC; `None` if it is not one.
 pub fn parse(text: &str) -> Option<Timestamp> {
     let text = text.trim().trim_end_matches(['Z', 'z']);
     let whole = match text.len() {
@@ -36,6 +38,21 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     };
     let time = humantime::parse_rfc3339_weak(&whole).ok()?;
     Some(Timestamp::from(time))
+}
+
+/// Parses a field of a form; `None` if it is empty.
+///
+/// # Errors
+/// It is not a time.
+pub fn field(label: &str, text: &str) -> Result<Option<Timestamp>, Failure> {
+    match (text.is_empty(), parse(text)) {
+        (true, _) => Ok(None),
+        (false, Some(time)) => Ok(Some(time)),
+        (false, None) => {
+            let example = "Write 2026-01-31 or 2026-01-31T12:00.";
+            Err(Failure::Form(format!("{label}: not a time. {example}")))
+        }
+    }
 }
 
 /// The period of this length, in milliseconds, with a time in it, as inputs have it.

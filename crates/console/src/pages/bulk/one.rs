@@ -81,7 +81,7 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
     let client = sent.client();
     let tried = get(&client, &id).await?;
     if !tried.validate_only {
-        return Err(Failure::Form("This is not a dry run: it has happened already.".to_owned()));
+        return Err(Failure::Form("This is not a dry run: it was started already.".to_owned()));
     }
     let request = v1::StartBulkChangeRequest {
         filter: tried.filter,

@@ -75,7 +75,7 @@ impl Selection {
     }
 }
 
-/// The name of a kind in addresses and commands, such as `identity_linked`.
+/// The name of a kind in addresses and commands, such as `IDENTITY_LINKED`.
 pub fn name(kind: EventType) -> &'static str {
     kind.as_str_name().trim_start_matches("EVENT_TYPE_")
 }

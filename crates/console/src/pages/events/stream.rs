@@ -118,7 +118,7 @@ fn end_reason(failure: &Failure) -> Option<String> {
     Some(match failure {
         Failure::SignedOut => SESSION_ENDED.to_owned(),
         Failure::TooManyStreams => {
-            "This session follows events in two places already: close one, and open this again."
+            "You already follow events on two pages: close one, and open this page again."
                 .to_owned()
         }
         Failure::Call(error) if is_transient(error) => return None,
@@ -185,7 +185,7 @@ impl Follower {
         Some(format!("id: {}\n{data}\n", answer.resume_token))
     }
 
-    /// Ends the stream after an error. The browser asks again if that can help.
+    /// Ends the stream after an error. The browser asks again if the failure is temporary.
     fn end_of(&mut self, error: Error) -> Option<String> {
         end_reason(&Failure::from(error)).and_then(|reason| self.end(&reason))
     }

@@ -47,12 +47,12 @@ impl Period {
 
     /// The first time.
     pub fn begin(&self) -> Result<Option<prost_types::Timestamp>, Failure> {
-        parsed("From", &self.from)
+        time::field("From", &self.from)
     }
 
     /// The time after the last one.
     pub fn end(&self) -> Result<Option<prost_types::Timestamp>, Failure> {
-        parsed("To", &self.to)
+        time::field("To", &self.to)
     }
 
     /// Whether it leaves events out.
@@ -66,16 +66,5 @@ impl Period {
         let fields = [("from", &*self.from), ("to", &self.to), ("kind", &self.kind)];
         query.extend_pairs(fields.into_iter().filter(|(_, value)| !value.is_empty()));
         query.append_pair("after", token).finish()
-    }
-}
-
-/// A time as typed; none if there is none.
-fn parsed(label: &str, text: &str) -> Result<Option<prost_types::Timestamp>, Failure> {
-    match (text.is_empty(), time::parse(text)) {
-        (true, _) => Ok(None),
-        (false, Some(time)) => Ok(Some(time)),
-        (false, None) => {
-            Err(Failure::Form(format!("{label} is no time. Write 2026-01-31 or 2026-01-31T12:00.")))
-        }
     }
 }

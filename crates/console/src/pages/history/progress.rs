@@ -41,6 +41,7 @@ struct UndoPage {
 #[derive(Template)]
 #[template(path = "pages/history/progress.html")]
 struct Progress {
+    is_preview: bool,
     users: i64,
     reverted: i64,
 }
@@ -112,8 +113,8 @@ impl Run {
                     undone.add(answer);
                     if self.shown.elapsed() >= INTERVAL {
                         self.shown = Instant::now();
-                        let Undone { users, reverted, .. } = *undone;
-                        return Progress { users, reverted }.render().ok();
+                        let Undone { is_preview, users, reverted, .. } = *undone;
+                        return Progress { is_preview, users, reverted }.render().ok();
                     }
                 }
                 Ok(None) => return self.undone.take()?.render().ok(),

@@ -75,9 +75,9 @@ impl ProgressView {
         let progress = job.progress();
         Self {
             title: match job.kind {
-                JobKind::Read => "The file is read",
-                JobKind::DryRun => "The dry run goes on",
-                JobKind::Import => "The import goes on",
+                JobKind::Read => "Reading the file",
+                JobKind::DryRun => "Dry run in progress",
+                JobKind::Import => "Import in progress",
             },
             is_read: job.kind == JobKind::Read,
             percent: job.percent(),

@@ -69,11 +69,11 @@ fn files(visit: &Visit, tenant: &str, error: String) -> Response<Body> {
 fn row(upload: &Upload) -> FileRow {
     let state = upload.snapshot();
     let text = match upload.running().map(|job| job.kind) {
-        Some(JobKind::Read) => "is read",
-        Some(JobKind::DryRun) => "dry run goes on",
-        Some(JobKind::Import) => "import goes on",
+        Some(JobKind::Read) => "being read",
+        Some(JobKind::DryRun) => "dry run in progress",
+        Some(JobKind::Import) => "import in progress",
         None if state.import.is_some() => "imported",
-        None if state.dry_run.is_some() => "dry run made",
+        None if state.dry_run.is_some() => "dry run done",
         None if matches!(state.reading, Some(Err(_))) => "cannot be read",
         None => "uploaded",
     };

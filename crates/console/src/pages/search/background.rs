@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use polynym_client::{Client, Kind};
 use polynym_proto::v1;
+use prost_types::Timestamp;
 use v1::batch_get_users_response::result::Outcome;
 
 use crate::failure::Failure;
@@ -68,8 +69,10 @@ pub async fn gather(
         directory.normalize_identity(request),
         async { if may_view { owners(client, typed).await.map(Some) } else { Ok(None) } },
         async {
-            let is_asked = may_view && !as_of.is_empty();
-            if is_asked { owner_at(client, typed, as_of).await.map(Some) } else { Ok(None) }
+            match time::field("Owner at", as_of)? {
+                Some(at) if may_view => owner_at(client, typed, at).await.map(Some),
+                _ => Ok(None),
+            }
         },
     );
     let rules = rules?;
@@ -129,11 +132,7 @@ async fn users(client: &Client, ids: Vec<String>) -> Result<HashMap<String, User
     Ok(found.collect())
 }
 
-async fn owner_at(client: &Client, typed: &Typed, text: &str) -> Result<AsOf, Failure> {
-    let Some(at) = time::parse(text) else {
-        let message = "The time is no time. Write 2026-01-31 or 2026-01-31T12:00.";
-        return Err(Failure::Form(message.to_owned()));
-    };
+async fn owner_at(client: &Client, typed: &Typed, at: Timestamp) -> Result<AsOf, Failure> {
     let request = v1::ResolveIdentityRequest {
         identifier: Some(typed.message.clone()),
         as_of: Some(at),

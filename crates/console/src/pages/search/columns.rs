@@ -32,7 +32,7 @@ const CHOICES: [(&str, &str); 9] = [
     ("email", "Email addresses"),
     ("handle", "Handles"),
     ("phone", "Phone numbers"),
-    ("url", "URLs"),
+    ("url", "Profile URLs"),
 ];
 /// Identities of all kinds in one column. Tables that are exported have a column for each kind.
 const IDENTITIES: &str = "identities";
@@ -151,6 +151,11 @@ impl Columns {
         let mut seen = std::collections::HashSet::new();
         fields.retain(|field| seen.insert(*field));
         fields
+    }
+
+    /// Whether the list shows accounts. A table has no column for them.
+    pub fn has_accounts(&self) -> bool {
+        self.names.iter().any(|name| name == IDENTITIES)
     }
 
     /// Removes what no column shows.

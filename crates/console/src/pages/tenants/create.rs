@@ -28,7 +28,7 @@ pub async fn create(visit: Visit, form: Form) -> Page {
     match known {
         Ok(_) if is_by(&client, request_id).await? => {}
         Ok(_) => {
-            let error = "There is a tenant of this name.".to_owned();
+            let error = "A tenant of this name exists already.".to_owned();
             return with_error(&visit, name, error, StatusCode::CONFLICT).await;
         }
         Err(error) if error.kind() == Kind::NotFound => {
@@ -52,7 +52,9 @@ async fn refused(visit: &Visit, name: &str, refusal: Refusal) -> Page {
         Refusal::Invalid(message, _) => {
             with_error(visit, name, message, StatusCode::UNPROCESSABLE_ENTITY).await
         }
-        Refusal::Conflict => Err(Failure::Form("The tenant changed meanwhile.".to_owned())),
+        Refusal::Conflict => {
+            Err(Failure::Form("Somebody else changed the tenant in the meantime.".to_owned()))
+        }
         Refusal::Other(failure) => Err(failure),
     }
 }

@@ -6,7 +6,7 @@ use crate::form::Form;
 
 /// The reserved handles in a form.
 pub struct HandlesView {
-    /// Whether they are the list of Polynym.
+    /// Whether they are Polynym's default list.
     pub is_default: bool,
     /// The tenant's own list, one a line.
     pub text: String,

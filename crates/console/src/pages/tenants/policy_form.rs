@@ -55,7 +55,7 @@ impl FieldView {
             Field::Switch(field) => *field(policies) = view.is_on,
             Field::Count(field) => match view.number.parse() {
                 Ok(count) if count > 0 => *field(policies) = count,
-                _ => "Write a whole number from 1 on.".clone_into(&mut view.error),
+                _ => "Write a whole number, at least 1.".clone_into(&mut view.error),
             },
             Field::Time(field) => match duration::parse(&view.number, &view.unit) {
                 Ok(time) => *field(policies) = Some(time),

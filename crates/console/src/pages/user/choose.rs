@@ -86,7 +86,7 @@ fn show(
 /// The users that a text means: an id, an identifier, a filter, or words of names.
 ///
 /// # Errors
-/// There is none, or the text is wrong.
+/// No user matches, or the text is wrong.
 pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<UserView>, Problem> {
     let wrong = |message: &str| Problem::form("user", message);
     if text.is_empty() {
