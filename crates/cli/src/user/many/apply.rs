@@ -79,15 +79,15 @@ pub async fn apply(
     let calls = stream::iter(eligible).map(change_unless_stopped).buffer_unordered(CONCURRENCY);
     let mut calls = std::pin::pin!(calls);
     loop {
-        let result = tokio::select! {
-            result = calls.next() => result,
+        let next = tokio::select! {
+            next = calls.next() => next,
             _ = signal::ctrl_c(), if outcome.end.is_none() => {
                 is_stopped.store(true, Ordering::Relaxed);
                 outcome.end = Some(Failure::Interrupted);
                 continue;
             }
         };
-        let Some((target, result)) = result else { break };
+        let Some((target, result)) = next else { break };
         bar.inc(1);
         if let Some(failure) = outcome.record(session, &mut left, &target, result)? {
             is_stopped.store(true, Ordering::Relaxed);
