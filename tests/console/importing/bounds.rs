@@ -25,7 +25,7 @@ async fn rows_that_are_too_long_are_rejected_alone() {
     let line = r#"{"identities":[{"identifier":{"email":"c@example.com"}}]}"#;
     let text = format!("{{\"displayName\":\"{long}\"}}\n{line}\nnonsense\n");
     let page = upload(&mut browser, "users.jsonl", text.as_bytes()).await;
-    page.assert_has(&["2 of 3 rows have a fault", "longer than 4 MiB", "is not JSON", "curl"]);
+    page.assert_has(&["2 of 3 rows have a fault", "at most 4 MiB are allowed", "is not JSON", "curl"]);
     let page = act(&mut browser, &page, "dry-run", &[]).await;
     let page = act(&mut browser, &page, "run", &[]).await;
     assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (1, 2));
