@@ -17,6 +17,7 @@ use polynym_directory::encoded::tenant_event::tenant_event_message;
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::service::tenants::renormalization::{Problem, Progress, Renormalization};
 use polynym_directory::stores::{LIST_BYTES, PageLimit};
+use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;
 use v1::renormalize_response::Problem as ProblemMessage;
@@ -56,7 +57,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
         let (call, request) = authorized(request)?;
         let mutation = self.mutation(&call, &request.tenant, "", &request.request_id)?;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let identifier = self.directory.release_hold(mutation, raw).await.map_err(status)?;
         Ok(Response::new(v1::ReleaseHoldResponse {
             identifier: Some(identifier_message(&identifier)),

@@ -26,23 +26,9 @@ use polynym_directory::service::watch::WatchRequest;
 use polynym_directory::stores::Consistency;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{Change, IdentityKey, Normalization, RawIdentifier};
+use polynym_lines::raw_identifier;
 use polynym_proto::v1;
-use polynym_proto::v1::{attribute_value, identifier, normalize_identity_response};
-
-/// The identifier of a request, if it has one.
-pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {
-    Some(match message?.kind.as_ref()? {
-        identifier::Kind::Email(email) => RawIdentifier::Email(email),
-        identifier::Kind::Handle(handle) => RawIdentifier::Handle(handle),
-        identifier::Kind::Phone(phone) => {
-            RawIdentifier::Phone { number: &phone.number, region: &phone.region }
-        }
-        identifier::Kind::Social(v1::Social { provider, subject }) => {
-            RawIdentifier::Social { provider, subject }
-        }
-        identifier::Kind::Url(url) => RawIdentifier::Url(url),
-    })
-}
+use polynym_proto::v1::{attribute_value, normalize_identity_response};
 
 /// The identities of a user to create.
 pub fn raw_identities(messages: &[v1::Identity]) -> Result<Vec<RawIdentity<'_>>, Error> {
@@ -56,7 +42,7 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawIdentity<'_>, Err
         return Err(Error::invalid(Invalid::Field, field("verified_by"), "needs a verify_time"));
     }
 
-    let identifier = raw(message.identifier.as_ref());
+    let identifier = raw_identifier(message.identifier.as_ref());
     // A user copied from another server may have displays. Only social accounts keep them.
     let is_account = matches!(identifier, Some(RawIdentifier::Social { .. }));
     Ok(RawIdentity {
@@ -212,7 +198,7 @@ pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, E
     use v1::list_history_request::User;
     let user = match &request.user {
         Some(User::UserId(id)) => UserRef::Id(id),
-        Some(User::Identifier(identifier)) => UserRef::Owner(raw(Some(identifier))),
+        Some(User::Identifier(identifier)) => UserRef::Owner(raw_identifier(Some(identifier))),
         None => {
             let message = "a user is missing: set user_id or identifier";
             return Err(Error::invalid(Invalid::UserId, "user_id", message));

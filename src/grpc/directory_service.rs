@@ -19,6 +19,7 @@ use polynym_directory::service::lookup::read::ResolveOptions;
 use polynym_directory::service::search::SearchRequest;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
+use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 
 mod batch;
@@ -43,7 +44,7 @@ impl DirectoryService for Api {
             show_disabled: request.show_disabled,
             view: mask.view(),
         };
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let resolved = match as_of(&call, request.as_of.as_ref())? {
             None => self.directory.resolve(&tenant, raw, options).await,
             Some(time) => {
@@ -73,7 +74,7 @@ impl DirectoryService for Api {
             view: mask.view(),
         };
         let raw: Vec<_> =
-            request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
+            request.identifiers.iter().map(|message| raw_identifier(Some(message))).collect();
         let _permit = self.batch_permit().await?;
         let resolved = match as_of(&call, request.as_of.as_ref())? {
             None => self.directory.batch_resolve(&tenant, &raw, options).await,
@@ -123,7 +124,7 @@ impl DirectoryService for Api {
     ) -> Result<Response<v1::NormalizeIdentityResponse>, Status> {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, "")?;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let (normalization, rules_version, key) =
             self.directory.normalize(&context, raw).await.map_err(status)?;
         Ok(Response::new(convert::normalization(normalization, rules_version, key)))
@@ -135,7 +136,7 @@ impl DirectoryService for Api {
     ) -> Result<Response<v1::CheckIdentityResponse>, Status> {
         let (call, request) = authorized(request)?;
         let context = self.look_up(&call, &request.tenant)?;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         // Either answer reveals whether the identifier is taken.
         call.record_misses(1);
         let (identifier, refusal) =
@@ -207,7 +208,7 @@ impl DirectoryService for Api {
     ) -> Result<Response<v1::ListOwnersResponse>, Status> {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, "")?;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let owners = self.directory.list_owners(&context, raw).await.map_err(status)?;
         Ok(Response::new(convert::owners(owners)))
     }

@@ -14,6 +14,7 @@ use polynym_directory::error::{Error, Invalid};
 use polynym_directory::service::inbox::list::NoticesRequest;
 use polynym_directory::service::inbox::send::SendRequest;
 use polynym_directory::service::lookup::read::UserRef;
+use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 use polynym_transport::protocol;
 use v1::notice_result::Result as Outcome;
@@ -114,7 +115,7 @@ fn send_request(request: &v1::SendNoticeRequest) -> Result<SendRequest<'_>, Erro
         let missing = || Error::invalid(Invalid::Field, field, "set user_id or identifier");
         Ok(match recipient.recipient.as_ref().ok_or_else(missing)? {
             Recipient::UserId(id) => UserRef::Id(id),
-            Recipient::Identifier(identifier) => UserRef::Owner(convert::raw(Some(identifier))),
+            Recipient::Identifier(identifier) => UserRef::Owner(raw_identifier(Some(identifier))),
         })
     });
     let expire_time = notice.expire_time.as_ref();

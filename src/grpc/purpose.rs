@@ -7,17 +7,14 @@ use tonic::Status;
 use super::status::status;
 use polynym_access::CallPurpose;
 use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::purpose::Purpose;
-
-/// The reason, percent-encoded UTF-8 as in `grpc-message`.
-const REASON: &str = "polynym-reason";
-/// The id of the operation.
-const OPERATION_ID: &str = "polynym-operation-id";
+use polynym_directory::service::purpose::{OPERATION_ID_HEADER, Purpose, REASON_HEADER};
 
 /// Reads and checks the purpose of a call.
 pub fn read(headers: &HeaderMap) -> Result<CallPurpose, Status> {
-    let purpose =
-        CallPurpose { reason: text(headers, REASON)?, operation_id: text(headers, OPERATION_ID)? };
+    let purpose = CallPurpose {
+        reason: text(headers, REASON_HEADER)?,
+        operation_id: text(headers, OPERATION_ID_HEADER)?,
+    };
     of(&purpose).check().map_err(status)?;
     Ok(purpose)
 }

@@ -14,6 +14,7 @@ use polynym_directory::encoded::encode::user_message;
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::user::User;
 use polynym_directory::mutation::UserChange;
+use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 
 fn user_response(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
@@ -64,7 +65,7 @@ impl RegistryService for Api {
     ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
         let (call, request) = authorized(request)?;
         let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let linked = self
             .directory
@@ -79,7 +80,7 @@ impl RegistryService for Api {
     ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
         let (call, request) = authorized(request)?;
         let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let unlinked = self.directory.unlink(mutation, &request.user_id, raw).await;
         Ok(Response::new(v1::UnlinkIdentityResponse { user: user_response(unlinked)? }))
     }
@@ -90,8 +91,8 @@ impl RegistryService for Api {
     ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
         let (call, request) = authorized(request)?;
         let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let old = convert::raw(request.old_identifier.as_ref());
-        let new = convert::raw(request.new_identifier.as_ref());
+        let old = raw_identifier(request.old_identifier.as_ref());
+        let new = raw_identifier(request.new_identifier.as_ref());
         let replaced = self.directory.replace(mutation, &request.user_id, old, new).await;
         Ok(Response::new(v1::ReplaceIdentityResponse { user: user_response(replaced)? }))
     }
@@ -104,7 +105,7 @@ impl RegistryService for Api {
         let mut mutation =
             self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let moved = self
             .directory
             .move_identity(mutation, &request.from_user_id, &request.to_user_id, raw)
@@ -118,7 +119,7 @@ impl RegistryService for Api {
     ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
         let (call, request) = authorized(request)?;
         let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
-        let raw = convert::raw(request.identifier.as_ref());
+        let raw = raw_identifier(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.directory.verify(mutation, &request.user_id, raw, by).await;
         Ok(Response::new(v1::VerifyIdentityResponse { user: user_response(verified)? }))

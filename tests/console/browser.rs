@@ -9,6 +9,9 @@ use testkit::http::{HttpClient, HttpResponse};
 use testkit::server::Server;
 use url::form_urlencoded::Serializer;
 
+/// The path of the pages of the tenant `default`.
+pub const HOME: &str = "/console/t/default";
+
 /// A server with the console.
 pub struct Site {
     pub server: Server,
@@ -32,11 +35,6 @@ impl Site {
     /// Starts a server with made-up users.
     pub fn with_sample() -> Self {
         Self::start(&["--sample"])
-    }
-
-    /// The URL of the HTTP listener.
-    pub fn url(&self) -> &str {
-        &self.url
     }
 
     /// Opens a browser without cookies.
@@ -173,4 +171,16 @@ impl Browser {
             }
         }
     }
+}
+
+/// The page of the user whom a text finds.
+pub async fn user(browser: &mut Browser, text: &str) -> Answer {
+    let found = browser.post(&format!("{HOME}/search"), &[("q", text)]).await;
+    let path = found.attribute("href", &format!("{HOME}/users/"));
+    browser.get(&path).await
+}
+
+/// The path of a user's page.
+pub async fn path(browser: &mut Browser, text: &str) -> String {
+    user(browser, text).await.path
 }

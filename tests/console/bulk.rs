@@ -7,7 +7,7 @@ use testkit::calls::{Client, handle, text, user};
 
 use crate::browser::{Answer, Browser, Site};
 use crate::commands::run_both;
-use crate::signing_in::{sign_in, with_token};
+use crate::tokens::GuardedSite;
 
 const BULK: &str = "/console/t/default/bulk";
 const NEW: &str = "/console/t/default/bulk/new";
@@ -149,9 +149,8 @@ async fn a_wrong_form_keeps_what_was_typed() {
 
 #[tokio::test]
 async fn a_viewer_sees_bulk_changes_and_cannot_make_any() {
-    let (site, _folder, token) = with_token("viewer");
-    let mut browser = site.browser().await;
-    sign_in(&mut browser, &token).await;
+    let site = GuardedSite::start(&[("ana", "viewer", "*")]);
+    let mut browser = site.browser("ana").await;
     let list = browser.get(BULK).await;
     assert!(!list.text.contains("New bulk change"));
     assert_eq!(browser.get(NEW).await.status, 403);

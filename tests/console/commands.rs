@@ -7,12 +7,10 @@ use http::header::CONTENT_TYPE;
 use http::{Request, Version};
 use http_body_util::Full;
 
-use crate::browser::{Answer, Browser, Site};
+use crate::browser::{Answer, Browser, HOME, Site, path};
 use testkit::http::HttpClient;
 use testkit::output::stdout;
 use testkit::server::program;
-
-const HOME: &str = "/console/t/default";
 
 /// The commands of a page: of the command line, and of curl.
 fn commands(page: &Answer) -> Vec<[String; 2]> {
@@ -70,16 +68,11 @@ pub async fn run_both(site: &Site, page: &Answer) {
     }
 }
 
-async fn joe(browser: &mut Browser) -> String {
-    let found = browser.post(&format!("{HOME}/search"), &[("q", "@joe")]).await;
-    found.attribute("href", &format!("{HOME}/users/"))
-}
-
 #[tokio::test]
 async fn the_commands_of_forms_work() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;
-    let joe = joe(&mut browser).await;
+    let joe = path(&mut browser, "@joe").await;
     for page in ["", "/link", "/name", "/purge", "/inbox", "/inbox/send"] {
         let page = browser.get(&format!("{joe}{page}")).await;
         run_both(&site, &page).await;
@@ -108,7 +101,7 @@ async fn link(browser: &mut Browser, user: &str) {
 async fn the_commands_of_an_identity_work() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;
-    let joe = joe(&mut browser).await;
+    let joe = path(&mut browser, "@joe").await;
     run(&site, "polynym identity link handle:grace handle:other");
     link(&mut browser, &joe).await;
     let open = [("identity", "email:joe@two.example")];

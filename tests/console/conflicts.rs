@@ -1,9 +1,7 @@
 //! Changes that are refused, or sent twice.
 
-use crate::browser::Site;
-use crate::users::{fill_in, id, identity, path, user};
-
-const HOME: &str = "/console/t/default";
+use crate::browser::{HOME, Site, path, user};
+use crate::users::{fill_in, id, identity};
 
 #[tokio::test]
 async fn a_taken_identifier_names_its_owner_and_moves() {

@@ -3,7 +3,7 @@
 use testkit::calls::{Client, email, user};
 
 use crate::browser::Site;
-use crate::signing_in::{sign_in, with_token};
+use crate::tokens::GuardedSite;
 
 const DUPLICATES: &str = "/console/t/default/duplicates";
 
@@ -50,9 +50,8 @@ async fn a_wrong_score_is_explained() {
 
 #[tokio::test]
 async fn a_registrar_can_neither_open_nor_begin_a_search() {
-    let (site, _folder, token) = with_token("registrar");
-    let mut browser = site.browser().await;
-    sign_in(&mut browser, &token).await;
+    let site = GuardedSite::start(&[("ana", "registrar", "*")]);
+    let mut browser = site.browser("ana").await;
     browser.get(DUPLICATES).await.assert_has(&["This page needs the role admin"]);
     assert_eq!(browser.post(DUPLICATES, &[("min_score", "50")]).await.status, 403);
     assert_eq!(browser.get(&format!("{DUPLICATES}/1")).await.status, 403);

@@ -4,9 +4,7 @@ use polynym_proto::v1;
 use testkit::calls::{Client, email, handle, user};
 use tonic::Request;
 
-use crate::browser::{Browser, Site};
-
-const HOME: &str = "/console/t/default";
+use crate::browser::{Browser, HOME, Site};
 
 /// A server with users of whom an operation changed three, and its pages.
 async fn with_operation() -> (Site, Browser, Client, Vec<String>) {

@@ -2,9 +2,8 @@
 
 use testkit::calls::{Client, email, handle, text, user};
 
-use crate::browser::Site;
-
-const HOME: &str = "/console/t/default";
+use crate::browser::{HOME, Site};
+use crate::tokens::GuardedSite;
 
 async fn with_users(count: usize) -> Site {
     let site = Site::start(&[]);
@@ -99,9 +98,8 @@ async fn long_values_of_any_script_keep_a_page_small() {
 
 #[tokio::test]
 async fn what_a_resolver_may_not_list_is_not_there() {
-    let (site, _folder, token) = crate::signing_in::with_token("resolver");
-    let mut browser = site.browser().await;
-    browser.post("/console/sign-in", &[("token", &token), ("next", "")]).await;
+    let site = GuardedSite::start(&[("ana", "resolver", "*")]);
+    let mut browser = site.browser("ana").await;
     let found = browser.post(&format!("{HOME}/search"), &[("q", "@joe")]).await;
     found.assert_has(&["Owned by", "How it was read"]);
     assert!(!found.text.contains("id=\"owners\"") && !found.text.contains("/history"));

@@ -3,9 +3,9 @@
 use polynym_proto::v1;
 use testkit::calls::{Client, email, handle, text, user};
 
-use crate::browser::{Answer, Browser, Site};
+use crate::browser::{Answer, Browser, Site, path};
 use crate::commands::run_both;
-use crate::signing_in::{sign_in, with_token};
+use crate::tokens::GuardedSite;
 
 const USERS: &str = "/console/t/default/users";
 
@@ -163,13 +163,10 @@ async fn the_other_user_is_found_by_what_names_it() {
 
 #[tokio::test]
 async fn a_viewer_can_neither_open_nor_send_a_merge() {
-    let (site, _folder, token) = with_token("viewer");
-    let mut browser = site.browser().await;
-    sign_in(&mut browser, &token).await;
-    let found = browser.post("/console/t/default/search", &[("q", "@joe")]).await;
-    let joe = found.attribute("href", USERS);
-    let grace = browser.post("/console/t/default/search", &[("q", "@grace")]).await;
-    let grace = grace.attribute("href", USERS).replace(&format!("{USERS}/"), "");
+    let site = GuardedSite::start(&[("ana", "viewer", "*")]);
+    let mut browser = site.browser("ana").await;
+    let joe = path(&mut browser, "@joe").await;
+    let grace = path(&mut browser, "@grace").await.replace(&format!("{USERS}/"), "");
     for path in ["merge", &format!("merge/{grace}"), &format!("unmerge/{grace}")] {
         let path = format!("{joe}/{path}");
         browser.get(&path).await.assert_has(&["This page needs the role registrar"]);

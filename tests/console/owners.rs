@@ -2,9 +2,7 @@
 
 use testkit::calls::{Client, email, handle, user};
 
-use crate::browser::Site;
-
-const HOME: &str = "/console/t/default";
+use crate::browser::{HOME, Site};
 
 #[tokio::test]
 async fn former_owners_have_their_periods() {

@@ -1,66 +1,41 @@
 //! Sessions, and what protects them.
 
-use std::fs;
-
-use tempfile::TempDir;
-
-use crate::browser::{Browser, Site};
-use testkit::output::stdout;
-use testkit::server::polynym;
-
-/// A server with a token of a role.
-pub fn with_token(role: &str) -> (Site, TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let credentials = folder.path().join("callers.toml");
-    let file = credentials.to_str().unwrap();
-    let token = create_token(file, role);
-    let site = Site::start(&["--sample", "--credentials", file]);
-    (site, folder, token)
-}
-
-/// Adds a token to a credentials file.
-fn create_token(file: &str, role: &str) -> String {
-    let create = ["token", "create", "ana", "--role", role, "--credentials", file];
-    stdout(&polynym(&create).output().unwrap()).trim().to_owned()
-}
-
-pub async fn sign_in(browser: &mut Browser, token: &str) {
-    let answer = browser.post("/console/sign-in", &[("token", token), ("next", "")]).await;
-    answer.assert_has(&["Who is this?"]);
-}
+use crate::browser::{HOME, Site};
+use crate::tokens::GuardedSite;
 
 #[tokio::test]
 async fn a_token_opens_a_session_which_ends_with_it() {
-    let (site, folder, token) = with_token("viewer");
-    let mut browser = site.browser().await;
-    let asked = browser.get("/console/t/default/").await;
-    asked.assert_has(&["<h1>Sign in</h1>", "value=\"/console/t/default/\""]);
+    let site = GuardedSite::start(&[("ana", "viewer", "*"), ("adam", "admin", "*")]);
+    let mut browser = site.site.browser().await;
+    let home = format!("{HOME}/");
+    let asked = browser.get(&home).await;
+    asked.assert_has(&["<h1>Sign in</h1>", &format!("value=\"{home}\"")]);
     let wrong = browser.post("/console/sign-in", &[("token", "pn_wrong")]).await;
     wrong.assert_has(&["This token is not valid"]);
     assert_eq!(wrong.status, 401);
-    sign_in(&mut browser, &token).await;
-    browser.get("/console/t/default/").await.assert_has(&["ana", "Role: viewer"]);
+    let right = [("token", site.token("ana")), ("next", "")];
+    browser.post("/console/sign-in", &right).await.assert_has(&["Who is this?"]);
+    browser.get(&home).await.assert_has(&["ana", "Role: viewer"]);
 
-    let mut thief = site.browser().await;
+    let mut thief = site.site.browser().await;
     thief.steal(&browser);
-    thief.get("/console/t/default/").await.assert_has(&["Role: viewer"]);
-    let other = folder.path().join("other.toml");
-    create_token(other.to_str().unwrap(), "viewer");
-    fs::rename(other, folder.path().join("callers.toml")).unwrap();
-    while thief.get("/console/t/default/").await.text.contains("Role: viewer") {
+    thief.get(&home).await.assert_has(&["Role: viewer"]);
+    site.revoke("ana");
+    while thief.get(&home).await.text.contains("Role: viewer") {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    browser.get("/console/t/default/").await.assert_has(&["<h1>Sign in</h1>"]);
+    browser.get(&home).await.assert_has(&["<h1>Sign in</h1>"]);
 }
 
 #[tokio::test]
 async fn a_form_of_a_lost_session_is_kept() {
-    let (site, _folder, token) = with_token("viewer");
-    let mut browser = site.browser().await;
-    let path = "/console/t/default/search";
+    let site = GuardedSite::start(&[("ana", "viewer", "*")]);
+    let mut browser = site.site.browser().await;
+    let path = &format!("{HOME}/search");
     let asked = browser.post(path, &[("q", "@joe")]).await;
     asked.assert_has(&["Your session has ended. Your form is kept."]);
-    let resumed = browser.submit(&asked, "/console/sign-in", &[("token", &token)]).await;
+    let token = [("token", site.token("ana"))];
+    let resumed = browser.submit(&asked, "/console/sign-in", &token).await;
     resumed.assert_has(&["You are signed in"]);
     let found = browser.submit(&resumed, path, &[]).await;
     found.assert_has(&["handle, joe", ">Joe Smith</a>"]);
@@ -77,7 +52,7 @@ async fn pages_are_protected() {
     assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
     assert!(!policy.contains("unsafe"), "{policy}");
 
-    let search = "/console/t/default/search";
+    let search = &format!("{HOME}/search");
     browser.headers = vec![("sec-fetch-site", "cross-site".to_owned())];
     assert_eq!(browser.post(search, &[("q", "@joe")]).await.status, 403);
     browser.headers = vec![("sec-fetch-site", "same-origin".to_owned())];

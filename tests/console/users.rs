@@ -1,23 +1,9 @@
 //! What can be done with one user.
 
-use crate::browser::{Answer, Browser, Site};
-use crate::signing_in::{sign_in, with_token};
+use crate::browser::{Answer, Browser, HOME, Site, path, user};
+use crate::tokens::GuardedSite;
 use testkit::output::stdout;
 use testkit::server::polynym;
-
-const HOME: &str = "/console/t/default";
-
-/// The page of the user whom a text finds.
-pub async fn user(browser: &mut Browser, text: &str) -> Answer {
-    let found = browser.post(&format!("{HOME}/search"), &[("q", text)]).await;
-    let path = found.attribute("href", &format!("{HOME}/users/"));
-    browser.get(&path).await
-}
-
-/// The path of a user's page.
-pub async fn path(browser: &mut Browser, text: &str) -> String {
-    user(browser, text).await.path
-}
 
 /// The page of an identity.
 pub async fn identity(browser: &mut Browser, user: &str, identity: &str) -> Answer {
@@ -268,12 +254,10 @@ async fn a_role_sees_and_does_no_more_than_it_may() {
         "inbox/delete",
     ];
     for role in ["resolver", "viewer", "registrar"] {
-        let (site, _folder, token) = with_token(role);
-        let mut browser = site.browser().await;
-        sign_in(&mut browser, &token).await;
-        let found = browser.post(&format!("{HOME}/search"), &[("q", "@joe")]).await;
-        let joe = found.attribute("href", &format!("{HOME}/users/"));
-        let page = browser.get(&joe).await;
+        let site = GuardedSite::start(&[("ana", role, "*")]);
+        let mut browser = site.browser("ana").await;
+        let page = user(&mut browser, "@joe").await;
+        let joe = page.path.clone();
         assert_eq!(page.text.contains(">History</a>"), role != "resolver", "{role}");
         assert_eq!(page.text.contains(">Link an identity</a>"), role == "registrar", "{role}");
         assert!(!page.text.contains(">Purge</a>"), "{role}");

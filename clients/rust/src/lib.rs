@@ -18,6 +18,7 @@ mod error;
 mod identifier;
 mod many;
 mod pages;
+pub mod purpose;
 mod resolve;
 #[cfg(feature = "testing")]
 pub mod testing;

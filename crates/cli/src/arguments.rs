@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use super::offline::{completions, id, openapi, store, token};
 use super::tenant::{self, renormalize, usage};
-use super::{attribute, bench, identity, inbox, resolve, top, transfer, user, watch};
+use super::{attribute, bench, bulk, identity, inbox, resolve, top, transfer, user, watch};
 use crate::config::{Flags, Serve, Top};
 
 /// A user directory where one user has many names.
@@ -49,8 +49,8 @@ pub enum Command {
     #[command(subcommand, after_help = user::EXAMPLES)]
     User(user::User),
     /// Change all users that a filter matches, on the server.
-    #[command(subcommand, after_help = user::bulk_change::EXAMPLES)]
-    Bulk(user::bulk_change::Bulk),
+    #[command(subcommand, after_help = bulk::EXAMPLES)]
+    Bulk(bulk::Bulk),
     /// Link, unlink, replace, verify and inspect identities.
     #[command(subcommand, after_help = identity::EXAMPLES)]
     Identity(identity::Identity),

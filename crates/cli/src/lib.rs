@@ -5,6 +5,7 @@
 mod arguments;
 mod attribute;
 mod bench;
+mod bulk;
 mod client;
 pub mod config;
 mod failure;
@@ -48,7 +49,7 @@ pub fn run(
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Watch(command) => client::block_on(watch::run(command)),
-        Command::Bulk(command) => client::block_on(user::bulk_change::run(command)),
+        Command::Bulk(command) => client::block_on(bulk::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(attribute::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),

@@ -1,12 +1,11 @@
 //! `polynym user`.
 
-mod bulk;
-pub mod bulk_change;
 pub mod change;
 mod count;
 mod duplicates;
 pub mod history;
 mod lifecycle;
+mod many;
 mod merge;
 mod search;
 
@@ -24,8 +23,8 @@ use super::text::attribute::{self, AttributeArg};
 use super::text::identifier::{self, IdentifierArg};
 use super::text::user_table;
 use crate::config::{ChangeClient, Client, Flags};
-use bulk::{Action, Subject};
 use change::{Change, show};
+use many::{Action, Subject};
 use polynym_proto::v1;
 use polynym_proto::v1::{CreateUserRequest, GetUserRequest, State, UpdateUserRequest};
 
@@ -225,7 +224,7 @@ async fn update(command: Update) -> Result<(), Failure> {
         let display_name = command.name.unwrap_or_default();
         let attributes = command.attributes.into_iter().map(|a| (a.name, a.value)).collect();
         let action = Action::Update { mask, display_name, attributes };
-        return bulk::run(command.subject, command.change.of_many()?, action).await;
+        return many::run(command.subject, command.change.of_many()?, action).await;
     };
     let session = Session::open(&command.change.settings).await?;
     let request_id = command.change.request_id();

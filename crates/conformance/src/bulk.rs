@@ -90,7 +90,7 @@ fn progress(changed: u64, users: Vec<LocalityId>) -> Box<BulkProgress> {
     let counts = BulkCounts { changed, ..BulkCounts::default() };
     let next = BulkBatch { users, cursor: vec![1], is_last: false };
     let results = BulkResults { counts, failures: Vec::new() };
-    Box::new(BulkProgress { results, next, gives_way: false })
+    Box::new(BulkProgress { results, next, releases_lease: false })
 }
 
 pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {

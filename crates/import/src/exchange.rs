@@ -32,10 +32,10 @@ pub fn requests(
     options: Options,
     receiver: Receiver<ImportUsersRequest>,
 ) -> impl Stream<Item = ImportUsersRequest> + Send + 'static {
-    let none = ImportUsersRequest { options: Some(options), ..Default::default() };
-    stream::unfold((receiver, Some(none)), |(mut receiver, none)| async move {
-        if none.is_some() {
-            let first = receiver.recv().await.or(none)?;
+    let options_only = ImportUsersRequest { options: Some(options), ..Default::default() };
+    stream::unfold((receiver, Some(options_only)), |(mut receiver, options_only)| async move {
+        if options_only.is_some() {
+            let first = receiver.recv().await.or(options_only)?;
             return Some((first, (receiver, None)));
         }
         match timeout(KEEPALIVE_INTERVAL, receiver.recv()).await {

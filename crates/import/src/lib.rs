@@ -15,7 +15,7 @@ mod window;
 
 pub use definitions::types;
 pub use exchange::{Exchange, channel, requests};
-pub use lines::{Line, Lines};
+pub use lines::{Line, Lines, Unreadable};
 pub use reader::{FileReader, Format, ReadError, is_table_name};
 pub use rejects::{Reason, Rejects};
 pub use target::Target;

@@ -2,9 +2,15 @@
 //! skipped.
 
 use std::io::{self, BufRead};
+use std::sync::Arc;
+
+use polynym_lines::Parsed;
 
 /// The maximum bytes of a line.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
+
+/// The mark with which some programs begin a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,6 +19,41 @@ pub enum Line {
     Whole(Vec<u8>),
     /// The number of bytes, which exceeds the maximum.
     TooLong(usize),
+}
+
+/// A line that cannot be imported.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The text, unless it is too long or not UTF-8.
+    pub text: Option<Arc<str>>,
+    /// The error in words.
+    pub message: String,
+}
+
+impl Line {
+    /// Parses the line. Returns its text, too.
+    ///
+    /// # Errors
+    /// The line cannot be imported.
+    pub fn parse(self) -> Result<(Arc<str>, Parsed), Unreadable> {
+        let bytes = match self {
+            Self::Whole(bytes) => bytes,
+            Self::TooLong(bytes) => {
+                let mib = MAX_LINE_BYTES >> 20;
+                let message = format!("the line has {bytes} bytes; at most {mib} MiB are allowed");
+                return Err(Unreadable { text: None, message });
+            }
+        };
+        let text = String::from_utf8(bytes).map_err(|_| Unreadable {
+            text: None,
+            message: "the line is not UTF-8: correct its source".to_owned(),
+        })?;
+        let text: Arc<str> = text.trim_start_matches(BYTE_ORDER_MARK).into();
+        match polynym_lines::parse(&text) {
+            Ok(parsed) => Ok((text, parsed)),
+            Err(message) => Err(Unreadable { text: Some(text), message }),
+        }
+    }
 }
 
 /// The lines of a reader.
@@ -80,5 +121,15 @@ mod tests {
         assert_eq!(next(), Some((3, Line::TooLong(MAX_LINE_BYTES + 2), MAX_LINE_BYTES + 2)));
         assert_eq!(next(), Some((4, Line::Whole(b"b".to_vec()), 1)));
         assert_eq!(next(), None);
+    }
+
+    #[test]
+    fn unreadable_lines_have_a_reason() {
+        let error = |line: Line| line.parse().map(|(text, _)| text).unwrap_err();
+        let long = error(Line::TooLong(5_000_000));
+        assert_eq!(long.message, "the line has 5000000 bytes; at most 4 MiB are allowed");
+        assert!(error(Line::Whole(vec![b'"', 0xff])).message.contains("not UTF-8"));
+        let nonsense = error(Line::Whole("\u{feff}nonsense".into()));
+        assert_eq!(nonsense.text.as_deref(), Some("nonsense"));
     }
 }

@@ -14,8 +14,8 @@ use polynym_table::{CellError, Given, Mapping, Options, Row, Table, Tally};
 use prost::Message;
 use tokio::sync::mpsc::Sender;
 
-use crate::lines::{Line, Lines, MAX_LINE_BYTES};
-use crate::rejects::{Form, Rejected, Rejects};
+use crate::lines::{Lines, Unreadable};
+use crate::rejects::{Rejected, Rejects, TableLayout};
 use crate::target::Target;
 use crate::window::{Original, OriginalRow, Window};
 
@@ -87,36 +87,15 @@ impl FileReader {
         let mut lines = Lines::new(BufReader::with_capacity(BUFFER_BYTES, reader));
         let mut count = 0;
         while let Some((number, line, bytes)) = lines.next_line().map_err(|e| file_error(&e))? {
-            let parsed = match line {
-                Line::Whole(line) => {
-                    let text = String::from_utf8(line).map_err(|_| {
-                        (None, "the line is not UTF-8: correct its source".to_owned())
-                    });
-                    text.and_then(|line| {
-                        let text = line.trim_start_matches('\u{feff}');
-                        let original = Original::Text(text.into());
-                        match polynym_lines::parse(text) {
-                            Ok(parsed) => Ok((original, parsed)),
-                            Err(error) => Err((Some(original), error)),
-                        }
-                    })
-                }
-                Line::TooLong(bytes) => {
-                    let message =
-                        format!("a line has at most {MAX_LINE_BYTES} bytes, this has {bytes}");
-                    self.reject(Rejected { line: number, message: &message, ..LINE })?;
-                    count += 1;
-                    continue;
-                }
-            };
-            let continues = match parsed {
+            let continues = match line.parse() {
                 Ok((_, Parsed::Skipped)) => continue,
-                Ok((original, Parsed::Request(request))) => match target.apply(*request) {
-                    Some(request) => self.send(number, Some(original), request, bytes)?,
-                    None => continue,
-                },
-                Err((original, message)) => {
-                    self.reject(Rejected { line: number, message: &message, original, ..LINE })?
+                Ok((text, Parsed::Request(request))) => {
+                    let Some(request) = target.apply(*request) else { continue };
+                    self.send(number, Some(Original::Text(text)), request, bytes)?
+                }
+                Err(Unreadable { text, message }) => {
+                    let (line, original) = (number, text.map(Original::Text));
+                    self.reject(Rejected { line, message: &message, original, ..UNREADABLE_LINE })?
                 }
             };
             count += 1;
@@ -152,10 +131,10 @@ impl FileReader {
             return Ok((0, Tally::default()));
         }
         let (header, columns, separator) = (table.header, table.columns, table.separator);
-        let form = self.rejects.set_form(Form { header, columns, separator });
+        let layout = self.rejects.set_layout(TableLayout { header, columns, separator });
         let (mut count, mut tally) = (0, Tally::default());
         while let Some(row) = table.rows.next_row().map_err(ReadError::File)? {
-            if row.is_blank() || form.is_imported(&row.cells) {
+            if row.is_blank() || layout.is_imported(&row.cells) {
                 continue;
             }
             count += 1;
@@ -186,8 +165,8 @@ impl FileReader {
                 self.send(line, original, request, bytes)
             }
             Err((column, message)) => {
-                let original = original(Vec::new());
-                self.reject(Rejected { line, message: &message, column, original, ..LINE })
+                let (message, original) = (&*message, original(Vec::new()));
+                self.reject(Rejected { line, message, column, original, ..UNREADABLE_LINE })
             }
         }
     }
@@ -205,7 +184,7 @@ impl FileReader {
         if size > MAX_MESSAGE_BYTES {
             let message =
                 format!("a user has at most {MAX_MESSAGE_BYTES} bytes, this one has {size}");
-            return self.reject(Rejected { line, message: &message, original, ..LINE });
+            return self.reject(Rejected { line, message: &message, original, ..UNREADABLE_LINE });
         }
         Ok(self.window.push(line, original, bytes) && self.requests.blocking_send(request).is_ok())
     }
@@ -219,7 +198,7 @@ impl FileReader {
 }
 
 /// A line that could not be read.
-const LINE: Rejected<'static> = Rejected {
+const UNREADABLE_LINE: Rejected<'static> = Rejected {
     line: 0,
     reason: "LINE_INVALID",
     message: "",
@@ -240,4 +219,22 @@ pub fn is_table_name(path: &Path) -> bool {
         ["csv", "tsv", "txt"].iter().any(|known| extension.eq_ignore_ascii_case(known))
     };
     path.extension().is_some_and(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Exchange, channel};
+
+    #[test]
+    fn lines_after_the_end_of_an_import_are_not_read() {
+        let rejects = Arc::new(Rejects::new(|| Ok(Box::new(io::sink()))));
+        let exchange = Exchange::new(rejects);
+        let (sender, _receiver) = channel();
+        let reader = exchange.reader(sender, ImportOptions::default());
+        exchange.window.close();
+        let file = [vec![b'x'; 5 << 20], b"\nnonsense\n".to_vec()].concat();
+        let (lines, _) = reader.run(&*file, Format::Lines(Target::default())).unwrap();
+        assert_eq!((lines, exchange.rejected_here()), (1, 1));
+    }
 }

@@ -32,8 +32,8 @@ pub struct Rejected<'a> {
     pub original: Option<Original>,
 }
 
-/// The form of a table, which its rejects have too.
-pub struct Form {
+/// The layout of a table, which its rejects have too.
+pub struct TableLayout {
     pub header: StringRecord,
     pub columns: Columns,
     pub separator: u8,
@@ -44,8 +44,8 @@ type Open = Box<dyn FnMut() -> io::Result<Box<dyn Write + Send>> + Send>;
 
 /// The rejected lines.
 pub struct Rejects {
-    /// The form of rejected rows; none for lines of JSON.
-    form: OnceLock<Form>,
+    /// The layout of rejected rows; none for lines of JSON.
+    layout: OnceLock<TableLayout>,
     file: Mutex<(Open, Option<Box<dyn Write + Send>>)>,
     reasons: Mutex<BTreeMap<String, Reason>>,
 }
@@ -61,7 +61,7 @@ pub struct Reason {
     pub message: String,
 }
 
-impl Form {
+impl TableLayout {
     /// The columns that come from a table of rejects.
     fn own_columns(header: &StringRecord) -> usize {
         if header.iter().take(REJECT_COLUMNS.len()).eq(REJECT_COLUMNS) {
@@ -74,6 +74,12 @@ impl Form {
     /// Whether a row of a table of rejects has an imported user.
     pub fn is_imported(&self, cells: &StringRecord) -> bool {
         Self::own_columns(&self.header) > 0 && cells.get(1) == Some(PARTLY)
+    }
+
+    /// The text before the first reject.
+    fn head(&self) -> io::Result<Vec<u8>> {
+        let header = self.row(REJECT_COLUMNS, &self.header)?;
+        Ok([BYTE_ORDER_MARK.as_bytes(), &header].concat())
     }
 
     /// The text of a row.
@@ -94,7 +100,7 @@ impl Rejects {
     /// written by one call.
     pub fn new(open: impl FnMut() -> io::Result<Box<dyn Write + Send>> + Send + 'static) -> Self {
         let file = Mutex::new((Box::new(open) as Open, None));
-        Self { form: OnceLock::new(), file, reasons: Mutex::default() }
+        Self { layout: OnceLock::new(), file, reasons: Mutex::default() }
     }
 
     /// The reasons of rejects.
@@ -102,9 +108,9 @@ impl Rejects {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets the form of the rejected rows.
-    pub fn set_form(&self, form: Form) -> &Form {
-        self.form.get_or_init(|| form)
+    /// Sets the layout of the rejected rows.
+    pub fn set_layout(&self, layout: TableLayout) -> &TableLayout {
+        self.layout.get_or_init(|| layout)
     }
 
     /// Adds a line.
@@ -113,18 +119,17 @@ impl Rejects {
     /// The file cannot be opened or written.
     pub fn add(&self, rejected: Rejected<'_>) -> io::Result<()> {
         self.count(&rejected);
-        let (head, text) = match self.form.get() {
-            None => (Vec::new(), json_line(rejected).into_bytes()),
-            Some(form) => {
-                let header = form.row(REJECT_COLUMNS, &form.header)?;
-                ([BYTE_ORDER_MARK.as_bytes(), &header].concat(), row(form, &rejected)?)
-            }
+        let layout = self.layout.get();
+        let text = match layout {
+            None => json_line(rejected).into_bytes(),
+            Some(layout) => row(layout, &rejected)?,
         };
         let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (open, file) = &mut *guard;
         let opened = match file {
             Some(opened) => opened,
             None => {
+                let head = layout.map(TableLayout::head).transpose()?.unwrap_or_default();
                 let opened = file.insert(open()?);
                 opened.write_all(&head)?;
                 opened
@@ -180,7 +185,7 @@ fn json_line(rejected: Rejected<'_>) -> String {
 }
 
 /// A reject as a row of its table.
-fn row(form: &Form, rejected: &Rejected<'_>) -> io::Result<Vec<u8>> {
+fn row(layout: &TableLayout, rejected: &Rejected<'_>) -> io::Result<Vec<u8>> {
     let none = StringRecord::new();
     let (cells, identity_columns) = match &rejected.original {
         Some(Original::Row(row)) => (&row.cells, &*row.identity_columns),
@@ -190,7 +195,7 @@ fn row(form: &Form, rejected: &Rejected<'_>) -> io::Result<Vec<u8>> {
     let column = rejected.column.or(of_identity.copied());
     let line = rejected.line.to_string();
     let state = if rejected.skipped { PARTLY } else { REJECTED };
-    let name = column.map_or("", |column| form.columns.name(column));
+    let name = column.map_or("", |column| layout.columns.name(column));
     // The column stands for the place in the message.
     let message = match rejected.message.split_once(": ") {
         Some((place, advice)) if place.starts_with("user.identities[") && column.is_some() => {
@@ -198,5 +203,5 @@ fn row(form: &Form, rejected: &Rejected<'_>) -> io::Result<Vec<u8>> {
         }
         _ => rejected.message,
     };
-    form.row([&line, state, rejected.reason, name, rejected.owner, message], cells)
+    layout.row([&line, state, rejected.reason, name, rejected.owner, message], cells)
 }

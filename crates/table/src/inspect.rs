@@ -5,9 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{Cursor, Read};
 
 use encoding_rs::{Encoding, WINDOWS_1252};
-use polynym_identifier::{Dialling, Identifier, RawIdentifier};
-use polynym_proto::v1;
-use polynym_proto::v1::identifier::Kind;
+use polynym_identifier::{Dialling, Identifier};
+use polynym_lines::raw_identifier;
 
 use crate::columns::Columns;
 use crate::map_file::{Given, MapFile};
@@ -196,7 +195,7 @@ impl Seen {
     fn check(&mut self, mapped: &MappedUser, columns: &Columns, line: i64) -> Result<(), String> {
         let identities = mapped.user.identities.iter().zip(&mapped.identity_columns);
         for (identity, column) in identities {
-            let Some(raw) = identity.identifier.as_ref().and_then(raw) else { continue };
+            let Some(raw) = raw_identifier(identity.identifier.as_ref()) else { continue };
             let name = columns.name(*column);
             let identifier = Identifier::parse(raw).map_err(|rejection| {
                 let (rule, kind) = (rejection.rule(), raw.kind());
@@ -210,18 +209,6 @@ impl Seen {
         }
         Ok(())
     }
-}
-
-fn raw(identifier: &v1::Identifier) -> Option<RawIdentifier<'_>> {
-    Some(match identifier.kind.as_ref()? {
-        Kind::Email(email) => RawIdentifier::Email(email),
-        Kind::Handle(handle) => RawIdentifier::Handle(handle),
-        Kind::Phone(phone) => RawIdentifier::Phone { number: &phone.number, region: &phone.region },
-        Kind::Social(social) => {
-            RawIdentifier::Social { provider: &social.provider, subject: &social.subject }
-        }
-        Kind::Url(url) => RawIdentifier::Url(url),
-    })
 }
 
 #[cfg(test)]

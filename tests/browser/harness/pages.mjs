@@ -42,7 +42,7 @@ export const PAGES_BY_ROLE = {
 
 /** The forms that only some roles may send. */
 export const FORMS_BY_ROLE = {
-  viewer: ["changes"],
+  viewer: ["changes", "events"],
   registrar: [
     "users/USER/link",
     "users/USER/unlink",
@@ -64,12 +64,19 @@ export const FORMS_BY_ROLE = {
     "users/USER/inbox/delete",
     "users/new",
     "bulk/new",
+    "bulk/x/apply",
+    "bulk/x/stop",
+    "bulk/x/resume",
   ],
   admin: [
     "users/USER/purge",
     "duplicates",
     "import",
+    "import/1/columns",
+    "import/1/dry-run",
     "import/1/run",
+    "import/1/stop",
+    "import/1/remove",
     "operations/none/undo",
     "policies",
     "policies/handles",
@@ -77,3 +84,10 @@ export const FORMS_BY_ROLE = {
     "policies/delete",
   ],
 };
+
+/** Whether a form is about a bulk change or a file that there is not. */
+export const isOfNothing = (path) => /^(bulk\/x|import\/1)\//.test(path);
+
+/** Returns what completes a path: with a tenant, and the ids of users. */
+export const completing = (tenant, user, other) => (path) =>
+  `/console/t/${tenant}/${path.replace("USER", user.userId).replace("OTHER", other.userId)}`;

@@ -1,4 +1,5 @@
 // What a person does on pages, and sees there.
+import { readFile } from "node:fs/promises";
 
 /** The path of a tenant's pages. */
 export const home = (tenant) => `/console/t/${tenant}`;
@@ -42,4 +43,10 @@ export async function settled(page, scripts, expected) {
     await expected.or(refresh).first().waitFor();
   }
   await expected.first().waitFor();
+}
+
+/** The text of the file that a link leads to. */
+export async function download(page, link) {
+  const [file] = await Promise.all([page.waitForEvent("download"), link.click()]);
+  return readFile(await file.path(), "utf8");
 }

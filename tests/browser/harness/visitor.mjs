@@ -1,6 +1,8 @@
 // A client of pages without a browser: it keeps cookies, follows nothing, and sends what a test tells it to.
+import assert from "node:assert/strict";
 import http from "node:http";
 import { randomUUID } from "node:crypto";
+import { guardedServer } from "./shared.mjs";
 
 /** Sends one request on a connection of its own, and returns its response with the body as text. */
 export function request(origin, method, path, { headers = {}, body = "" } = {}) {
@@ -62,6 +64,20 @@ export class Visitor {
   post(path, form, headers) {
     return this.send("POST", path, { form, headers: { origin: this.origin, "sec-fetch-site": "same-origin", ...headers } });
   }
+}
+
+/** Somebody who is signed in with a token. */
+export async function signedIn(server, token) {
+  const visitor = new Visitor(server.origin);
+  assert.equal((await visitor.post("/console/sign-in", { token })).status, 303);
+  assert.ok(visitor.cookies.has("polynym_session"), "no cookie");
+  return visitor;
+}
+
+/** Somebody who is signed in to the server with credentials, and that server. */
+export async function signedInAs(role) {
+  const server = await guardedServer();
+  return { server, visitor: await signedIn(server, server.credentials.tokens[role]) };
 }
 
 /** The fields that each form of a mutation has. */

@@ -7,7 +7,7 @@ import { pages } from "../harness/pages.mjs";
 import { openServer } from "../harness/shared.mjs";
 import { heading, home, paste } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 const PHONE = { width: 360, height: 740 };
 
@@ -22,7 +22,7 @@ describe("appearance", () => {
     });
   }
 
-  ways(
+  inBothModes(
     "no page is wider than a phone",
     async ({ page, api }) => {
       for (const { path, title } of pages("default")) {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { guardedServer, openServer } from "../harness/shared.mjs";
-import { Visitor, request } from "../harness/visitor.mjs";
+import { Visitor, request, signedInAs } from "../harness/visitor.mjs";
 import { eventually } from "../harness/visit.mjs";
 
 const HOME = "/console/t/default";
@@ -29,18 +29,9 @@ const PATHS = [
   "/console/t/%3Cscript%3E/",
 ];
 
-async function signedIn(role) {
-  const server = await guardedServer();
-  const visitor = new Visitor(server.origin);
-  const response = await visitor.post("/console/sign-in", { token: server.credentials.tokens[role], next: `${HOME}/` });
-  assert.equal(response.status, 303);
-  assert.ok(visitor.cookies.has(COOKIE), "no cookie");
-  return { server, visitor };
-}
-
 describe("attacks", () => {
   test("every response is protected against frames, scripts, guesses and caches", async () => {
-    const { visitor, server } = await signedIn("admin");
+    const { visitor, server } = await signedInAs("admin");
     const responses = await Promise.all([
       ...PATHS.map(async (path) => [path, await visitor.get(path)]),
       ...PATHS.map(async (path) => [`${path} signed out`, await new Visitor(server.origin).get(path)]),
@@ -67,7 +58,7 @@ describe("attacks", () => {
   });
 
   test("each response has a nonce of its own", async () => {
-    const { visitor } = await signedIn("viewer");
+    const { visitor } = await signedInAs("viewer");
     const nonces = new Set();
     for (let n = 0; n < 5; n++) {
       const { headers, text } = await visitor.get(`${HOME}/`);
@@ -90,7 +81,7 @@ describe("attacks", () => {
   });
 
   test("forms of other sites are refused, and change nothing", async () => {
-    const { visitor } = await signedIn("admin");
+    const { visitor } = await signedInAs("admin");
     for (const headers of [
       { origin: "https://evil.example", "sec-fetch-site": "cross-site" },
       { origin: "https://evil.example", "sec-fetch-site": undefined },
@@ -126,7 +117,7 @@ describe("attacks", () => {
   });
 
   test("signing in and preferences lead to pages of the console alone", async () => {
-    const { visitor, server } = await signedIn("viewer");
+    const { visitor, server } = await signedInAs("viewer");
     for (const next of [
       "https://evil.example/",
       "//evil.example/",
@@ -157,7 +148,7 @@ describe("attacks", () => {
   });
 
   test("signing in makes a new session, signing out ends it for everybody who has the cookie", async () => {
-    const { visitor, server } = await signedIn("viewer");
+    const { visitor, server } = await signedInAs("viewer");
     const first = visitor.cookies.get(COOKIE);
     await visitor.post("/console/sign-in", { token: server.credentials.tokens.viewer });
     const second = visitor.cookies.get(COOKIE);
@@ -197,17 +188,17 @@ describe("attacks", () => {
   });
 
   test("another session cannot open the searches of this one", async () => {
-    const { visitor } = await signedIn("viewer");
+    const { visitor } = await signedInAs("viewer");
     const { headers } = await visitor.post(`${HOME}/search`, { q: "joe.smith@example.com" });
     assert.equal((await visitor.get(headers.location)).status, 200);
-    const { visitor: other } = await signedIn("resolver");
+    const { visitor: other } = await signedInAs("resolver");
     const response = await other.get(headers.location);
     assert.equal(response.status, 404);
     assert.doesNotMatch(response.text, /joe\.smith@example/i);
   });
 
   test("forms that are too large, no forms, or of another method are refused", async () => {
-    const { visitor } = await signedIn("admin");
+    const { visitor } = await signedInAs("admin");
     try {
       const { status } = await visitor.post(`${HOME}/search`, { q: "x".repeat(2 << 20) });
       assert.ok(status >= 400 && status < 500, `${status}`);
@@ -223,7 +214,7 @@ describe("attacks", () => {
   });
 
   test("a form is not changed by a link", async () => {
-    const { visitor } = await signedIn("admin");
+    const { visitor } = await signedInAs("admin");
     for (const path of ["/console/sign-out", "/console/preferences?theme=dark", `${HOME}/search?q=x`]) {
       const { status } = await visitor.get(path);
       assert.ok([404, 405].includes(status), `${path}: ${status}`);
@@ -231,7 +222,7 @@ describe("attacks", () => {
   });
 
   test("no page names another origin in a link or a part", async () => {
-    const { visitor } = await signedIn("admin");
+    const { visitor } = await signedInAs("admin");
     for (const path of PATHS) {
       const { text } = await visitor.get(path);
       assert.doesNotMatch(text, /(?:src|action|href)="(?:https?:)?\/\//, path);
@@ -239,7 +230,7 @@ describe("attacks", () => {
   });
 
   test("paths that leave the console or decode oddly show no file", async () => {
-    const { visitor } = await signedIn("admin");
+    const { visitor } = await signedInAs("admin");
     for (const path of [
       "/console/assets/../../etc/passwd",
       "/console/assets/x/..%2f..%2f..%2fetc%2fpasswd",

@@ -1,9 +1,8 @@
 // Changing all users that a filter matches: dry run, apply, stop and resume.
 import assert from "node:assert/strict";
 import { describe } from "node:test";
-import { checkPage } from "../harness/checks.mjs";
 import { heading, home, paste, settled } from "../harness/steps.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 const completed = (page) => page.getByRole("status").filter({ hasText: /^completed$/ });
 
@@ -16,7 +15,7 @@ async function teams(api, red, blue) {
 const disabled = async (api) => (await api.search("state = DISABLED")).length;
 
 describe("bulk changes", () => {
-  ways("begin with a dry run, and change what the filter matches", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("begin with a dry run, and change what the filter matches", async ({ page, api, tenant, check, scripts }) => {
     await teams(api, 30, 3);
     await page.goto(`${home(tenant)}/`);
     await paste(page, 'attributes.team = "red"');
@@ -24,28 +23,22 @@ describe("bulk changes", () => {
     assert.equal(await page.getByLabel("Filter").inputValue(), 'attributes.team = "red"');
     await page.getByLabel("What to do").selectOption({ label: "Disable the users" });
     await page.getByLabel("Reason").fill("the team is gone");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Start the dry run" }).click();
     await settled(page, scripts, page.getByRole("button", { name: "Apply to 30 users" }));
     assert.equal(await disabled(api), 0, "the dry run has changed users");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Apply to 30 users" }).click();
     await heading(page, /^Bulk change$/);
     await settled(page, scripts, completed(page));
     assert.equal(await disabled(api), 30);
     await page.getByRole("link", { name: /^History/ }).click();
     await page.getByText("the team is gone").first().waitFor();
-    if (scripts) {
-      await page.goto(`${home(tenant)}/bulk`);
-      await checkPage(page, faults);
-    }
+    await page.goto(`${home(tenant)}/bulk`);
+    await check(page);
   });
 
-  ways("can be stopped and resumed, and change each user once", async ({ page, api, tenant, scripts }) => {
+  inBothModes("can be stopped and resumed, and change each user once", async ({ page, api, tenant, scripts }) => {
     await teams(api, 150, 0);
     await page.goto(`${home(tenant)}/bulk/new`);
     await page.getByLabel("Filter").fill('attributes.team = "red"');

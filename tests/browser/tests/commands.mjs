@@ -7,7 +7,7 @@ import { describe } from "node:test";
 import { promisify } from "node:util";
 import { BUILD } from "../harness/shared.mjs";
 import { heading, home, paste } from "../harness/steps.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 const MARK = join(BUILD, "a-command-ran");
 const HOSTILE = `x'; touch ${MARK}; $(touch ${MARK}) \`touch ${MARK}\` "$HOME"`;
@@ -32,7 +32,7 @@ async function run(command, { origin, grpc }) {
 }
 
 describe("commands", () => {
-  ways("do what the pages do", async ({ page, api, server, tenant }) => {
+  inBothModes("do what the pages do", async ({ page, api, server, tenant }) => {
     const { userId } = await api.create("Ann", ["handle:ann"], { team: "red" });
     await page.goto(`${home(tenant)}/users/${userId}`);
     const ofUser = await commands(page);
@@ -48,7 +48,7 @@ describe("commands", () => {
     }
   });
 
-  ways("run nothing else, whatever was pasted", async ({ page, server, tenant, api }) => {
+  inBothModes("run nothing else, whatever was pasted", async ({ page, server, tenant, api }) => {
     await api.create("Ann", [], { [HOSTILE]: HOSTILE });
     const escaped = HOSTILE.replaceAll('"', '\\"');
     await page.goto(`${home(tenant)}/`);

@@ -1,19 +1,12 @@
 // What was: histories of users, callers and operations, former owners; lists as files.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { describe } from "node:test";
-import { checkPage } from "../harness/checks.mjs";
-import { heading, home, open, paste, sees } from "../harness/steps.mjs";
-import { ways } from "../harness/ways.mjs";
-
-async function download(page, name) {
-  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name }).click()]);
-  return readFile(await download.path(), "utf8");
-}
+import { download, heading, home, open, paste, sees } from "../harness/steps.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 describe("histories", () => {
-  ways("a user's history shows changes, and what else their caller did", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("a user's history shows changes, and what else their caller did", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann", ["handle:ann"], { team: "red" });
     const bob = await api.create("Bob");
     const reason = { "polynym-reason": encodeURIComponent("she married – at last") };
@@ -23,40 +16,32 @@ describe("histories", () => {
     await heading(page, "History of Ann Berg");
     await page.getByRole("row", { name: /Ann Ann Berg$/ }).waitFor();
     await sees(page, "Reason: she married – at last");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByText("More", { exact: true }).first().click();
     await page.getByRole("button", { name: "Everything this caller did in that hour" }).first().click();
     await heading(page, "Changes by caller");
     await page.getByRole("link", { name: bob.userId }).waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
   });
 
-  ways("an operation is shown, and undone after a preview", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("an operation is shown, and undone after a preview", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann", [], { team: "red" });
     const operation = randomUUID();
     const header = { "polynym-operation-id": operation };
     await api.call("Registry.DisableUser", { userId }, header);
     await page.goto(`${home(tenant)}/operations/${operation}`);
     await page.getByRole("link", { name: userId }).waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("link", { name: "Show what undoing it would do" }).click();
     await sees(page, "Users read: 1. Would be reverted: 1.");
     assert.equal((await api.get(userId)).state, "STATE_DISABLED", "the preview has undone it");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Undo the operation" }).click();
     await sees(page, "Users read: 1. Reverted: 1.");
     assert.equal((await api.get(userId)).state, "STATE_ACTIVE");
   });
 
-  ways("who owned an identifier before is shown, and who did at a time", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("who owned an identifier before is shown, and who did at a time", async ({ page, api, tenant, check }) => {
     const ann = await api.create("Ann Lee", ["handle:shared", "handle:ann"]);
     const bob = await api.create("Bob Ray");
     const before = new Date().toISOString();
@@ -66,31 +51,28 @@ describe("histories", () => {
     const owners = page.getByRole("region", { name: "Owners" });
     await owners.getByRole("row", { name: /Ann Lee/ }).waitFor();
     await owners.getByRole("row", { name: /Bob Ray.*now/ }).waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByLabel("Owner at").fill(before.replace(/Z$/, ""));
     await page.getByRole("button", { name: "Show the owner" }).click();
     await page.getByRole("status").getByRole("link", { name: "Ann Lee" }).waitFor();
   });
 
-  ways("a list has the chosen columns, and so have its files: all pages, as the API has them", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("a list has the chosen columns, and so have its files: all pages, as the API has them", async ({ page, api, tenant, check }) => {
     const people = Array.from({ length: 60 }, (_, n) => n);
     await Promise.all(people.map((n) => api.create(`Person "${n}", =1+1`, [`email:p${n}@example.com`], { team: n % 3 ? "red" : "blue" })));
     await page.goto(`${home(tenant)}/`);
     await paste(page, 'attributes.team = "red"');
     await page.getByRole("link", { name: "Columns" }).click();
     await page.getByRole("checkbox", { name: "team" }).check();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("columnheader", { name: "team" }).waitFor();
     const expected = await api.search('attributes.team = "red"');
 
-    const lines = (await download(page, "Export as JSON Lines")).trim().split("\n").map((line) => JSON.parse(line));
+    const link = (name) => page.getByRole("link", { name });
+    const lines = (await download(page, link("Export as JSON Lines"))).trim().split("\n").map((line) => JSON.parse(line));
     assert.deepEqual(lines.map((line) => (line.user ?? line).userId), expected.map((user) => user.userId));
-    const csv = await download(page, "Export as CSV");
+    const csv = await download(page, link("Export as CSV"));
     const rows = csv.trim().split(/\r?\n/);
     assert.equal(rows.length, expected.length + 1);
     assert.match(rows[0], /team/);

@@ -1,9 +1,8 @@
 // What can be done with the identities of a user.
 import assert from "node:assert/strict";
 import { describe } from "node:test";
-import { checkPage } from "../harness/checks.mjs";
 import { done, heading, home, open, paste, sees } from "../harness/steps.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 /** Opens what can be done with an identity of the user whose page is open. */
 async function change(page, value) {
@@ -15,13 +14,11 @@ async function change(page, value) {
 const values = (user) => user.identities.map(({ identifier }) => identifier.email ?? identifier.handle ?? identifier.phone?.number);
 
 describe("identities", () => {
-  ways("are linked, verified, made primary, replaced and unlinked", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("are linked, verified, made primary, replaced and unlinked", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann", ["email:ann@example.com"]);
     await open(page, tenant, userId);
     await page.getByRole("link", { name: "Link an identity" }).click();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByLabel("Identifier", { exact: true }).fill("(415) 555-0199");
     await page.getByLabel("Reason").fill("she called");
     await page.getByRole("button", { name: "Link identity" }).click();
@@ -39,9 +36,7 @@ describe("identities", () => {
     await api.call("Registry.LinkIdentity", { userId, identifier: { email: "ann.lee@example.com" } });
     await page.reload();
     await change(page, "ann.lee@example.com");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Make primary" }).click();
     await done(page);
     const primary = (await api.get(userId)).identities.find(({ primary, identifier }) => primary && identifier.email);
@@ -61,7 +56,7 @@ describe("identities", () => {
     assert.deepEqual(values(await api.get(userId)).sort(), ["+14155550199", "ann@new.example.com"]);
   });
 
-  ways("that are no identifiers say why, and keep what was typed", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("that are no identifiers say why, and keep what was typed", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann");
     await page.goto(`${home(tenant)}/users/${userId}/link`);
     await page.getByLabel("Kind", { exact: true }).selectOption({ label: "Email" });
@@ -71,12 +66,10 @@ describe("identities", () => {
     await page.getByRole("alert").waitFor();
     assert.equal(await page.getByLabel("Identifier", { exact: true }).inputValue(), "nobody@@example.com");
     assert.equal(await page.getByLabel("Reason").inputValue(), "typed badly");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
   });
 
-  ways("of somebody else name their owner, and can be moved", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("of somebody else name their owner, and can be moved", async ({ page, api, tenant, check }) => {
     const ann = await api.create("Ann Lee", ["email:ann@example.com"]);
     const bob = await api.create("Bob Ray", ["handle:bob", "email:bob@example.com"]);
     await page.goto(`${home(tenant)}/users/${ann.userId}/link`);
@@ -85,21 +78,17 @@ describe("identities", () => {
     const alert = page.getByRole("alert");
     await alert.getByText("IDENTITY_TAKEN").waitFor();
     await alert.getByRole("link", { name: "Bob Ray" }).waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await alert.getByRole("button", { name: "Move it to this user" }).click();
     await heading(page, "Move an identity");
     assert.equal((await api.resolve("handle:bob")).userId, bob.userId, "the preview has moved it");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Move identity" }).click();
     await done(page);
     assert.equal((await api.resolve("handle:bob")).userId, ann.userId);
   });
 
-  ways("are moved to a user who is chosen by name", async ({ page, api, tenant }) => {
+  inBothModes("are moved to a user who is chosen by name", async ({ page, api, tenant }) => {
     const ann = await api.create("Ann Lee", ["handle:ann", "email:ann@example.com"]);
     const bob = await api.create("Bob Ray");
     await api.create("Bob Moss");
@@ -113,15 +102,13 @@ describe("identities", () => {
     assert.equal((await api.resolve("email:ann@example.com")).userId, bob.userId);
   });
 
-  ways("that nobody owns lead to a new user, or to one that there is", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("that nobody owns lead to a new user, or to one that there is", async ({ page, api, tenant, check }) => {
     const bob = await api.create("Bob Ray", ["handle:bob"]);
     await page.goto(`${home(tenant)}/`);
     await paste(page, "New.Person@Example.com");
     await page.getByRole("link", { name: "Create a user with it" }).click();
     await page.getByLabel("Display name", { exact: true }).fill("New Person");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Create user" }).click();
     await heading(page, "New Person");
     assert.equal((await api.resolve("email:new.person@example.com")).displayName, "New Person");
@@ -141,7 +128,7 @@ describe("identities", () => {
     assert.equal((await api.resolve("email:bobby@example.com")).userId, bob.userId);
   });
 
-  ways("that are held say until when", async ({ page, api, tenant }) => {
+  inBothModes("that are held say until when", async ({ page, api, tenant }) => {
     const ann = await api.create("Ann", ["handle:ann"]);
     const bob = await api.create("Bob");
     await api.call("Registry.UnlinkIdentity", { userId: ann.userId, identifier: { handle: "ann" } });

@@ -1,10 +1,8 @@
 // Importing a company's dirty file: columns, dry run, import, rejects, and the corrected file again.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { describe } from "node:test";
-import { checkPage } from "../harness/checks.mjs";
-import { heading, home, sees, settled } from "../harness/steps.mjs";
-import { ways } from "../harness/ways.mjs";
+import { download, heading, home, sees, settled } from "../harness/steps.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 /** Semicolons, a Windows encoding, decimal commas, two emails in a cell, an email that is none, and markup. */
 const CUSTOMERS = `Kundennr.;Vorname;Nachname;E-Mail;Telefon;Ort;Umsatz
@@ -31,7 +29,7 @@ async function count(page, term) {
 }
 
 describe("imports", () => {
-  ways("a dirty file is read, checked, imported and corrected", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("a dirty file is read, checked, imported and corrected", async ({ page, api, tenant, check, scripts }) => {
     await api.create("Somebody", ["email:somebody@example.com"]);
     await upload(page, scripts, tenant, file("customers.csv", CUSTOMERS));
     await heading(page, "customers.csv");
@@ -39,9 +37,7 @@ describe("imports", () => {
     await sample.getByText("Jörg Groß").waitFor();
     await sees(page, "Rows with errors: 1 of 5");
     assert.equal(await page.evaluate(() => globalThis.canary), undefined);
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
 
     await page.getByLabel("Field of Kundennr.").selectOption({ label: "Attribute" });
     await page.getByLabel("Name for Kundennr.").fill("customer");
@@ -53,9 +49,7 @@ describe("imports", () => {
     await settled(page, scripts, page.getByRole("heading", { name: "What the import would do" }));
     assert.deepEqual([await count(page, "New users"), await count(page, "Rejected lines")], [4, 1]);
     assert.equal(await api.resolve("email:anna@example.com"), undefined, "the dry run has imported");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
 
     await page.getByRole("button", { name: "Import", exact: true }).click();
     await settled(page, scripts, page.getByRole("heading", { name: "Imported" }));
@@ -66,11 +60,8 @@ describe("imports", () => {
     assert.equal((await api.resolve("email:e2@example.org")).displayName, "Eva Weiß");
     assert.equal((await api.search("")).length, 5);
 
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("region", { name: "Imported" }).getByRole("link", { name: "Download rejects" }).click(),
-    ]);
-    const rejects = await readFile(await download.path(), "utf8");
+    const imported = page.getByRole("region", { name: "Imported" });
+    const rejects = await download(page, imported.getByRole("link", { name: "Download rejects" }));
     assert.equal(rejects.trim().split("\n").length, 2, rejects);
     assert.match(rejects, /nora@@example\.org/);
 
@@ -86,18 +77,14 @@ describe("imports", () => {
     assert.equal((await api.resolve("email:nora@example.org")).displayName, "Nora Falsch");
   });
 
-  ways("a file that is no table says so", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("a file that is no table says so", async ({ page, api, tenant, check, scripts }) => {
     await api.create("Somebody");
     await page.goto(`${home(tenant)}/import`);
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     const zip = Buffer.from("504b03041400060008000000210000000000", "hex");
     await page.getByLabel("File", { exact: true }).setInputFiles({ name: "list.xlsx", mimeType: "application/zip", buffer: zip });
     await page.getByRole("button", { name: "Upload" }).click();
     await settled(page, scripts, page.getByRole("alert"));
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
   });
 });

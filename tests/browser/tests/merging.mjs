@@ -1,9 +1,8 @@
 // Duplicates, and merging two users: preview, conflicts, undo.
 import assert from "node:assert/strict";
 import { describe } from "node:test";
-import { checkPage } from "../harness/checks.mjs";
 import { heading, home, sees } from "../harness/steps.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 async function twoUsers(api) {
   const ann = await api.create("Ann Lee", ["email:ann.lee@example.com", "handle:annlee"], { team: "red", city: "Oslo" });
@@ -12,7 +11,7 @@ async function twoUsers(api) {
 }
 
 describe("merging", () => {
-  ways("two users become one after a preview, and two again", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("two users become one after a preview, and two again", async ({ page, api, tenant, check }) => {
     const { ann, anna } = await twoUsers(api);
     await page.goto(`${home(tenant)}/users/${ann.userId}/merge`);
     await page.getByLabel("The other user").fill("@anna_lee");
@@ -26,9 +25,7 @@ describe("merging", () => {
     await sees(page, "You can undo the merge until");
     await page.getByRole("link", { name: "Keep the values of the other user" }).click();
     await page.getByRole("row", { name: "team blue red" }).waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     assert.equal((await api.resolve("handle:anna_lee")).userId, anna.userId, "the preview has merged the users");
 
     await page.getByLabel("Reason").fill("the same person");
@@ -41,16 +38,14 @@ describe("merging", () => {
 
     await page.getByRole("link", { name: "Undo the merge" }).first().click();
     await heading(page, "What comes back");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Undo the merge" }).click();
     await page.waitForURL((url) => !url.pathname.includes("unmerge"));
     assert.equal((await api.resolve("handle:anna_lee")).userId, anna.userId);
     assert.equal((await api.resolve("handle:annlee")).attributes.team.stringValue, "red");
   });
 
-  ways("a user that changes after the preview is shown again before it is merged", async ({ page, api, tenant }) => {
+  inBothModes("a user that changes after the preview is shown again before it is merged", async ({ page, api, tenant }) => {
     const { ann, anna } = await twoUsers(api);
     await page.goto(`${home(tenant)}/users/${ann.userId}/merge/${anna.userId}`);
     await heading(page, "Side by side");
@@ -65,7 +60,7 @@ describe("merging", () => {
     assert.equal((await api.resolve("handle:anna_lee")).userId, ann.userId);
   });
 
-  ways("duplicates come with their reasons, and lead to a preview", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("duplicates come with their reasons, and lead to a preview", async ({ page, api, tenant, check }) => {
     await api.create("Maria Rossi", ["email:maria.rossi@example.com"]);
     await api.create("María Rossi", ["email:maria.rossi+shop@example.com", "handle:mrossi"]);
     await api.create("Somebody Else", ["email:else@example.com"]);
@@ -75,9 +70,7 @@ describe("merging", () => {
     const pair = page.getByRole("main").getByRole("link", { name: /Rossi and .*Rossi/ });
     await pair.waitFor();
     await sees(page, "1 pair among 3 users");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await pair.click();
     await heading(page, "Side by side");
   });

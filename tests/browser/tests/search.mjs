@@ -5,7 +5,7 @@ import { checkPage } from "../harness/checks.mjs";
 import { openServer } from "../harness/shared.mjs";
 import { heading, home, paste, sees } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 /** What is pasted, how it is read, and who it is. */
 const PASTES = [
@@ -17,9 +17,9 @@ const PASTES = [
 ];
 
 describe("search", () => {
-  ways(
+  inBothModes(
     "every spelling of an identifier is read rightly and finds its owner",
-    async ({ page, api, scripts }) => {
+    async ({ page, api, check }) => {
       const { userId } = await api.resolve("handle:joe");
       await page.goto("/console/t/default/");
       for (const [text, reading] of PASTES) {
@@ -30,9 +30,7 @@ describe("search", () => {
         const owner = page.getByRole("region", { name: "Identifier" }).getByRole("link", { name: "Joe Smith" });
         assert.ok((await owner.getAttribute("href")).endsWith(`/users/${userId}`), text);
       }
-      if (scripts) {
-        await checkPage(page);
-      }
+      await check(page);
       await page.getByRole("region", { name: "Identifier" }).getByRole("link", { name: "Joe Smith" }).click();
       await heading(page, "Joe Smith");
       await sees(page, userId);
@@ -40,7 +38,7 @@ describe("search", () => {
     { tenant: "default" },
   );
 
-  ways(
+  inBothModes(
     "an id leads to its user",
     async ({ page, api }) => {
       const { userId } = await api.resolve("handle:grace");
@@ -52,7 +50,7 @@ describe("search", () => {
     { tenant: "default" },
   );
 
-  ways("a filter lists all users that match, page by page", async ({ page, api, tenant, scripts }) => {
+  inBothModes("a filter lists all users that match, page by page", async ({ page, api, tenant, check }) => {
     const names = Array.from({ length: 60 }, (_, n) => `Person ${String(n).padStart(2, "0")}`);
     await Promise.all(names.map((name, n) => api.create(name, [`handle:person${n}`], { team: n < 55 ? "red" : "blue" })));
     await page.goto(`${home(tenant)}/`);
@@ -74,12 +72,10 @@ describe("search", () => {
     const expected = (await api.search('attributes.team = "red"')).map((user) => user.displayName);
     assert.deepEqual(found, expected);
     assert.equal(expected.length, 55);
-    if (scripts) {
-      await checkPage(page);
-    }
+    await check(page);
   });
 
-  ways(
+  inBothModes(
     "names are found by their words, without accents",
     async ({ page }) => {
       await page.goto("/console/t/default/");
@@ -89,7 +85,7 @@ describe("search", () => {
     { tenant: "default" },
   );
 
-  ways("nobody, a free identifier and a held one are told apart", async ({ page, api, tenant, scripts }) => {
+  inBothModes("nobody, a free identifier and a held one are told apart", async ({ page, api, tenant, check }) => {
     const user = await api.create("Ann", ["handle:ann", "email:ann@example.com"]);
     await api.call("Registry.UnlinkIdentity", { userId: user.userId, identifier: { handle: "ann" } });
     await page.goto(`${home(tenant)}/`);
@@ -99,9 +95,7 @@ describe("search", () => {
     await sees(page, "Held for its former owner until");
     await paste(page, "state = DISABLED");
     await sees(page, "No user matches");
-    if (scripts) {
-      await checkPage(page);
-    }
+    await check(page);
   });
 
   test("results appear while somebody types, and are open by the keyboard", async () => {
@@ -117,12 +111,10 @@ describe("search", () => {
     });
   });
 
-  ways("a filter with an error says where it is", async ({ page, tenant, scripts }) => {
+  inBothModes("a filter with an error says where it is", async ({ page, tenant, check }) => {
     await page.goto(`${home(tenant)}/`);
     await paste(page, "state = NONSENSE");
     await page.getByRole("alert").getByText("expected one of ACTIVE, DISABLED").waitFor();
-    if (scripts) {
-      await checkPage(page);
-    }
+    await check(page);
   });
 });

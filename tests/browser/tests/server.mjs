@@ -4,10 +4,10 @@ import { describe } from "node:test";
 import { checkPage } from "../harness/checks.mjs";
 import { heading, home, sees } from "../harness/steps.mjs";
 import { eventually } from "../harness/visit.mjs";
-import { asRole, ways } from "../harness/ways.mjs";
+import { asRole, inBothModes } from "../harness/variants.mjs";
 
 describe("the server", () => {
-  ways("usage is plotted, with its table", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("usage is plotted, with its table", async ({ page, api, tenant, check }) => {
     await api.create("Ann", ["handle:ann"]);
     await api.resolve("handle:ann");
     // Counters are written every ten seconds.
@@ -16,20 +16,16 @@ describe("the server", () => {
       assert.ok(await page.getByRole("region", { name: "Totals" }).isVisible());
     });
     await page.getByRole("region", { name: "Totals" }).getByRole("row", { name: /CreateUser/ }).waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByLabel("Show", { exact: true }).selectOption({ index: 1 });
     await page.getByRole("button", { name: "Show" }).click();
     await heading(page, `Usage of ${tenant}`);
   });
 
-  ways("health says that the store answers", async ({ page, scripts, faults }) => {
+  inBothModes("health says that the store answers", async ({ page, check }) => {
     await page.goto("/console/health");
     await sees(page, "The store answers");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("link", { name: "Refresh now" }).click();
     await sees(page, "The store answers");
   });
@@ -43,7 +39,7 @@ describe("the server", () => {
     await checkPage(page, faults);
   });
 
-  ways("events appear as they happen", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("events appear as they happen", async ({ page, api, tenant, check, scripts }) => {
     await api.create("Zoë");
     const stream = scripts && page.waitForResponse((response) => response.url().includes("/events/stream"));
     await page.goto(`${home(tenant)}/events`);
@@ -57,9 +53,7 @@ describe("the server", () => {
       await page.getByRole("link", { name: /Refresh|More events/ }).click();
     }
     await event.first().waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await event.first().getByRole("link", { name: userId }).click();
     await heading(page, "Ann");
   });

@@ -5,10 +5,10 @@ import { checkPage } from "../harness/checks.mjs";
 import { guardedServer } from "../harness/shared.mjs";
 import { heading, paste, sees, signIn } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 describe("signing in", () => {
-  ways("without credentials everybody is signed in as anonymous", async ({ page }) => {
+  inBothModes("without credentials everybody is signed in as anonymous", async ({ page }) => {
     await page.goto("/console/");
     await heading(page, "Who is this?");
     await page.getByText("anonymous", { exact: true }).click();

@@ -2,29 +2,24 @@
 import assert from "node:assert/strict";
 import { describe } from "node:test";
 import { Api } from "../harness/api.mjs";
-import { checkPage } from "../harness/checks.mjs";
 import { heading, home, sees } from "../harness/steps.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 const policies = async (api) => (await api.call("Admin.GetTenant")).tenant.policies;
 
 describe("tenants", () => {
-  ways("policies are reviewed before they are saved", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("policies are reviewed before they are saved", async ({ page, api, tenant, check }) => {
     await api.create("Ann");
     await page.goto(`${home(tenant)}/policies`);
     await heading(page, `Policies of ${tenant}`);
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("textbox", { name: "Restore window" }).fill("12");
     await page.getByRole("checkbox", { name: "Verified wins" }).check();
     await page.getByRole("button", { name: "Review changes" }).click();
     await page.getByRole("row", { name: "Restore window 30 days 12 days" }).waitFor();
     await page.getByRole("row", { name: "Verified wins off on" }).waitFor();
     assert.equal((await policies(api)).restoreWindow, "2592000s", "the review has saved");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Save policies" }).click();
     await page.getByRole("status").waitFor();
     const saved = await policies(api);
@@ -33,7 +28,7 @@ describe("tenants", () => {
     await page.getByRole("row", { name: "Restore window 30 days 12 days" }).waitFor();
   });
 
-  ways("a number that is none says so, and keeps the rest", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("a number that is none says so, and keeps the rest", async ({ page, api, tenant, check }) => {
     await api.create("Ann");
     await page.goto(`${home(tenant)}/policies`);
     await page.getByRole("textbox", { name: "Undo window" }).fill("soon");
@@ -42,12 +37,10 @@ describe("tenants", () => {
     await sees(page, "Write a whole number");
     assert.equal(await page.getByRole("textbox", { name: "Undo window" }).inputValue(), "soon");
     assert.equal(await page.getByRole("textbox", { name: "Inbox limit" }).inputValue(), "77");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
   });
 
-  ways("a second tab cannot overwrite policies that it has not seen", async ({ page, api, tenant }) => {
+  inBothModes("a second tab cannot overwrite policies that it has not seen", async ({ page, api, tenant }) => {
     await api.create("Ann");
     await page.goto(`${home(tenant)}/policies`);
     await page.getByRole("textbox", { name: "Undo window" }).fill("3");
@@ -68,7 +61,7 @@ describe("tenants", () => {
     assert.deepEqual([saved.undoWindow, saved.verifiedWins], ["259200s", true]);
   });
 
-  ways("attributes get a type, and lose it", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("attributes get a type, and lose it", async ({ page, api, tenant, check }) => {
     await api.create("Ann", [], { born: "1990-01-01" });
     await page.goto(`${home(tenant)}/policies/attributes`);
     await page.getByRole("link", { name: "Define born" }).click();
@@ -79,15 +72,13 @@ describe("tenants", () => {
     await row.getByText("evidence").waitFor();
     const [definition] = (await policies(api)).attributeDefinitions;
     assert.deepEqual([definition.name, definition.evidence], ["born", true]);
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await row.getByRole("button", { name: "Remove" }).click();
     await sees(page, "No definitions");
     assert.equal((await policies(api)).attributeDefinitions, undefined);
   });
 
-  ways("a tenant is created, found, and deleted by typing its name", async ({ page, tenant, server, scripts, faults }) => {
+  inBothModes("a tenant is created, found, and deleted by typing its name", async ({ page, tenant, server, check }) => {
     const name = `${tenant}-new`;
     const api = new Api(server.origin, name);
     await page.goto("/console/tenants");
@@ -108,9 +99,7 @@ describe("tenants", () => {
     await page.getByLabel("Type the name of the tenant").fill(`${name}x`);
     await page.getByRole("button", { name: "Delete tenant" }).click();
     await page.getByRole("alert").waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByLabel("Type the name of the tenant").fill(name);
     await page.getByRole("button", { name: "Delete tenant" }).click();
     await heading(page, "Tenants");

@@ -1,17 +1,16 @@
 // What can be done with a user: name, attributes, states, inbox, purge. Two tabs, and double clicks.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { checkPage } from "../harness/checks.mjs";
 import { openServer } from "../harness/shared.mjs";
 import { done, heading, home, open, sees } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
 import { Api } from "../harness/api.mjs";
-import { ways } from "../harness/ways.mjs";
+import { inBothModes } from "../harness/variants.mjs";
 
 const state = async (api, userId) => (await api.get(userId)).state;
 
 describe("users", () => {
-  ways("get a name and attributes, and lose them", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("get a name and attributes, and lose them", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann", [], { team: "red" });
     await open(page, tenant, userId);
     await page.getByRole("link", { name: "Change name" }).click();
@@ -24,9 +23,7 @@ describe("users", () => {
     await page.getByLabel("Name").fill("languages");
     await page.getByLabel("Type").selectOption({ label: "List, one text per line" });
     await page.getByLabel("Value").fill("de\nen");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Add attribute" }).click();
     await done(page);
     assert.deepEqual((await api.get(userId)).attributes.languages.listValue.values, ["de", "en"]);
@@ -43,7 +40,7 @@ describe("users", () => {
     assert.deepEqual(Object.keys((await api.get(userId)).attributes), ["team"]);
   });
 
-  ways("are disabled, enabled, deleted and restored", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("are disabled, enabled, deleted and restored", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann", ["handle:ann"]);
     await open(page, tenant, userId);
     for (const [link, button, expected] of [
@@ -54,9 +51,9 @@ describe("users", () => {
     ]) {
       await page.getByRole("main").getByRole("link", { name: link, exact: true }).click();
       await page.getByLabel("Reason").fill(`to ${link}`);
-      if (scripts && link === "Delete") {
+      if (link === "Delete") {
         await sees(page, "You can restore the user until");
-        await checkPage(page, faults);
+        await check(page);
       }
       await page.getByRole("button", { name: button }).click();
       await done(page);
@@ -65,7 +62,7 @@ describe("users", () => {
     }
   });
 
-  ways("are purged only by typing their name", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("are purged only by typing their name", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann Lee", ["handle:ann"]);
     await open(page, tenant, userId);
     await page.getByRole("link", { name: "Purge" }).click();
@@ -73,16 +70,14 @@ describe("users", () => {
     await page.getByRole("button", { name: "Purge user" }).click();
     await page.getByRole("alert").waitFor();
     assert.equal(await state(api, userId), "STATE_ACTIVE");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByLabel("Type the name or the id of the user").fill("Ann Lee");
     await page.getByRole("button", { name: "Purge user" }).click();
     await heading(page, "The user was purged");
     await assert.rejects(api.get(userId), { code: "not_found" });
   });
 
-  ways("get notices, which are read and deleted", async ({ page, api, tenant, scripts, faults }) => {
+  inBothModes("get notices, which are read and deleted", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann");
     await open(page, tenant, userId);
     await page.getByRole("link", { name: "Inbox" }).click();
@@ -92,9 +87,7 @@ describe("users", () => {
     await page.getByRole("button", { name: "Send notice" }).click();
     const notice = page.getByRole("article", { name: "Your account" });
     await notice.getByText("Please call us.").waitFor();
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await notice.getByRole("button", { name: "Mark as read" }).click();
     await sees(page, "0 unread");
     assert.equal((await api.call("Inbox.ListNotices", { userId })).notices.length, 1);
@@ -103,7 +96,7 @@ describe("users", () => {
     assert.equal((await api.call("Inbox.ListNotices", { userId })).notices, undefined);
   });
 
-  ways("a second tab cannot overwrite what it has not seen", async ({ page, api, tenant, context, scripts, faults }) => {
+  inBothModes("a second tab cannot overwrite what it has not seen", async ({ page, api, tenant, context, check }) => {
     const { userId } = await api.create("Ann", [], { team: "red" });
     const other = await context.newPage();
     await page.goto(`${home(tenant)}/users/${userId}/name`);
@@ -121,15 +114,13 @@ describe("users", () => {
     await alert.getByText("she married").waitFor();
     assert.equal((await api.get(userId)).displayName, "Ann Berg");
     assert.equal(await page.getByLabel("Display name").inputValue(), "Anne");
-    if (scripts) {
-      await checkPage(page, faults);
-    }
+    await check(page);
     await page.getByRole("button", { name: "Apply again" }).click();
     await done(page);
     assert.equal((await api.get(userId)).displayName, "Anne");
   });
 
-  ways("going back and sending a form again changes nothing twice", async ({ page, api, tenant }) => {
+  inBothModes("going back and sending a form again changes nothing twice", async ({ page, api, tenant }) => {
     const { userId } = await api.create("Ann");
     await page.goto(`${home(tenant)}/users/${userId}/link`);
     await page.getByLabel("Identifier", { exact: true }).fill("@ann");

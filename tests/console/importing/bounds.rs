@@ -4,11 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 
-use testkit::output::stdout;
-use testkit::server::polynym;
-
 use super::{BOUNDARY, IMPORT, act, count, count_of, form, send, settled, upload};
-use crate::browser::Site;
+use crate::browser::{HOME, Site};
+use crate::tokens::GuardedSite;
 
 #[tokio::test]
 async fn rows_that_are_too_long_are_rejected_alone() {
@@ -25,7 +23,12 @@ async fn rows_that_are_too_long_are_rejected_alone() {
     let line = r#"{"identities":[{"identifier":{"email":"c@example.com"}}]}"#;
     let text = format!("{{\"displayName\":\"{long}\"}}\n{line}\nnonsense\n");
     let page = upload(&mut browser, "users.jsonl", text.as_bytes()).await;
-    page.assert_has(&["Lines with errors: 2 of 3", "longer than 4 MiB", "is not JSON", "curl"]);
+    page.assert_has(&[
+        "Lines with errors: 2 of 3",
+        "at most 4 MiB are allowed",
+        "is not JSON",
+        "curl",
+    ]);
     let page = act(&mut browser, &page, "dry-run", &[]).await;
     let page = act(&mut browser, &page, "run", &[]).await;
     assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (1, 2));
@@ -89,7 +92,7 @@ async fn uploads_that_break_off_leave_nothing() {
     browser.get(IMPORT).await;
     let others = open_files(&site);
     let cookie = browser.cookie("polynym_session").unwrap().to_owned();
-    let host = site.url().trim_start_matches("http://").to_owned();
+    let host = site.url.trim_start_matches("http://").to_owned();
     let body = form("x", "half.csv", &vec![b'x'; 3 << 20]);
     for _ in 0..8 {
         let mut stream = TcpStream::connect(&host).unwrap();
@@ -151,14 +154,9 @@ async fn a_stopped_import_goes_on_where_it_was() {
 
 #[tokio::test]
 async fn only_admins_import() {
-    let folder = tempfile::tempdir().unwrap();
-    let credentials = folder.path().join("callers.toml");
-    let file = credentials.to_str().unwrap();
-    let create = ["token", "create", "ana", "--role", "registrar", "--credentials", file];
-    let token = stdout(&polynym(&create).output().unwrap()).trim().to_owned();
-    let site = Site::start(&["--sample", "--credentials", file]);
-    let mut browser = site.browser().await;
-    let home = browser.post("/console/sign-in", &[("token", &token), ("next", "")]).await;
+    let site = GuardedSite::start(&[("ana", "registrar", "*")]);
+    let mut browser = site.browser("ana").await;
+    let home = browser.get(&format!("{HOME}/")).await;
     assert!(!home.text.contains(">Import</a>"), "{}", home.text);
     assert_eq!(browser.get(IMPORT).await.status, 403);
     let sent = send(&mut browser, "1", "a.csv", b"email\na@example.com\n").await;

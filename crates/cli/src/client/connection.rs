@@ -5,7 +5,6 @@ use std::iter::successors;
 use std::path::Path;
 
 use http::HeaderValue;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tonic::metadata::{Ascii, MetadataKey, MetadataValue};
@@ -14,6 +13,7 @@ use tonic::transport;
 use crate::config::{Client as Settings, Purpose};
 use crate::failure::Failure;
 use polynym_access::Token;
+use polynym_client::purpose::{OPERATION_ID, REASON, encode};
 use polynym_client::{Builder, Client, ConnectError};
 
 /// Connects to the server. Each call has the time of `--timeout`.
@@ -73,25 +73,16 @@ pub const NO_CERTIFICATE: &str = "the file has no certificate";
 /// The headers with the purpose of the calls.
 fn purpose(purpose: &Purpose) -> Result<Vec<(&'static str, MetadataValue<Ascii>)>, Failure> {
     let texts = [
-        (REASON_HEADER, "--reason", &purpose.reason),
-        (OPERATION_HEADER, "--operation-id", &purpose.operation_id),
+        (REASON, "--reason", &purpose.reason),
+        (OPERATION_ID, "--operation-id", &purpose.operation_id),
     ];
     let given = texts.into_iter().filter(|(_, _, text)| !text.is_empty());
     let header = |(name, flag, text): (_, &str, &String)| {
-        let encoded = utf8_percent_encode(text, ENCODED).to_string();
         let wrong = |_| Failure::Usage(format!("{flag} has characters that cannot be sent"));
-        Ok((name, encoded.parse().map_err(wrong)?))
+        Ok((name, encode(text).map_err(wrong)?))
     };
     given.map(header).collect()
 }
-
-/// The header with the reason of a call, percent-encoded.
-const REASON_HEADER: &str = "polynym-reason";
-/// The header with the id of the operation that a call belongs to.
-const OPERATION_HEADER: &str = "polynym-operation-id";
-/// The characters of a reason that are sent as `%` and two hexadecimal digits, with all others that
-/// are not ASCII.
-const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// The `authorization` header, if there is a token.
 pub struct Credential(Option<HeaderValue>);

@@ -2,8 +2,8 @@
 
 use crate::output::printable;
 use polynym_identifier::{RawIdentifier, TextError};
+use polynym_lines::{identifier_message, raw_identifier};
 use polynym_proto::v1;
-use polynym_proto::v1::identifier::Kind;
 
 /// An identifier on the command line.
 #[derive(Clone, Debug)]
@@ -16,37 +16,14 @@ pub struct IdentifierArg {
 
 /// Parses the text form. The server validates the value.
 pub fn parse(text: &str) -> Result<IdentifierArg, TextError> {
-    let kind = match RawIdentifier::from_text(text)? {
-        RawIdentifier::Email(email) => Kind::Email(email.to_owned()),
-        RawIdentifier::Handle(handle) => Kind::Handle(handle.to_owned()),
-        RawIdentifier::Phone { number, region } => {
-            Kind::Phone(v1::Phone { number: number.to_owned(), region: region.to_owned() })
-        }
-        RawIdentifier::Social { provider, subject } => {
-            Kind::Social(v1::Social { provider: provider.to_owned(), subject: subject.to_owned() })
-        }
-        RawIdentifier::Url(url) => Kind::Url(url.to_owned()),
-    };
-
-    Ok(IdentifierArg { text: text.to_owned(), message: v1::Identifier { kind: Some(kind) } })
+    let message = identifier_message(RawIdentifier::from_text(text)?);
+    Ok(IdentifierArg { text: text.to_owned(), message })
 }
 
 /// The text form of an identifier from an answer, safe to print.
 pub fn text(message: Option<&v1::Identifier>) -> String {
-    let Some(kind) = message.and_then(|identifier| identifier.kind.as_ref()) else {
-        return String::new();
-    };
-    let raw = match kind {
-        Kind::Email(email) => RawIdentifier::Email(email),
-        Kind::Handle(handle) => RawIdentifier::Handle(handle),
-        Kind::Phone(v1::Phone { number, region }) => RawIdentifier::Phone { number, region },
-        Kind::Social(v1::Social { provider, subject }) => {
-            RawIdentifier::Social { provider, subject }
-        }
-        Kind::Url(url) => RawIdentifier::Url(url),
-    };
-
-    printable(&raw.to_string()).into_owned()
+    let text = raw_identifier(message).map(|raw| raw.to_string()).unwrap_or_default();
+    printable(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::bulk::{self, Action, Subject};
 use super::change::{Change, show};
+use super::many::{self, Action, Subject};
 use crate::client::user_ref::{self, UserRef};
 use crate::client::{Session, request_id};
 use crate::failure::Failure;
@@ -70,7 +70,7 @@ pub struct Purge {
 
 pub async fn disable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
     let Some(user) = subject.one() else {
-        return bulk::run(subject, change.of_many()?, Action::Disable).await;
+        return many::run(subject, change.of_many()?, Action::Disable).await;
     };
     let session = Session::open(&change.settings).await?;
     let user_id = user.id(&session).await?;
@@ -83,7 +83,7 @@ pub async fn disable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Fai
 
 pub async fn enable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
     let Some(user) = subject.one() else {
-        return bulk::run(subject, change.of_many()?, Action::Enable).await;
+        return many::run(subject, change.of_many()?, Action::Enable).await;
     };
     let session = Session::open(&change.settings).await?;
     let user_id = user.id(&session).await?;
@@ -96,7 +96,7 @@ pub async fn enable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Fail
 
 pub async fn delete(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
     let Some(user) = subject.one() else {
-        return bulk::run(subject, change.of_many()?, Action::Delete).await;
+        return many::run(subject, change.of_many()?, Action::Delete).await;
     };
     let session = Session::open(&change.settings).await?;
     let user_id = user.id(&session).await?;

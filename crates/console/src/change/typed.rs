@@ -1,11 +1,11 @@
 //! Identifiers in forms: a kind, a value as typed, and the country of a national number.
 
 use polynym_identifier::RawIdentifier;
+use polynym_lines::identifier_message;
 use polynym_proto::v1;
 
 use super::problem::Problem;
 use crate::form::Form;
-use crate::views::identity;
 use crate::views::reading::{self, Reading};
 
 /// The kinds that a form offers, with their labels.
@@ -62,7 +62,7 @@ pub fn identifier(form: &Form, suffix: &str) -> Result<TypedIdentifier, Problem>
             };
         }
     };
-    Ok(TypedIdentifier { text: raw.to_string(), message: identity::message(raw) })
+    Ok(TypedIdentifier { text: raw.to_string(), message: identifier_message(raw) })
 }
 
 /// The fields for an identifier in its text form.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-use polynym_import::{Line, Lines};
+use polynym_import::{Lines, Unreadable};
 use polynym_lines::Parsed;
 use polynym_proto::v1::User;
 use polynym_table::{Inspection, MapFile, ValueType};
@@ -117,17 +117,12 @@ fn lines(reader: impl Read) -> Result<Reading, String> {
     let mut reading = Reading { encoding: "UTF-8".to_owned(), ..Reading::default() };
     let mut reasons: HashMap<String, (u64, i64)> = HashMap::new();
     while let Some((number, line, _)) = lines.next_line().map_err(|error| error.to_string())? {
-        let parsed = match line {
-            Line::Whole(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => polynym_lines::parse(text.trim_start_matches('\u{feff}')),
-                Err(_) => Err("the line is not UTF-8: correct its source".to_owned()),
-            },
-            Line::TooLong(_) => Err("the line is longer than 4 MiB".to_owned()),
-        };
-        let row = match parsed {
-            Ok(Parsed::Skipped) => continue,
-            Ok(Parsed::Request(request)) => row(number, &request.user.unwrap_or_default()),
-            Err(error) => SampleRow { line: number, error: shown(&error), ..SampleRow::default() },
+        let row = match line.parse() {
+            Ok((_, Parsed::Skipped)) => continue,
+            Ok((_, Parsed::Request(request))) => row(number, &request.user.unwrap_or_default()),
+            Err(Unreadable { message, .. }) => {
+                SampleRow { line: number, error: shown(&message), ..SampleRow::default() }
+            }
         };
         reading.rows += 1;
         if !row.error.is_empty() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use polynym_client::purpose::{OPERATION_ID, encode};
 use polynym_client::{Answers, Client, Error};
 use polynym_import::{Exchange, Format, ReadError, Rejects, Target};
 use polynym_proto::v1::ImportUsersResponse;
@@ -21,8 +22,6 @@ use super::stop::Stop;
 use super::upload::Upload;
 use super::{advice, shown};
 
-/// The header with the id of the operation that a call belongs to.
-const OPERATION_HEADER: &str = "polynym-operation-id";
 /// The time to wait after a stop for the answers to sent lines.
 const STOP_GRACE: Duration = Duration::from_secs(60);
 
@@ -129,8 +128,8 @@ impl Sending<'_> {
         let requests = polynym_import::requests(options, receiver)
             .take_until(async move { stopped.wait().await });
         let mut request = Request::new(requests);
-        if let Ok(id) = plan.operation_id.parse() {
-            request.metadata_mut().insert(OPERATION_HEADER, id);
+        if let Ok(id) = encode(&plan.operation_id) {
+            request.metadata_mut().insert(OPERATION_ID, id);
         }
         let answers = plan.client.admin().import_users(request).await;
         let received = match answers {

@@ -2,6 +2,7 @@
 
 use intl::display;
 use polynym_identifier::RawIdentifier;
+use polynym_lines::{identifier_message, raw_identifier};
 use polynym_proto::v1;
 use polynym_proto::v1::identifier::Kind;
 
@@ -48,7 +49,7 @@ impl IdentityView {
 
 /// The kind of an identifier, such as `email`.
 pub fn kind(identifier: Option<&v1::Identifier>) -> &'static str {
-    raw(identifier).map_or("identifier", |raw| raw.kind().as_str())
+    raw_identifier(identifier).map_or("identifier", |raw| raw.kind().as_str())
 }
 
 /// The value of an identifier, without its kind.
@@ -63,43 +64,15 @@ pub fn value(identifier: Option<&v1::Identifier>) -> String {
 
 /// The text form of an identifier, such as `email:joe@example.com`.
 pub fn text(identifier: Option<&v1::Identifier>) -> String {
-    raw(identifier).map(|raw| raw.to_string()).unwrap_or_default()
+    raw_identifier(identifier).map(|raw| raw.to_string()).unwrap_or_default()
 }
 
 /// The identifier of a text form.
 pub fn parse(text: &str) -> Option<v1::Identifier> {
-    RawIdentifier::from_text(text).ok().map(message)
-}
-
-/// The message of an identifier as typed.
-pub fn message(raw: RawIdentifier<'_>) -> v1::Identifier {
-    let kind = match raw {
-        RawIdentifier::Email(email) => Kind::Email(email.to_owned()),
-        RawIdentifier::Handle(handle) => Kind::Handle(handle.to_owned()),
-        RawIdentifier::Phone { number, region } => {
-            Kind::Phone(v1::Phone { number: number.to_owned(), region: region.to_owned() })
-        }
-        RawIdentifier::Social { provider, subject } => {
-            Kind::Social(v1::Social { provider: provider.to_owned(), subject: subject.to_owned() })
-        }
-        RawIdentifier::Url(url) => Kind::Url(url.to_owned()),
-    };
-    v1::Identifier { kind: Some(kind) }
+    RawIdentifier::from_text(text).ok().map(identifier_message)
 }
 
 /// The English name of a region, such as `United States`; its code if it has none.
 pub fn region_name(code: &str) -> String {
     display::region_name("en", code).map_or_else(|| code.to_owned(), Into::into)
-}
-
-fn raw(identifier: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {
-    Some(match identifier?.kind.as_ref()? {
-        Kind::Email(email) => RawIdentifier::Email(email),
-        Kind::Handle(handle) => RawIdentifier::Handle(handle),
-        Kind::Phone(v1::Phone { number, region }) => RawIdentifier::Phone { number, region },
-        Kind::Social(v1::Social { provider, subject }) => {
-            RawIdentifier::Social { provider, subject }
-        }
-        Kind::Url(url) => RawIdentifier::Url(url),
-    })
 }

@@ -2,6 +2,7 @@
 
 use locality_uuid::LocalityId;
 use polynym_identifier::{Identifier, RawIdentifier};
+use polynym_lines::identifier_message;
 use polynym_proto::v1;
 
 use super::identity;
@@ -75,8 +76,8 @@ fn candidates<'a>(text: &'a str, region: &'a str) -> Vec<RawIdentifier<'a>> {
 
 fn typed(raw: RawIdentifier<'_>) -> Option<Typed> {
     let parsed = Identifier::parse(raw).ok()?;
-    let message = identity::message(raw);
-    let canonical = identity::message(parsed.as_typed());
+    let message = identifier_message(raw);
+    let canonical = identifier_message(parsed.as_typed());
     let value = identity::value(Some(&canonical));
     let kind = raw.kind().as_str();
     let description = match raw {

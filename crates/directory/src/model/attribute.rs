@@ -31,12 +31,25 @@ const MAX_LIST_ITEMS: usize = 100;
 /// Checks names and values. The error names `field` and the attribute: a bad name by its position.
 pub(crate) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result<(), Error> {
     for (n, (name, value)) in attributes.iter().enumerate() {
-        if !is_name(name) {
-            return Err(invalid(&format!("{field} (name {n} in order)"), NAME_RULE));
-        }
+        check_name(n, name, field)?;
         check_value(value).map_err(|rule| invalid(&format!("{field}.{name}"), rule))?;
     }
     Ok(())
+}
+
+/// Checks names. The error names `field` and the position of a bad name.
+pub(crate) fn check_names<'n>(
+    names: impl Iterator<Item = &'n String>,
+    field: &str,
+) -> Result<(), Error> {
+    names.enumerate().try_for_each(|(n, name)| check_name(n, name, field))
+}
+
+fn check_name(n: usize, name: &str, field: &str) -> Result<(), Error> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(invalid(&format!("{field} (name {n} in order)"), NAME_RULE))
 }
 
 pub(crate) const NAME_RULE: &str = "an attribute's name has 1 to 256 bytes in Unicode's \

@@ -43,8 +43,8 @@ pub struct BulkProgress {
     pub results: BulkResults,
     /// The next batch.
     pub next: BulkBatch,
-    /// Whether the server gives others a turn.
-    pub gives_way: bool,
+    /// Whether the server gives up its lease, so that other bulk changes run.
+    pub releases_lease: bool,
 }
 
 impl BulkStep {
@@ -155,7 +155,7 @@ fn save(mutation: &Mutation, change: &mut BulkChange, server: LocalityId, progre
             change.end(BulkState::Completed, "", mutation.time);
         }
     }
-    let keeps = change.is_running() && !progress.gives_way;
+    let keeps = change.is_running() && !progress.releases_lease;
     change.lease = keeps.then(|| lease(mutation, server));
 }
 

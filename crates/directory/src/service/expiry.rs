@@ -16,9 +16,9 @@ use crate::service::tenant_cache::KnownTenant;
 use crate::stores::ExpiredUser;
 
 /// The pause between two rounds.
-const PERIOD: Duration = Duration::from_secs(1);
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// Users in one page.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// Users that expire concurrently. One that hangs must not stop all others.
 const CONCURRENT_EXPIRIES: usize = 4;
 /// The retry delay after a user's first failure. It doubles with each failure, up to
@@ -38,7 +38,7 @@ impl Directory {
                 Err(error) => {
                     let error = error.with_causes();
                     tracing::warn!(%error, "the search for expired users failed; it is retried");
-                    10 * PERIOD
+                    10 * ROUND_INTERVAL
                 }
             };
             tokio::time::sleep(pause).await;
@@ -57,7 +57,7 @@ impl Directory {
 
         let mut after = None;
         loop {
-            let page = self.backend.histories.expired_users(now.time, after, PAGE).await?;
+            let page = self.backend.histories.expired_users(now.time, after, PAGE_SIZE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.position());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
@@ -109,7 +109,7 @@ struct Backoff {
 impl Failing {
     /// The pause between two rounds: longer if a round skips many users.
     fn period(&self) -> Duration {
-        PERIOD * (1 + self.0.len() / PAGE) as u32
+        ROUND_INTERVAL * (1 + self.0.len() / PAGE_SIZE) as u32
     }
 
     fn may_try(&self, id: LocalityId, now: Instant) -> bool {
@@ -168,6 +168,6 @@ mod tests {
         }
         assert_eq!(failing.0.len(), MAX_FAILING);
         assert!(failing.may_try(id(MAX_FAILING), now));
-        assert_eq!(failing.period(), 101 * PERIOD);
+        assert_eq!(failing.period(), 101 * ROUND_INTERVAL);
     }
 }

@@ -3,6 +3,10 @@
 use crate::error::{Error, Invalid};
 use crate::text::check_text;
 
+/// The header with the reason of a call: percent-encoded UTF-8, as in `grpc-message`.
+pub const REASON_HEADER: &str = "polynym-reason";
+/// The header with the id of the operation.
+pub const OPERATION_ID_HEADER: &str = "polynym-operation-id";
 /// The maximum number of characters of the id of an operation.
 const MAX_OPERATION_CHARS: usize = 64;
 
@@ -23,8 +27,8 @@ impl Purpose<'_> {
     /// # Errors
     /// [`Error::Invalid`] with the rule that is broken.
     pub fn check(&self) -> Result<(), Error> {
-        check_text("polynym-reason", self.reason)?;
-        check_operation_id("polynym-operation-id", self.operation_id)
+        check_text(REASON_HEADER, self.reason)?;
+        check_operation_id(OPERATION_ID_HEADER, self.operation_id)
     }
 
     /// The reason as logs have it: without words that may be emails, phone numbers or other

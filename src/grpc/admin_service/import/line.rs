@@ -13,6 +13,7 @@ use polynym_directory::service::transfer::import::raw::{
     RawHold, RawImportedIdentity, RawInternals, RawNotRestored, RawState, RawUndo, RawUser,
 };
 use polynym_directory::timestamp::Timestamp;
+use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::AttributeChange;
@@ -48,7 +49,7 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawImportedIdentity<
     }
 
     let raw = RawIdentity {
-        identifier: convert::raw(message.identifier.as_ref()),
+        identifier: raw_identifier(message.identifier.as_ref()),
         display: &message.display,
         verification: verify_time
             .map(|time| Verification { time, by: message.verified_by.clone() }),
@@ -100,7 +101,7 @@ pub fn raw_hold(hold: &Hold) -> Result<RawHold<'_>, Error> {
     let missing =
         || missing("internals.holds", "needs an identifier or a skeleton, and an end_time");
     let held = match hold.held.as_ref().ok_or_else(missing)? {
-        Held::Identifier(identifier) => Ok(convert::raw(Some(identifier)).ok_or_else(missing)?),
+        Held::Identifier(identifier) => Ok(raw_identifier(Some(identifier)).ok_or_else(missing)?),
         Held::Skeleton(skeleton) => Err(skeleton.as_str()),
     };
     let until = required_time("internals.holds", hold.end_time.as_ref())?;
@@ -110,7 +111,7 @@ pub fn raw_hold(hold: &Hold) -> Result<RawHold<'_>, Error> {
 fn raw_undo(undo: &MergeUndo) -> Result<RawUndo<'_>, Error> {
     let user = undo.user.as_ref().ok_or_else(|| missing("internals.undo", "needs the user"))?;
     let unmarked = undo.unmarked.iter().map(|identifier| {
-        convert::raw(Some(identifier)).ok_or_else(|| missing("internals.undo", "lacks a value"))
+        raw_identifier(Some(identifier)).ok_or_else(|| missing("internals.undo", "lacks a value"))
     });
     let name = undo.display_name.as_ref();
     Ok(RawUndo {
@@ -143,7 +144,7 @@ fn raw_loss(message: &NotRestored) -> Result<RawNotRestored<'_>, Error> {
     let fault = || missing("internals.not_restored", "names an unknown field");
     match message.field.as_str() {
         "identities" => {
-            let raw = convert::raw(message.identifier.as_ref());
+            let raw = raw_identifier(message.identifier.as_ref());
             Ok(RawNotRestored::Identity(raw.ok_or_else(fault)?))
         }
         "primary.display_name" => Ok(RawNotRestored::DisplayName),

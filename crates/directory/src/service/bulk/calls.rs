@@ -211,24 +211,23 @@ pub(super) fn with_version(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
 
 fn check_action(action: &BulkAction) -> Result<(), Error> {
     let BulkAction::Attributes(edits) = action else { return Ok(()) };
-    let rule = match edits.len() {
-        0 => Some("name an attribute to set or to remove"),
-        count if count > MAX_ATTRIBUTES => Some("at most 100 attributes"),
-        _ => None,
-    };
-    let names = edits.keys().map(|name| (name.clone(), Value::Bool(true))).collect();
-    attribute::check(&names, "action.attributes")?;
+    let invalid = |rule: String| Error::invalid(Invalid::Field, "action.attributes", rule);
+    if edits.is_empty() {
+        return Err(invalid("name an attribute to set or to remove".to_owned()));
+    }
+    if edits.len() > MAX_ATTRIBUTES {
+        return Err(invalid(format!("at most {MAX_ATTRIBUTES} attributes")));
+    }
+
+    attribute::check_names(edits.keys(), "action.attributes")?;
     let set = values(edits).map(|(name, value)| (name.clone(), value.clone())).collect();
     attribute::check(&set, "action.attributes.set")?;
     let names: usize = edits.keys().map(String::len).sum();
-    let rule = rule.or_else(|| {
-        let is_large = names + size::attributes(&set) > MAX_ATTRIBUTE_BYTES;
-        is_large.then_some("at most 8 KiB of names and values")
-    });
-    match rule {
-        Some(rule) => Err(Error::invalid(Invalid::Field, "action.attributes", rule)),
-        None => Ok(()),
+    if names + size::attributes(&set) > MAX_ATTRIBUTE_BYTES {
+        let kib = MAX_ATTRIBUTE_BYTES >> 10;
+        return Err(invalid(format!("at most {kib} KiB of names and values")));
     }
+    Ok(())
 }
 
 /// The attributes that get a value.

@@ -20,16 +20,18 @@ use crate::search::{AccessPath, Field, Filter, Order};
 use crate::service::Directory;
 use crate::service::tenant_cache::KnownTenant;
 
+/// The method in the events of bulk changes.
+pub(super) const METHOD: &str = "StartBulkChange";
 /// The pause between two searches for bulk changes to run.
-const PERIOD: Duration = Duration::from_secs(1);
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Bulk changes that one search finds.
-const PAGE: usize = 16;
+const DUE_LIMIT: usize = 16;
 /// Bulk changes that run at once. One that hangs must not stop all others.
-const CONCURRENT: usize = 4;
-/// How long one runs before the others.
-const TURN: Duration = Duration::from_secs(1);
+const MAX_CONCURRENT: usize = 4;
+/// How long one runs before others get a turn.
+const RUN_TIME: Duration = Duration::from_secs(1);
 /// The longest pause between two batches.
-const MAX_PAUSE: Duration = Duration::from_millis(200);
+const MAX_BATCH_PAUSE: Duration = Duration::from_millis(200);
 
 /// What the directory asks the program: the rights of callers, and the reasons of errors.
 pub trait BulkHost: Send + Sync {
@@ -62,7 +64,7 @@ impl Directory {
                     tracing::warn!(%error, "the search for bulk changes failed; it is retried");
                 }
             }
-            let _ = timeout(PERIOD, self.bulk_started.notified()).await;
+            let _ = timeout(SEARCH_INTERVAL, self.bulk_started.notified()).await;
         }
     }
 }
@@ -71,10 +73,10 @@ impl BulkRunner<'_> {
     /// Runs the bulk changes that are due, each for a turn. Returns whether one ran.
     async fn run_due(&self) -> Result<bool, Error> {
         let now = self.directory.now().earliest();
-        let due = self.directory.backend.bulk_changes.due_bulk_changes(now, PAGE).await?;
+        let due = self.directory.backend.bulk_changes.due_bulk_changes(now, DUE_LIMIT).await?;
         let turns: Vec<_> =
             due.into_iter().map(|(tenant, id)| self.run_logged(tenant, id)).collect();
-        let ran = stream::iter(turns).buffer_unordered(CONCURRENT);
+        let ran = stream::iter(turns).buffer_unordered(MAX_CONCURRENT);
         Ok(ran.fold(false, |any, ran| async move { any | ran }).await)
     }
 
@@ -108,11 +110,11 @@ impl BulkRunner<'_> {
         let began = Instant::now();
         while change.is_running() && change.lease.is_some() {
             let batch_began = Instant::now();
-            let Some(after) = self.run_batch(&change, began.elapsed() >= TURN).await? else {
+            let Some(after) = self.run_batch(&change, began.elapsed() >= RUN_TIME).await? else {
                 break;
             };
             change = after;
-            sleep((batch_began.elapsed() / 2).min(MAX_PAUSE)).await;
+            sleep((batch_began.elapsed() / 2).min(MAX_BATCH_PAUSE)).await;
         }
         if !change.is_running() {
             let (tenant, counts) = (tenant.as_str(), &change.counts);
@@ -128,18 +130,18 @@ impl BulkRunner<'_> {
     async fn run_batch(
         &self,
         change: &BulkChange,
-        gives_way: bool,
+        releases_lease: bool,
     ) -> Result<Option<BulkChange>, Error> {
         let (tenant, id) = (&change.tenant, &*change.id);
         let end = |state, reason: &str| BulkStep::End(self.server, state, reason.to_owned());
         if !self.host.may_change_users(&change.caller, tenant) {
             return self.step(tenant, id, end(BulkState::Stopped, "ROLE_DENIED")).await;
         }
-        match self.progress(change, gives_way).await {
+        match self.progress(change, releases_lease).await {
             Ok(progress) => {
                 self.step(tenant, id, BulkStep::Save(self.server, Box::new(progress))).await
             }
-            Err(error) if may_pass(&error) => Err(error),
+            Err(error) if is_retryable(&error) => Err(error),
             Err(error) => {
                 tracing::warn!(%tenant, bulk = id, error = error.with_causes(), "a bulk change \
                     failed");
@@ -149,11 +151,15 @@ impl BulkRunner<'_> {
         }
     }
 
-    async fn progress(&self, change: &BulkChange, gives_way: bool) -> Result<BulkProgress, Error> {
+    async fn progress(
+        &self,
+        change: &BulkChange,
+        releases_lease: bool,
+    ) -> Result<BulkProgress, Error> {
         let filter = Arc::new(self.directory.parse_filter(&change.filter).await?);
         let results = self.change_batch(change, &filter).await?;
         let next = self.next_batch(change, &filter).await?;
-        Ok(BulkProgress { results, next, gives_way })
+        Ok(BulkProgress { results, next, releases_lease })
     }
 
     /// The users after the present batch.
@@ -183,11 +189,8 @@ impl BulkRunner<'_> {
     }
 }
 
-/// The method in the events of bulk changes.
-pub(super) const METHOD: &str = "StartBulkChange";
-
 /// Whether the same may succeed later.
-pub(super) const fn may_pass(error: &Error) -> bool {
+pub(super) const fn is_retryable(error: &Error) -> bool {
     match error {
         Error::Internal(_) => false,
         Error::DiskFull | Error::IndexChanging | Error::NotSearchable => true,

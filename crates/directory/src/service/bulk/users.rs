@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::calls::with_version;
-use super::run::{BulkRunner, METHOD, may_pass};
+use super::run::{BulkRunner, METHOD, is_retryable};
 use crate::error::Error;
 use crate::model::bulk::change::{BulkAction, BulkChange};
 use crate::model::bulk::progress::{BulkEffect, BulkResults};
@@ -48,7 +48,7 @@ impl BulkRunner<'_> {
                     Ok(outcome) => results.add(effect(&outcome)),
                     Err(Error::UserNotFound) => results.add(BulkEffect::Unmatched),
                     Err(error @ Error::TenantNotFound) => return Err(error),
-                    Err(error) if may_pass(&error) => {
+                    Err(error) if is_retryable(&error) => {
                         retried.push(id);
                         cause = Some(error);
                     }

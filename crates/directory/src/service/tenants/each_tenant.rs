@@ -5,7 +5,7 @@ use crate::model::tenant_record::TenantRecord;
 use crate::stores::Tenants;
 
 /// Tenants in one page.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 
 /// Passes every tenant of the store to `visit`, in the order of their names.
 pub async fn each_tenant(
@@ -14,7 +14,7 @@ pub async fn each_tenant(
 ) -> Result<(), Error> {
     let mut after = String::new();
     loop {
-        let page = store.tenants("", &after, PAGE).await?;
+        let page = store.tenants("", &after, PAGE_SIZE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.name.as_str().to_owned();
         page.into_iter().for_each(&mut visit);

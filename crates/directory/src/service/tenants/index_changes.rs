@@ -10,7 +10,7 @@ use crate::service::Directory;
 use crate::service::tenant_queue::TenantJob;
 
 /// Users in one read.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 impl Directory {
     /// Stores the users of a tenant again that have an attribute whose index changes, and removes
@@ -22,7 +22,7 @@ impl Directory {
         };
         let (mut after, mut stored) = (None, 0);
         loop {
-            let page = self.backend.search.scan(name, after, PAGE).await?;
+            let page = self.backend.search.scan(name, after, PAGE_SIZE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.id());
             let changed = page.iter().filter(|record| has_changing(record, &known.policies));

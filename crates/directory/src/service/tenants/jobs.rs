@@ -21,7 +21,7 @@ use crate::timestamp::Timestamp;
 /// The pause between two searches for tenants that other servers have marked.
 const SEARCH_PERIOD: Duration = Duration::from_secs(30);
 /// The pause between two rounds over marked tenants.
-const PERIOD: Duration = Duration::from_secs(1);
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause between two parts of the search for events without users, and after the last.
 const STRAYS_PERIOD: Duration = Duration::from_secs(2);
 const STRAYS_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -92,7 +92,7 @@ impl Directory {
                     self.jobs.postpone(job, &tenant);
                 }
             }
-            sleep(PERIOD).await;
+            sleep(ROUND_INTERVAL).await;
         }
     }
 

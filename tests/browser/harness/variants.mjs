@@ -1,20 +1,27 @@
-// A person's ways through the console. Each runs twice: with scripts, and without.
+// Variants of a test: with scripts and without, or as a role.
 import { test } from "node:test";
 import { Api } from "./api.mjs";
+import { checkPage } from "./checks.mjs";
 import { guardedServer, openServer } from "./shared.mjs";
 import { signIn } from "./steps.mjs";
 import { visit } from "./visit.mjs";
 
 let tenants = 0;
 
-/** Runs a test with scripts and without, each in a tenant of its own on the server without credentials. */
-export function ways(name, body, options = {}) {
+/**
+ * Runs a test with scripts and without, each in a tenant of its own on the server without credentials. `check` checks a
+ * page that is open, in the run with scripts.
+ */
+export function inBothModes(name, body, options = {}) {
   for (const scripts of [true, false]) {
     test(`${name} (${scripts ? "with" : "without"} scripts)`, async () => {
       const server = await openServer();
       const tenant = options.tenant ?? `tenant-${++tenants}`;
       const api = new Api(server.origin, tenant);
-      await visit(server, { scripts, ...options }, (page, more) => body({ page, api, tenant, server, ...more }));
+      await visit(server, { scripts, ...options }, (page, more) => {
+        const check = scripts ? (open) => checkPage(open, more.faults) : async () => {};
+        return body({ page, api, tenant, server, check, ...more });
+      });
     });
   }
 }

@@ -1,4 +1,4 @@
-//! The file of the users that a bulk change has left: `--file` of the next one.
+//! The file of the users that a change of many has left: `--file` of the next one.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,4 +1,4 @@
-//! The users that a bulk change is about. All are found before the first one changes, so that the
+//! The users that a command changes. All are found before the first one changes, so that the
 //! changes do not alter what a filter matches.
 
 use std::io::{BufRead, BufReader, Read};
@@ -26,7 +26,7 @@ const MAX_USERS: usize = 1_000_000;
 const PAGE_SIZE: usize = 200;
 /// The maximum bytes of a line of a file.
 const MAX_LINE_BYTES: usize = 4 << 10;
-/// The fields of a user that a bulk change reads.
+/// The fields of a user that are read.
 const FIELDS: [&str; 4] = ["user_id", "display_name", "state", "etag"];
 
 /// The source of the users.

@@ -1,4 +1,4 @@
-//! The result of a bulk change.
+//! The result of a change of many users.
 
 use super::action::Action;
 use super::apply::Outcome;

@@ -25,7 +25,7 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 const BAR: &str = "{bar:30} {percent}%  {pos} users, {per_sec}  {eta} left";
 
-/// The result of a bulk change, in numbers of users.
+/// The result of the operation, in numbers of users.
 #[derive(Default)]
 pub struct Outcome {
     pub changed: usize,
@@ -66,7 +66,7 @@ pub async fn apply(
     }
     let is_stopped = AtomicBool::new(false);
     let bar = bar(eligible.len());
-    let change = async |target: Target| {
+    let change_unless_stopped = async |target: Target| {
         if is_stopped.load(Ordering::Relaxed) {
             return (target, CallOutcome::NotReached);
         }
@@ -76,20 +76,20 @@ pub async fn apply(
         };
         (target, outcome)
     };
-    let calls = stream::iter(eligible).map(change).buffer_unordered(CONCURRENCY);
+    let calls = stream::iter(eligible).map(change_unless_stopped).buffer_unordered(CONCURRENCY);
     let mut calls = std::pin::pin!(calls);
     loop {
-        let ended = tokio::select! {
-            ended = calls.next() => ended,
+        let next = tokio::select! {
+            next = calls.next() => next,
             _ = signal::ctrl_c(), if outcome.end.is_none() => {
                 is_stopped.store(true, Ordering::Relaxed);
                 outcome.end = Some(Failure::Interrupted);
                 continue;
             }
         };
-        let Some((target, ended)) = ended else { break };
+        let Some((target, result)) = next else { break };
         bar.inc(1);
-        if let Some(failure) = outcome.record(session, &mut left, &target, ended)? {
+        if let Some(failure) = outcome.record(session, &mut left, &target, result)? {
             is_stopped.store(true, Ordering::Relaxed);
             outcome.end.get_or_insert(failure);
         }
@@ -106,9 +106,9 @@ impl Outcome {
         session: &Session,
         left: &mut Left,
         target: &Target,
-        ended: CallOutcome,
+        result: CallOutcome,
     ) -> Result<Option<Failure>, Failure> {
-        match ended {
+        match result {
             CallOutcome::Done => self.changed += 1,
             CallOutcome::NotReached => {
                 self.remaining += 1;
@@ -152,8 +152,8 @@ async fn change(
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        let is_over = began.elapsed() > RETRY_TIMEOUT || is_stopped.load(Ordering::Relaxed);
-        if !is_transient(&error) || is_over {
+        let gives_up = began.elapsed() > RETRY_TIMEOUT || is_stopped.load(Ordering::Relaxed);
+        if !is_transient(&error) || gives_up {
             return Err(error);
         }
         tokio::time::sleep(error.retry_after().unwrap_or(delay).min(RETRY_DELAYS[1])).await;
