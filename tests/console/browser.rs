@@ -1,5 +1,7 @@
 //! A browser without scripts: it keeps cookies, and follows what forms lead to.
 
+use std::fs;
+
 use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{Request, Response, Version};
 use http_body_util::Full;
@@ -37,10 +39,16 @@ impl Site {
         Self::start(&["--sample"])
     }
 
+    /// The most memory that the server has had, in MiB.
+    pub fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
+    }
+
     /// Opens a browser without cookies.
     pub async fn browser(&self) -> Browser {
-        let client = HttpClient::connect(&self.url, Version::HTTP_11).await;
-        Browser { client, cookies: Vec::new(), headers: Vec::new() }
+        Browser::connect(&self.url).await
     }
 }
 
@@ -98,6 +106,12 @@ impl Answer {
 }
 
 impl Browser {
+    /// Opens a browser without cookies for this listener.
+    pub async fn connect(url: &str) -> Self {
+        let client = HttpClient::connect(url, Version::HTTP_11).await;
+        Self { client, cookies: Vec::new(), headers: Vec::new() }
+    }
+
     /// Opens a page, and follows redirects.
     pub async fn get(&mut self, path: &str) -> Answer {
         let request = Request::get(path).body(Full::default()).unwrap();

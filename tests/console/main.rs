@@ -13,6 +13,7 @@ mod commands;
 mod conflicts;
 mod duplicates;
 mod events;
+mod figures;
 mod health;
 mod history;
 mod importing;

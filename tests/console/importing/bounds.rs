@@ -176,22 +176,18 @@ async fn long_a_large_file_takes_bounded_memory() {
         format!("{email},Person {n},{}\n", "text ".repeat(20))
     });
     let text = format!("email,display_name,attributes.note\n{}", rows.collect::<String>());
-    let before = memory(&site);
+    let before = site.peak_memory();
     let page = upload(&mut browser, "large.csv", text.as_bytes()).await;
     page.assert_has(&["200000 rows", "Rows with errors: 20000 of 200000"]);
-    let read = memory(&site);
+    let read = site.peak_memory();
     let page = act(&mut browser, &page, "dry-run", &[]).await;
     assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (180_000, 20_000));
-    let checked = memory(&site);
+    let checked = site.peak_memory();
     let page = act(&mut browser, &page, "run", &[]).await;
     assert_eq!(count_of(&page, "imported", "New users"), 180_000);
-    println!("MiB: {before} before, {read} read, {checked} checked, {} imported", memory(&site));
+    println!(
+        "MiB: {before} before, {read} read, {checked} checked, {} imported",
+        site.peak_memory()
+    );
     assert!(checked - before < 150, "{before} MiB, then {checked} MiB");
-}
-
-/// The most memory that a server has had, in MiB.
-fn memory(site: &Site) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", site.server.id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
 }
