@@ -10,9 +10,8 @@ use serde_json::json;
 use testkit::output;
 use testkit::server::program;
 
-use crate::browser::{Answer, Browser, Site};
+use crate::browser::{Answer, Browser, HOME, Site};
 
-const HOME: &str = "/console/t/default";
 const GIVEN: [&str; 20] = [
     "Anna", "Ben", "Chloé", "Dmitri", "Eva", "Femi", "Grace", "Hiroshi", "Ines", "Jörg", "Kavya",
     "Liam", "Mia", "Noah", "Olga", "Priya", "Quentin", "Rosa", "Søren", "Tariq",
