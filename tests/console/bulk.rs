@@ -46,7 +46,7 @@ async fn is_disabled(client: &mut Client, id: &str) -> bool {
 async fn users_that_a_search_found_change_after_a_dry_run() {
     let (site, mut client, ids) = team(&[]).await;
     let mut browser = site.browser().await;
-    browser.get(BULK).await.assert_has(&["No bulk change was made in this tenant"]);
+    browser.get(BULK).await.assert_has(&["No bulk changes in the last 30 days"]);
     let search = "/console/t/default/search";
     let found = browser.post(search, &[("q", "attributes.team = \"search\"")]).await;
     let form = browser.get(&found.attribute("href", NEW)).await;
