@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use polynym_access::Access;
+use http::HeaderMap;
+use polynym_access::{Access, Caller};
 use polynym_transport::Connector;
 
+use crate::cookies::SessionCookie;
 use crate::requests::Requests;
 use crate::samples::{Metrics, Samples};
-use crate::session::Sessions;
+use crate::session::{Session, Sessions};
 
 /// The settings of a console.
 pub struct Options {
@@ -44,5 +46,17 @@ impl Shared {
         let (sessions, requests) = (Sessions::new(connector), Requests::default());
         let samples = Samples::new(metrics);
         Self { base, access, hosts, is_tls, sessions, requests, samples }
+    }
+
+    /// The cookie of sessions.
+    pub const fn cookie(&self) -> SessionCookie {
+        SessionCookie { is_tls: self.is_tls }
+    }
+
+    /// The session of a request and its caller, if somebody is signed in.
+    pub fn signed_in(&self, headers: &HeaderMap) -> Option<(Arc<Session>, Arc<Caller>)> {
+        let session = self.sessions.get(&self.cookie().read(headers)?)?;
+        let caller = session.caller(&self.access)?;
+        Some((session, caller))
     }
 }

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod assets;
-mod begin;
 mod change;
 mod console;
 mod context;
@@ -15,6 +14,7 @@ mod failure;
 mod form;
 mod frame;
 mod imports;
+mod middleware;
 mod pages;
 mod purpose;
 mod render;
