@@ -22,6 +22,7 @@ mod requests;
 mod samples;
 mod security;
 mod session;
+mod short_id;
 mod site;
 mod views;
 mod visit;

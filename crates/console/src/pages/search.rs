@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, Typed, filter_of};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::imports::{self, JobKind, MAX_FILES, Settings, Slot, Upload, UploadNames};
 use crate::render::{Page, redirect, render};
+use crate::short_id::ShortId;
 use crate::visit::Visit;
 
 /// The time to wait for more of a file.
@@ -45,7 +46,7 @@ struct FilesPage {
 
 /// A file in the list.
 struct FileRow {
-    number: u32,
+    number: ShortId,
     name: String,
     bytes: String,
     state: &'static str,

@@ -23,7 +23,7 @@ use crate::context;
 use crate::failure::Failure;
 use crate::render::Page;
 use crate::requests::RequestPermit;
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 

@@ -14,7 +14,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::user::shown::with_status;
 use crate::render::{Page, redirect, render};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::UserView;
 use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
