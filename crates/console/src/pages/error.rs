@@ -56,6 +56,7 @@ fn message(failure: &Failure) -> String {
             format!("This page needs the role {role}: your credential has a lower one.")
         }
         Failure::TenantsTooFew => "This page shows all tenants: yours are some of them.".to_owned(),
+        Failure::TenantDenied => "Your credential is not for this tenant.".to_owned(),
         Failure::TooManyStreams => "This session follows events in two places already.".to_owned(),
         Failure::SignedOut => "You are not signed in.".to_owned(),
         Failure::NotFound => "There is no such page.".to_owned(),
@@ -86,6 +87,7 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         },
         Failure::RoleTooLow(_) => ("Not allowed", "Sign in with a credential of a higher role."),
         Failure::TenantsTooFew => ("Not allowed", "Sign in with a credential of all tenants."),
+        Failure::TenantDenied => ("Not allowed", "Choose one of the tenants of your credential."),
         Failure::TooManyStreams => ("Busy", "Close another page of events, or refresh this one."),
         Failure::SignedOut => ("Signed out", "Sign in again."),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
