@@ -1,10 +1,12 @@
 //! The session of every request, and the page of its failure.
 
 use std::sync::Arc;
+use std::task::Poll;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
+use futures_util::{FutureExt, StreamExt, stream};
 use http::header::{CONTENT_TYPE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use tokio::time::timeout;
@@ -14,7 +16,9 @@ use crate::context::{self, ClientAddress, Context};
 use crate::failure::Shown;
 use crate::form::FORM_TIMEOUT;
 use crate::frame::Frame;
-use crate::pages::{error, sign_in};
+use crate::pages::events::STREAM_TYPE;
+use crate::pages::{arrival, error, sign_in};
+use crate::session::Session;
 use crate::visit::Visit;
 
 /// The maximum bytes of a form that is kept while somebody signs in again.
@@ -36,6 +40,9 @@ pub async fn with_session(
         Ok(permit) => permit,
         Err(busy) => return error::answer(&busy, frame(visit.as_ref(), context)),
     };
+    if visit.is_none() && is_from_another_site(&request) {
+        return arrival::page(context, &request);
+    }
     let (visit, new_cookie) = match visit {
         Some(visit) => (Some(visit), None),
         None => anonymous(&shared, &request, &context).unzip(),
@@ -47,8 +54,12 @@ pub async fn with_session(
     if let Some(visit) = &visit {
         request.extensions_mut().insert(visit.clone());
     }
+    let session = visit.as_ref().map(|visit| visit.session.clone());
     let trace = context.trace.clone();
     let mut response = context::scope(trace, respond(next, request, visit, context)).await;
+    if let Some(session) = session.filter(|_| is_download(&response)) {
+        response = response.map(|body| until_ended(body, shared, session));
+    }
     if let Some(cookie) = new_cookie.flatten() {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
@@ -105,10 +116,61 @@ async fn kept(request: Request) -> Option<String> {
     String::from_utf8(body.ok()?.ok()?.into()).ok()
 }
 
+/// Whether the page of another site asks. Browsers send no cookie of a session then.
+fn is_from_another_site(request: &Request) -> bool {
+    request.headers().get("sec-fetch-site").is_some_and(|site| site == "cross-site")
+}
+
+/// Whether an answer is sent while it is made. Streams of events end by themselves, with a reason.
+fn is_download(response: &Response<Body>) -> bool {
+    let is_events = response.headers().get(CONTENT_TYPE).is_some_and(|it| it == STREAM_TYPE);
+    response.body().size_hint().exact().is_none() && !is_events
+}
+
+/// A body that breaks off when its session ends: a browser does not take a part for the whole.
+fn until_ended(body: Body, shared: Arc<Shared>, session: Arc<Session>) -> Body {
+    let mut data = body.into_data_stream();
+    let mut ended = Box::pin(async move { shared.ended(&session).await }.fuse());
+    Body::from_stream(stream::poll_fn(move |cx| match data.poll_next_unpin(cx) {
+        Poll::Pending => {
+            ended.poll_unpin(cx).map(|()| Some(Err(axum::Error::new("the session has ended"))))
+        }
+        ready => ready,
+    }))
+}
+
 /// Whether a request sends a form.
 fn is_form(request: &Request) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_encoded =
         content_type.is_some_and(|value| value.starts_with("application/x-www-form-urlencoded"));
     request.method() == Method::POST && is_encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use polynym_access::{Access, Caller};
+    use polynym_transport::in_memory;
+
+    use super::*;
+    use crate::console::Options;
+
+    #[tokio::test]
+    async fn a_body_breaks_off_with_its_session() {
+        let shared = Arc::new(Shared::new(Options {
+            prefix: String::new(),
+            access: Arc::new(Access::open()),
+            connector: in_memory().0,
+            hosts: Vec::new(),
+            is_tls: false,
+            metrics: Box::new(String::new),
+        }));
+        let session = shared.sessions.open(&Caller::anonymous(), None, None).unwrap();
+        let parts = stream::iter([Ok::<_, axum::Error>("part")]).chain(stream::pending());
+        let body = until_ended(Body::from_stream(parts), shared.clone(), session.clone());
+        let mut data = body.into_data_stream();
+        assert_eq!(data.next().await.unwrap().unwrap(), "part");
+        shared.sessions.close(session.id());
+        assert!(data.next().await.unwrap().is_err());
+    }
 }

@@ -55,6 +55,11 @@ impl Uploads {
         guard.open.len() + guard.arriving.len()
     }
 
+    /// Whether work on a file goes on.
+    pub fn is_working(&self) -> bool {
+        self.lock().open.iter().any(|upload| upload.running().is_some())
+    }
+
     /// The file with this number.
     pub fn get(&self, tenant: &str, number: ShortId) -> Option<Arc<Upload>> {
         self.of_tenant(tenant).into_iter().find(|upload| upload.number == number)
