@@ -11,6 +11,7 @@ mod browser;
 mod bulk;
 mod commands;
 mod conflicts;
+mod connections;
 mod duplicates;
 mod events;
 mod figures;

@@ -29,7 +29,7 @@ async fn a_filter_finds_users_page_by_page() {
     let mut browser = site.browser().await;
     let first = browser.post(SEARCH, &[("q", "")]).await;
     first.assert_has(&["all users", "Next page"]);
-    let second = browser.get(&first.attribute("href", "/console/t/default/search/1?after=")).await;
+    let second = browser.get(&first.attribute("href", &format!("{}?after=", first.path))).await;
     second.assert_has(&["all users"]);
     let user = first.attribute("href", "/console/t/default/users/");
     assert!(!second.text.contains(&user), "a user is on both pages");
@@ -38,4 +38,19 @@ async fn a_filter_finds_users_page_by_page() {
     let wrong = browser.post(SEARCH, &[("q", "state = AWAY")]).await;
     wrong.assert_has(&["FILTER_INVALID", "expected one of"]);
     assert_eq!(wrong.status, 422);
+}
+
+#[tokio::test]
+async fn an_address_of_another_session_finds_nothing() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let former = browser.post(SEARCH, &[("q", "state = DISABLED")]).await.path;
+    browser.post("/console/sign-out", &[]).await;
+    let all = browser.post(SEARCH, &[("q", "")]).await.path;
+    assert_ne!(all, former);
+    for page in [&former, &format!("{former}/export?format=csv")] {
+        let gone = browser.get(page).await;
+        assert_eq!(gone.status, 404, "{page}");
+        gone.assert_has(&["Search again"]);
+    }
 }

@@ -1,5 +1,9 @@
 //! Sessions, and what protects them.
 
+use http::Request;
+use http::header::{CONTENT_TYPE, SET_COOKIE};
+use http_body_util::Full;
+
 use crate::browser::{HOME, Site};
 use crate::tokens::GuardedSite;
 
@@ -65,4 +69,56 @@ async fn pages_are_protected() {
     let old = browser.cookie("polynym_session").unwrap().to_owned();
     browser.post("/console/sign-out", &[]).await.assert_has(&["<h1>Sign in</h1>"]);
     assert_ne!(browser.cookie("polynym_session"), Some(&*old));
+}
+
+#[tokio::test]
+async fn behind_a_proxy_the_cookie_is_sent_with_tls_alone() {
+    let callers = [("ana", "viewer", "default")];
+    let site = GuardedSite::start_with(&callers, &["--behind-proxy"]);
+    let mut browser = site.site.browser().await;
+    let sign_in = Request::post("/console/sign-in")
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(Full::from(format!("token={}", site.token("ana"))));
+    let response = browser.open(sign_in.unwrap()).await;
+    let cookie = response.headers()[SET_COOKIE].to_str().unwrap();
+    assert!(cookie.starts_with("__Host-polynym_session=") && cookie.contains("Secure"), "{cookie}");
+}
+
+#[tokio::test]
+async fn a_caller_opens_no_page_of_a_tenant_of_others() {
+    let callers = [("ana", "admin", "acme"), ("eva", "admin", "eu-*")];
+    let site = GuardedSite::start(&callers);
+    let mut ana = site.browser("ana").await;
+    ana.get("/console/t/acme/duplicates").await.assert_has(&["<h1>Duplicates"]);
+    for page in ["", "duplicates", "duplicates/1", "import", "import/1/rejects", "users/new"] {
+        let denied = ana.get(&format!("/console/t/default/{page}")).await;
+        assert_eq!(denied.status, 403, "{page}");
+        denied.assert_has(&["Not allowed", "Your credential is not for this tenant."]);
+    }
+    ana.headers = vec![("accept", "text/event-stream".to_owned())];
+    let events = ana.get("/console/t/default/events/stream").await;
+    events.assert_has(&["You may not follow these events.", "event: close"]);
+
+    let mut eva = site.site.browser().await;
+    let fields = [("token", site.token("eva")), ("next", "")];
+    eva.post("/console/sign-in", &fields).await.assert_has(&["<h1>Tenants"]);
+}
+
+#[tokio::test]
+async fn a_link_of_another_site_opens_no_session() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    browser.headers = vec![("sec-fetch-site", "cross-site".to_owned())];
+    for page in ["/console/", "/console/t/default/changes?kind=%22"] {
+        let arrived = browser.get(page).await;
+        assert_eq!((arrived.status, &*arrived.path), (200, page));
+        assert_eq!(arrived.response.header("refresh"), "0");
+        arrived.assert_has(&[&format!("href=\"{page}\"")]);
+        assert_eq!(browser.cookie("polynym_session"), None);
+    }
+    browser.headers.clear();
+    browser.get("/console/").await.assert_has(&["Who is this?"]);
+    let session = browser.cookie("polynym_session").unwrap().to_owned();
+    browser.get("/console/t/default/").await.assert_has(&["Who is this?"]);
+    assert_eq!(browser.cookie("polynym_session"), Some(&*session));
 }

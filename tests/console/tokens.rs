@@ -19,6 +19,11 @@ pub struct GuardedSite {
 impl GuardedSite {
     /// Starts a server with made-up users, and with callers of these names, roles and tenants.
     pub fn start(callers: &[(&str, &str, &str)]) -> Self {
+        Self::start_with(callers, &[])
+    }
+
+    /// Starts one with these arguments, too.
+    pub fn start_with(callers: &[(&str, &str, &str)], arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("callers.toml");
         let tokens = callers.iter().map(|(name, role, tenants)| {
@@ -29,7 +34,8 @@ impl GuardedSite {
             ((*name).to_owned(), token)
         });
         let tokens = tokens.collect();
-        let site = Site::start(&["--sample", "--credentials", file.to_str().unwrap()]);
+        let own = ["--sample", "--credentials", file.to_str().unwrap()];
+        let site = Site::start(&[&own, arguments].concat());
         Self { site, folder, tokens }
     }
 

@@ -1,13 +1,20 @@
 //! The state that all pages share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use polynym_access::Access;
+use http::HeaderMap;
+use polynym_access::{Access, Caller};
 use polynym_transport::Connector;
+use tokio::time::timeout;
 
+use crate::cookies::SessionCookie;
 use crate::requests::Requests;
 use crate::samples::{Metrics, Samples};
-use crate::session::Sessions;
+use crate::session::{Session, Sessions};
+
+/// The interval in which a session and its token are checked while an answer is sent.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The settings of a console.
 pub struct Options {
@@ -44,5 +51,25 @@ impl Shared {
         let (sessions, requests) = (Sessions::new(connector), Requests::default());
         let samples = Samples::new(metrics);
         Self { base, access, hosts, is_tls, sessions, requests, samples }
+    }
+
+    /// The cookie of sessions.
+    pub const fn cookie(&self) -> SessionCookie {
+        SessionCookie { is_tls: self.is_tls }
+    }
+
+    /// The session of a request and its caller, if somebody is signed in.
+    pub fn signed_in(&self, headers: &HeaderMap) -> Option<(Arc<Session>, Arc<Caller>)> {
+        let session = self.sessions.get(&self.cookie().read(headers)?)?;
+        let caller = session.caller(&self.access)?;
+        Some((session, caller))
+    }
+
+    /// Waits until a session has ended: somebody signed out, or it is too old, or its token is no
+    /// longer valid.
+    pub async fn ended(&self, session: &Session) {
+        while self.sessions.is_open(session) && session.caller(&self.access).is_some() {
+            let _ = timeout(CHECK_INTERVAL, session.closed()).await;
+        }
     }
 }

@@ -17,6 +17,8 @@ pub enum Failure {
     RoleTooLow(Role),
     /// The page shows something of all tenants, and the caller has some only.
     TenantsTooFew,
+    /// The caller has no right in the tenant of the page.
+    TenantDenied,
     /// The session follows events in as many places as it may.
     TooManyStreams,
     /// Nobody is signed in.
@@ -60,7 +62,7 @@ impl Failure {
     /// The status of the page.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::RoleTooLow(_) | Self::TenantsTooFew => StatusCode::FORBIDDEN,
+            Self::RoleTooLow(_) | Self::TenantsTooFew | Self::TenantDenied => StatusCode::FORBIDDEN,
             Self::TooManyStreams => StatusCode::TOO_MANY_REQUESTS,
             Self::SignedOut => StatusCode::UNAUTHORIZED,
             Self::NotFound | Self::SearchGone | Self::FileGone => StatusCode::NOT_FOUND,

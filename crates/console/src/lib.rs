@@ -7,7 +7,6 @@
 
 mod advice;
 mod assets;
-mod begin;
 mod change;
 mod console;
 mod context;
@@ -17,6 +16,7 @@ mod failure;
 mod form;
 mod frame;
 mod imports;
+mod middleware;
 mod pages;
 mod purpose;
 mod render;
@@ -24,6 +24,7 @@ mod requests;
 mod samples;
 mod security;
 mod session;
+mod short_id;
 mod site;
 mod views;
 mod visit;

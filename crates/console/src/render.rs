@@ -56,8 +56,8 @@ pub fn own_path(base: &str, path: &str) -> String {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let is_own = path.strip_prefix(base).is_some_and(|rest| rest.starts_with('/'));
     let resolved = Url::parse("http://console").and_then(|origin| origin.join(path));
-    let stays = resolved.is_ok_and(|url| path.starts_with(url.path()));
-    if is_plain && is_own && stays { path.to_owned() } else { format!("{base}/") }
+    let is_resolved = resolved.is_ok_and(|url| path.split(['?', '#']).next() == Some(url.path()));
+    if is_plain && is_own && is_resolved { path.to_owned() } else { format!("{base}/") }
 }
 
 #[cfg(test)]
@@ -76,6 +76,10 @@ mod tests {
             "https://evil.example/console/",
             "/console/../evil",
             "/console/%2e%2E/evil",
+            "/console/../",
+            "/console/%2e%2e/",
+            "/console/../c",
+            "/console/..?x",
             "/console/\\evil.example",
             "/console/ ",
             "/consolex/",

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware;
+use axum::middleware::from_fn_with_state;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use http::{Request, Response, Uri};
+use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Incoming;
+use polynym_access::Caller;
 use polynym_transport::http::Site;
 use tower::ServiceExt;
 use tower_http::csrf::CsrfLayer;
 
 use crate::console::{Options, Shared};
 use crate::context::ClientAddress;
-use crate::{begin, pages, security};
+use crate::{middleware, pages, security};
 
 /// The path of the console below the prefix of the listener.
 const PATH: &str = "/console";
@@ -26,6 +27,7 @@ const MAX_FORM_BYTES: usize = 256 << 10;
 
 /// The console.
 pub struct Console {
+    shared: Arc<Shared>,
     router: Router,
 }
 
@@ -35,10 +37,10 @@ impl Console {
         let shared = Arc::new(Shared::new(options));
         let pages = pages::router()
             .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
-            .layer(middleware::from_fn_with_state(shared.clone(), begin::begin))
+            .layer(from_fn_with_state(shared.clone(), middleware::with_session))
             .layer(CsrfLayer::new())
-            .layer(middleware::from_fn_with_state(shared.clone(), security::protect));
-        Self { router: pages.with_state(shared) }
+            .layer(from_fn_with_state(shared.clone(), security::protect));
+        Self { router: pages.with_state(shared.clone()), shared }
     }
 }
 
@@ -54,6 +56,10 @@ fn inner(uri: &Uri) -> Uri {
 impl Site for Console {
     fn is_at(&self, path: &str) -> bool {
         path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    fn caller(&self, headers: &HeaderMap) -> Option<Arc<Caller>> {
+        self.shared.signed_in(headers).map(|(_, caller)| caller)
     }
 
     fn respond(

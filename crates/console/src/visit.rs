@@ -41,6 +41,17 @@ impl Visit {
         self.frame(if is_tenant { tenant } else { "" })
     }
 
+    /// Checks that the caller has rights in the tenant of the page, if it has one. Some pages show
+    /// what the session kept, without a call of the API.
+    fn check_tenant(&self) -> Result<(), Failure> {
+        let tenant = self.context.tenant();
+        if tenant.is_empty() || self.caller.tenants.contains(&tenant) {
+            Ok(())
+        } else {
+            Err(Failure::TenantDenied)
+        }
+    }
+
     /// Checks that the caller may open a page that shows something of all tenants.
     ///
     /// # Errors
@@ -62,6 +73,8 @@ impl<S: Sync> FromRequestParts<S> for Visit {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        parts.extensions.get::<Self>().cloned().ok_or(Failure::SignedOut)
+        let visit = parts.extensions.get::<Self>().cloned().ok_or(Failure::SignedOut)?;
+        visit.check_tenant()?;
+        Ok(visit)
     }
 }

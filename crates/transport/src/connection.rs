@@ -316,7 +316,7 @@ async fn run<C: GracefulConnection>(
             task.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut task => return false,
-                () = sleep(options.drain) => return false,
+                () = finish_overdue(budget, options.drain) => return false,
                 () = drain_started(&mut draining) => {}
             }
         }
@@ -328,6 +328,13 @@ async fn run<C: GracefulConnection>(
         () = budget.idle() => false,
         () = sleep(options.drain) => budget.has_calls(),
     }
+}
+
+/// Waits until calls have had the time to finish, and requests of the site have finished: an upload
+/// takes longer.
+async fn finish_overdue(budget: &ConnectionBudget, drain: Duration) {
+    sleep(drain).await;
+    budget.without_site_requests().await;
 }
 
 /// Waits until the connection is too old, was idle too long, or its client's certificate is no

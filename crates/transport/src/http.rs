@@ -88,16 +88,29 @@ impl Http {
         // A proxy in front might take the other of two lengths for the right one.
         let closes = request.version() < Version::HTTP_2
             && request.headers().contains_key(TRANSFER_ENCODING);
-        let origin = self.origins.allowed(request.headers());
         let outcome = self.outside_api(&mut request, handler.needs_credentials());
-        if outcome.is_ok()
-            && let Some(site) = self.site.as_ref().filter(|site| site.is_at(request.uri().path()))
-        {
-            let response = site.respond(request, peer.address()).await;
-            return site::charged(response, budget);
+        let site = self.site.as_deref().filter(|site| site.is_at(request.uri().path()));
+        let mut response = match (outcome, site) {
+            (Ok(()), Some(site)) => site::answer(site, handler, budget, peer, request).await,
+            (outcome, _) => self.answer_call(handler, budget, peer, outcome, request).await,
+        };
+        if closes {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let call = outcome.and_then(|()| self.call(&request));
-        let mut response = match call {
+        response
+    }
+
+    /// Answers a call, or a request whose `outcome` is a response already.
+    async fn answer_call<R: Routes>(
+        &self,
+        handler: &Arc<CallHandler<R>>,
+        budget: &Arc<ConnectionBudget>,
+        peer: &Arc<Peer>,
+        outcome: Result<(), Refused>,
+        request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
+        let origin = self.origins.allowed(request.headers());
+        let mut response = match outcome.and_then(|()| self.call(&request)) {
             Ok(HttpCall::Connect(call)) => handler.call(budget, peer, &call, request).await,
             Ok(HttpCall::Lines(call)) => handler.call(budget, peer, &call, request).await,
             Err(response) => {
@@ -108,9 +121,6 @@ impl Http {
         };
         if let Some(origin) = origin {
             origin::allow(origin, response.headers_mut());
-        }
-        if closes {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

@@ -23,6 +23,8 @@ const MAX_SHARED_BYTES: isize = 32 << 20;
 /// The number of polls without calls after which a connection is idle, its last answer sent.
 const IDLE_POLLS: u32 = 10;
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The index of the requests of the site among the calls.
+const SITE: usize = 2;
 
 /// The usage of all connections.
 #[derive(Default)]
@@ -39,8 +41,9 @@ pub struct ConnectionBudget {
     /// The caller whose share its bytes beyond the guaranteed ones are counted against.
     owner: OnceLock<Owner>,
     bytes: AtomicUsize,
-    /// The calls in flight that began in an even era, and in an odd one.
-    calls: [AtomicUsize; 2],
+    /// The calls in flight that began in an even era, those that began in an odd one, and the
+    /// requests of the site, which have no era.
+    calls: [AtomicUsize; 3],
     era: AtomicUsize,
     /// The open streams, in all and by method.
     pub streams: Arc<ActiveCount>,
@@ -96,6 +99,13 @@ impl ConnectionBudget {
         }
     }
 
+    /// Waits until no request of the site is in flight.
+    pub async fn without_site_requests(&self) {
+        while self.calls[SITE].load(Ordering::Relaxed) > 0 {
+            sleep(IDLE_POLL_INTERVAL).await;
+        }
+    }
+
     /// Waits until there were no calls or streams for `period`, at least twice that time.
     pub async fn unused(&self, period: Duration) {
         loop {
@@ -107,7 +117,8 @@ impl ConnectionBudget {
         }
     }
 
-    /// Waits until a call is older than `age_limit`, at least twice that time.
+    /// Waits until a call is older than `age_limit`, at least twice that time. Requests of the site
+    /// do not count: uploads take long.
     pub async fn stuck(&self, age_limit: Duration) {
         loop {
             sleep(age_limit).await;
@@ -177,21 +188,31 @@ const fn shared_bytes(bytes: usize) -> isize {
 pub struct Reservation {
     budget: Arc<ConnectionBudget>,
     bytes: usize,
-    era: Option<usize>,
+    /// The index of its call.
+    call: Option<usize>,
 }
 
 impl Reservation {
     /// Starts a call, in flight until its answer is sent.
     pub fn for_call(budget: &Arc<ConnectionBudget>) -> Self {
-        let era = budget.era.load(Ordering::Relaxed) % 2;
-        budget.calls[era].fetch_add(1, Ordering::Relaxed);
+        Self::counted(budget, budget.era.load(Ordering::Relaxed) % 2)
+    }
+
+    /// Starts a request of the site, in flight until it is answered. It does not age: the site
+    /// limits its time.
+    pub fn for_site(budget: &Arc<ConnectionBudget>) -> Self {
+        Self::counted(budget, SITE)
+    }
+
+    fn counted(budget: &Arc<ConnectionBudget>, call: usize) -> Self {
+        budget.calls[call].fetch_add(1, Ordering::Relaxed);
         budget.note_use();
-        Self { budget: budget.clone(), bytes: 0, era: Some(era) }
+        Self { budget: budget.clone(), bytes: 0, call: Some(call) }
     }
 
     /// For a message of a stream.
     pub fn for_message(budget: &Arc<ConnectionBudget>) -> Self {
-        Self { budget: budget.clone(), bytes: 0, era: None }
+        Self { budget: budget.clone(), bytes: 0, call: None }
     }
 
     /// The reserved bytes.
@@ -230,156 +251,11 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.release(self.bytes);
-        if let Some(era) = self.era {
-            self.budget.calls[era].fetch_sub(1, Ordering::Relaxed);
+        if let Some(call) = self.call {
+            self.budget.calls[call].fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn budget_of(total: &Arc<GlobalBudget>, caller: &Caller) -> Arc<ConnectionBudget> {
-        let budget = ConnectionBudget::new(total.clone());
-        budget.assign_to(caller);
-        Arc::new(budget)
-    }
-
-    fn budget(total: &Arc<GlobalBudget>) -> Arc<ConnectionBudget> {
-        budget_of(total, &Caller::anonymous())
-    }
-
-    fn named(name: &str) -> Caller {
-        Caller { name: name.to_owned(), ..Caller::anonymous() }
-    }
-
-    #[test]
-    fn a_connection_stays_within_its_limit_and_releases_everything() {
-        let total = Arc::new(GlobalBudget::default());
-        let budget = budget(&total);
-        let mut reservations: Vec<_> = (0..17).map(|_| Reservation::for_call(&budget)).collect();
-        let held: Vec<_> = reservations
-            .iter_mut()
-            .map(|reservation| reservation.reserve(MAX_CONNECTION_BYTES / 16))
-            .collect();
-        assert_eq!(held.iter().filter(|held| **held).count(), 16);
-        assert!(budget.has_calls());
-        reservations[0].release(MAX_CONNECTION_BYTES / 16);
-        assert!(reservations[16].resize(MAX_CONNECTION_BYTES / 16));
-        reservations.clear();
-        assert_eq!(
-            (budget.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)),
-            (0, 0)
-        );
-        assert!(!budget.has_calls());
-    }
-
-    #[test]
-    fn each_connection_has_its_guaranteed_bytes() {
-        let total = Arc::new(GlobalBudget::default());
-        let mut greedy: Vec<_> = (0..3)
-            .map(|_| Reservation::for_call(&budget(&total)))
-            .map(|mut reservation| (reservation.reserve(MAX_CONNECTION_BYTES), reservation))
-            .collect();
-        assert!(!greedy.pop().is_some_and(|(held, _)| held), "the third exceeds the total");
-        let mut modest = Reservation::for_call(&budget(&total));
-        assert!(
-            modest.budget.has_room()
-                && modest.reserve(GUARANTEED_BYTES)
-                && !modest.reserve(4 << 20)
-        );
-        assert!(!modest.budget.has_room());
-        drop(greedy);
-        assert!(modest.reserve(4 << 20));
-    }
-
-    #[test]
-    fn a_caller_has_its_share_on_all_its_connections() {
-        let total = Arc::new(GlobalBudget::default());
-        let (greedy, modest) = (named("greedy"), named("modest"));
-        let part = MAX_SHARED_BYTES as usize / 64;
-        let reserve = |caller: &Caller| {
-            let mut reservation = Reservation::for_call(&budget_of(&total, caller));
-            (reservation.reserve(part + GUARANTEED_BYTES), reservation)
-        };
-        let greedy_held: Vec<_> = (0..40).map(|_| reserve(&greedy)).collect();
-        assert_eq!(greedy_held.iter().filter(|(fits, _)| *fits).count(), 32, "half of all");
-        let mut of_greedy = Reservation::for_call(&budget_of(&total, &greedy));
-        assert!(of_greedy.reserve(GUARANTEED_BYTES) && !of_greedy.budget.has_room());
-        let (fits, of_modest) = reserve(&modest);
-        assert!(fits && of_modest.budget.has_room());
-        drop((greedy_held, of_greedy, of_modest));
-        let left =
-            [&greedy, &modest].map(|caller| caller.state.shared_bytes.load(Ordering::Relaxed));
-        assert_eq!((left, total.bytes.load(Ordering::Relaxed)), ([0, 0], 0));
-    }
-
-    #[test]
-    fn a_connection_without_a_caller_has_its_guaranteed_bytes() {
-        let total = Arc::new(GlobalBudget::default());
-        let budget = Arc::new(ConnectionBudget::new(total.clone()));
-        let mut reservation = Reservation::for_call(&budget);
-        assert!(reservation.reserve(GUARANTEED_BYTES) && !reservation.reserve(1));
-        budget.assign_to(&Caller::anonymous());
-        assert!(reservation.reserve(1) && total.bytes.load(Ordering::Relaxed) == 1);
-        drop(reservation);
-        assert_eq!(total.bytes.load(Ordering::Relaxed), 0);
-    }
-
-    /// Makes calls one after the other. Returns the time of the longest.
-    async fn longest_of(count: usize, call: impl AsyncFn()) -> Duration {
-        let mut longest = Duration::ZERO;
-        for _ in 0..count {
-            let begin = std::time::Instant::now();
-            call().await;
-            longest = longest.max(begin.elapsed());
-        }
-        longest
-    }
-
-    #[tokio::test]
-    async fn a_connection_is_unused_after_a_period_without_calls() {
-        let budget = budget(&Arc::default());
-        let limit = Duration::from_millis(200);
-        let unused = || tokio::time::timeout(3 * limit, budget.unused(limit));
-        assert!(budget.streams.try_add(1));
-        assert!(unused().await.is_err(), "a stream is open");
-        budget.streams.remove();
-        loop {
-            let calls = longest_of(40, async || {
-                drop(Reservation::for_call(&budget));
-                sleep(limit / 10).await;
-            });
-            let (outcome, longest) = tokio::join!(unused(), calls);
-            // On a busy machine, the calls may come too late.
-            if longest < limit {
-                assert!(outcome.is_err(), "calls came again and again");
-                break;
-            }
-        }
-        assert!(unused().await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn a_call_that_never_ends_is_stuck() {
-        let budget = budget(&Arc::default());
-        let limit = Duration::from_secs(1);
-        loop {
-            let quiet = tokio::time::timeout(3 * limit, budget.stuck(limit));
-            let calls = longest_of(12, async || {
-                let call = Reservation::for_call(&budget);
-                sleep(limit / 4).await;
-                drop(call);
-            });
-            let (quiet, longest) = tokio::join!(quiet, calls);
-            // On a busy machine, the calls may be too long.
-            if longest < limit {
-                assert!(quiet.is_err(), "short calls, one after the other, are not stuck");
-                break;
-            }
-        }
-        let _call = Reservation::for_call(&budget);
-        assert!(tokio::time::timeout(60 * limit, budget.stuck(limit)).await.is_ok());
-    }
-}
+mod tests;

@@ -57,7 +57,7 @@ pub async fn listen(
     let (connector, in_memory) = in_memory();
     let site = console.clone().map(|hosts| {
         let (prefix, access) = (prefix.clone(), access.clone());
-        let is_tls = settings.tls.is_some();
+        let is_tls = settings.tls.is_some() || settings.behind_proxy;
         let metrics = metrics.cloned();
         let metrics = Box::new(move || metrics.as_ref().map(Metrics::render).unwrap_or_default());
         let options = console::Options { prefix, access, connector, hosts, is_tls, metrics };

@@ -28,8 +28,8 @@ export const PAGES_BY_ROLE = {
     "users/USER/inbox",
     "changes",
     "operations/none",
-    "search/1/columns",
-    "search/1/export?format=csv",
+    "search/SEARCH/columns",
+    "search/SEARCH/export?format=csv",
     "events",
     "policies",
     "policies/attributes",
@@ -88,6 +88,6 @@ export const FORMS_BY_ROLE = {
 /** Whether a form is about a bulk change or a file that there is not. */
 export const isOfNothing = (path) => /^(bulk\/x|import\/1)\//.test(path);
 
-/** Returns what completes a path: with a tenant, and the ids of users. */
-export const completing = (tenant, user, other) => (path) =>
-  `/console/t/${tenant}/${path.replace("USER", user.userId).replace("OTHER", other.userId)}`;
+/** Returns what completes a path: with a tenant, the ids of users, and the short id of a search. */
+export const completing = (tenant, user, other, search) => (path) =>
+  `/console/t/${tenant}/${path.replace("USER", user.userId).replace("OTHER", other.userId).replace("SEARCH", search)}`;

@@ -49,6 +49,13 @@ const fields = (tenant, user, other) =>
     verified_wins: "on",
   });
 
+/** The short id of a search that nobody matches. */
+async function searched(visitor, tenant) {
+  const { status, headers } = await visitor.post(`/console/t/${tenant}/search`, { q: "display_name: evil" });
+  assert.equal(status, 303);
+  return headers.location.split("/").at(-1);
+}
+
 describe("roles", () => {
   for (const role of ROLES) {
     asRole(role, `a ${role} sees links to the pages that it may open, and opens no other`, async ({ page }) => {
@@ -68,13 +75,12 @@ describe("roles", () => {
         const tenant = `forged-${role}`;
         const { api, user, other } = await twoUsers(tenant);
         const { visitor } = await signedInAs(role);
-        const concrete = completing(tenant, user, other);
-        await visitor.post(`/console/t/${tenant}/search`, { q: "display_name: evil" });
+        const completed = completing(tenant, user, other, await searched(visitor, tenant));
         for (const path of beyond(role, PAGES_BY_ROLE)) {
-          assert.equal((await visitor.get(concrete(path))).status, 403, `GET ${path}`);
+          assert.equal((await visitor.get(completed(path))).status, 403, `GET ${path}`);
         }
         for (const path of beyond(role, FORMS_BY_ROLE)) {
-          const { status, text } = await visitor.post(concrete(path), fields(tenant, user, other));
+          const { status, text } = await visitor.post(completed(path), fields(tenant, user, other));
           assert.equal(status, 403, `POST ${path}: ${text}`);
         }
         assert.deepEqual(await api.get(user.userId), user);
@@ -88,15 +94,14 @@ describe("roles", () => {
     const tenant = "forged-admin";
     const { user, other } = await twoUsers(tenant);
     const { visitor } = await signedInAs("admin");
-    const concrete = completing(tenant, user, other);
-    await visitor.post(`/console/t/${tenant}/search`, { q: "display_name: evil" });
+    const completed = completing(tenant, user, other, await searched(visitor, tenant));
     for (const path of beyond("resolver", PAGES_BY_ROLE)) {
-      assert.equal((await visitor.get(concrete(path))).status, 200, `GET ${path}`);
+      assert.equal((await visitor.get(completed(path))).status, 200, `GET ${path}`);
     }
     for (const path of beyond("resolver", FORMS_BY_ROLE)) {
       // The etag of nobody: nothing is changed, and a page says why.
       const form = { ...fields(tenant, user, other), etag: "wrong", confirmation: "" };
-      const { status } = await visitor.post(concrete(path), form);
+      const { status } = await visitor.post(completed(path), form);
       if (isOfNothing(path)) {
         assert.equal(status, 404, `POST ${path}`);
       } else {
@@ -115,7 +120,7 @@ describe("roles", () => {
     assert.equal((await visitor.get("/console/t/ours/")).status, 200);
     const forms = Object.values(FORMS_BY_ROLE).flat().filter((path) => !["changes", "duplicates", "import"].includes(path));
     for (const path of forms) {
-      const sent = await visitor.post(concrete(path), fields("theirs", user, other));
+      const sent = await visitor.post(completed(path), fields("theirs", user, other));
       const { status } = sent.status === 303 ? await visitor.get(sent.headers.location) : sent;
       assert.ok([403, 404].includes(status), `POST ${path}: ${status}`);
     }

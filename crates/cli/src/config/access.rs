@@ -18,6 +18,8 @@ pub struct ServerAccess {
     pub credentials: Option<PathBuf>,
     /// The files of the encryption, if connections are encrypted.
     pub tls: Option<ServerTls>,
+    /// Whether a proxy in front ends TLS.
+    pub behind_proxy: bool,
     /// The HTTP listener, if there is one.
     pub http: Option<ServerHttp>,
     /// The addresses of the operators' listener, if there is one.
@@ -132,10 +134,11 @@ impl ServerAccess {
             admin_listen: admin_listen?,
             credentials: credentials?,
             tls: tls?,
+            behind_proxy: behind_proxy?,
             caller_calls: caller_calls?,
             caller_misses: caller_misses?,
         };
-        let (behind_proxy, insecure) = (behind_proxy?, insecure?);
+        let (behind_proxy, insecure) = (access.behind_proxy, insecure?);
 
         if behind_proxy && access.credentials.is_none() {
             let message = "the proxy's callers need credentials: add --credentials FILE";

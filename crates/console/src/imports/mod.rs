@@ -19,6 +19,7 @@ pub use options::ImportOptions;
 pub use outcome::Outcome;
 pub use pool::Space;
 pub use settings::{ColumnSetting, Settings};
+pub use stop::Stop;
 pub use transferring::{Plan, transfer};
 pub use upload::{Reading, Snapshot, Upload, UploadNames};
 pub use uploads::{MAX_FILES, Slot, Uploads};

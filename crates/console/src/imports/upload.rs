@@ -9,11 +9,12 @@ use super::job::{Job, JobKind};
 use super::kept_file::KeptFile;
 use super::outcome::Outcome;
 use super::settings::Settings;
+use crate::short_id::ShortId;
 
 /// An uploaded file.
 pub struct Upload {
-    /// Its number in the session.
-    pub number: u32,
+    /// Its id in the session.
+    pub number: ShortId,
     /// Its name.
     pub name: String,
     pub tenant: String,
@@ -74,7 +75,7 @@ pub struct SampleRow {
 
 impl Upload {
     /// A file that is whole.
-    pub fn new(number: u32, file: Arc<KeptFile>, own: UploadNames) -> Self {
+    pub fn new(number: ShortId, file: Arc<KeptFile>, own: UploadNames) -> Self {
         let UploadNames { name, tenant, request_id, is_table } = own;
         let (state, removal) = (Mutex::default(), Mutex::default());
         Self { number, name, tenant, request_id, is_table, file, state, removal }

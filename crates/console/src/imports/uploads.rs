@@ -7,6 +7,7 @@ use super::kept_file::KeptFile;
 use super::pool::Space;
 use super::upload::{Upload, UploadNames};
 use crate::failure::Failure;
+use crate::short_id::{ShortId, new_id};
 
 /// The maximum number of files of a session.
 pub const MAX_FILES: usize = 4;
@@ -24,7 +25,6 @@ pub struct Uploads {
 
 #[derive(Default)]
 struct Files {
-    last: u32,
     /// The ids of the requests whose files arrive.
     arriving: Vec<String>,
     open: Vec<Arc<Upload>>,
@@ -55,8 +55,13 @@ impl Uploads {
         guard.open.len() + guard.arriving.len()
     }
 
+    /// Whether work on a file goes on.
+    pub fn is_working(&self) -> bool {
+        self.lock().open.iter().any(|upload| upload.running().is_some())
+    }
+
     /// The file with this number.
-    pub fn get(&self, tenant: &str, number: u32) -> Option<Arc<Upload>> {
+    pub fn get(&self, tenant: &str, number: ShortId) -> Option<Arc<Upload>> {
         self.of_tenant(tenant).into_iter().find(|upload| upload.number == number)
     }
 
@@ -88,7 +93,7 @@ impl Uploads {
     }
 
     /// Removes a file, and stops the work on it.
-    pub fn remove(&self, number: u32) {
+    pub fn remove(&self, number: ShortId) {
         let mut guard = self.lock();
         if let Some(n) = guard.open.iter().position(|upload| upload.number == number) {
             guard.open.remove(n).stop();
@@ -169,8 +174,7 @@ impl Slot<'_> {
     /// Keeps the file, which is whole, for a day.
     pub fn keep(self, own: UploadNames) -> Arc<Upload> {
         let mut guard = self.uploads.lock();
-        guard.last += 1;
-        let upload = Arc::new(Upload::new(guard.last, self.file.clone(), own));
+        let upload = Arc::new(Upload::new(new_id(), self.file.clone(), own));
         guard.open.push(upload.clone());
         drop(guard);
         let (uploads, number) = (Arc::downgrade(self.uploads), upload.number);

@@ -57,6 +57,7 @@ fn message(failure: &Failure) -> String {
         Failure::TenantsTooFew => {
             "This page is about all tenants, and your credential is limited to some.".to_owned()
         }
+        Failure::TenantDenied => "Your credential is not for this tenant.".to_owned(),
         Failure::TooManyStreams => "You already follow events on two pages.".to_owned(),
         Failure::SignedOut => "You are not signed in.".to_owned(),
         Failure::NotFound => "There is no such page.".to_owned(),
@@ -73,6 +74,7 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         Failure::Call(error) => (title(error), advice::of(error)),
         Failure::RoleTooLow(_) => ("Not allowed", "Sign in with a credential of a higher role."),
         Failure::TenantsTooFew => ("Not allowed", "Sign in with a credential of all tenants."),
+        Failure::TenantDenied => ("Not allowed", "Choose one of the tenants of your credential."),
         Failure::TooManyStreams => ("Busy", "Close another page of events, or refresh this one."),
         Failure::SignedOut => ("Signed out", "Sign in again."),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),

@@ -1,5 +1,6 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
+pub mod arrival;
 mod bulk;
 mod duplicates;
 pub mod error;

@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, Typed, filter_of};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
@@ -105,15 +105,15 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/search/{id}/export", get(export::file))
 }
 
-/// Leads to the first tenant that the caller may work in.
+/// Leads to the first tenant that the caller may work in; to the list if the credential names none.
 pub async fn first(State(shared): State<Arc<Shared>>, visit: Visit) -> Page {
     let tenants = &visit.caller.tenants;
-    let named = tenants.patterns().iter().find(|pattern| !pattern.ends_with('*'));
-    let tenant = match named {
-        Some(named) if !tenants.contains("default") => named,
-        _ => "default",
-    };
-    Ok(redirect(&format!("{}/t/{tenant}/", shared.base)))
+    let named = tenants.patterns().iter().map(String::as_str).find(|name| !name.ends_with('*'));
+    let default = Some("default").filter(|name| tenants.contains(name));
+    Ok(redirect(&match default.or(named) {
+        Some(tenant) => format!("{}/t/{tenant}/", shared.base),
+        None => format!("{}/tenants", shared.base),
+    }))
 }
 
 /// The search box alone.

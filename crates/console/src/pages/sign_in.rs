@@ -14,7 +14,6 @@ use url::form_urlencoded;
 
 use crate::console::Shared;
 use crate::context::{ClientAddress, Context};
-use crate::cookies::SessionCookie;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
@@ -57,10 +56,18 @@ pub async fn page(context: Context, Query(Parameters { next }): Query<Parameters
     Ok(form(context, &next, String::new(), ""))
 }
 
-/// The page for a form that was sent without a session.
-pub fn with_form(context: Context, kept: String) -> Response<Body> {
-    let next = context.path.clone();
-    let mut response = form(context, &next, kept, "Your session has ended. Your form is kept.");
+/// The page for a form that was sent without a session, with the form if it is kept.
+pub fn with_form(context: Context, kept: Option<String>) -> Response<Body> {
+    let mut response = match kept {
+        Some(kept) => {
+            let next = context.path.clone();
+            form(context, &next, kept, "Your session has ended. Your form is kept.")
+        }
+        None => {
+            let error = "Your session has ended. Your form is too large to keep: fill it in again.";
+            form(context, "", String::new(), error)
+        }
+    };
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     response
 }
@@ -105,7 +112,7 @@ pub async fn sign_in(
         let frame = Frame::new(context, Some(&caller), "");
         render(&ResumePage { frame, next, fields })
     };
-    if let Some(cookie) = (SessionCookie { is_tls: shared.is_tls }).set(session.id().as_str()) {
+    if let Some(cookie) = shared.cookie().set(session.id().as_str()) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     Ok(response)
@@ -121,7 +128,7 @@ fn next_path(base: &str, path: &str) -> String {
 pub async fn sign_out(State(shared): State<Arc<Shared>>, visit: Visit) -> Page {
     shared.sessions.close(visit.session.id());
     let mut response = redirect(&format!("{}/sign-in", shared.base));
-    if let Some(cookie) = (SessionCookie { is_tls: shared.is_tls }).remove() {
+    if let Some(cookie) = shared.cookie().remove() {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     let headers = response.headers_mut();

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
-use super::queries::ShortId;
 use super::sessions::Session;
+use crate::short_id::{ShortId, new_id};
 use crate::views::duplicates::Found;
 
 /// The maximum number of results that the server keeps, and of those of one caller. Each has at
@@ -49,7 +49,7 @@ impl LastSearch {
     /// Notes what to search for, and returns its id. Forgets the search before.
     pub fn want(&self, wanted: Wanted) -> ShortId {
         let mut state = self.lock();
-        state.id += 1;
+        state.id = new_id();
         state.wanted = Some(wanted);
         state.found = None;
         state.id

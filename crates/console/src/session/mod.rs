@@ -5,5 +5,4 @@ mod queries;
 mod sessions;
 
 pub use finds::{Begun, Wanted};
-pub use queries::ShortId;
 pub use sessions::{Session, Sessions};

@@ -3,39 +3,37 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use crate::short_id::{ShortId, new_id};
+
 /// The maximum number of searches that a session keeps, and their bytes.
 const MAX_QUERIES: usize = 64;
 const MAX_BYTES: usize = 64 << 10;
 
-/// A short id of a search.
-pub type ShortId = u32;
-
 /// The latest searches, the oldest first.
 #[derive(Default)]
-pub struct Queries(Mutex<(ShortId, VecDeque<(ShortId, String)>)>);
+pub struct Queries(Mutex<VecDeque<(ShortId, String)>>);
 
 impl Queries {
     /// Keeps a search, and returns its id. An equal one keeps its id.
     pub fn add(&self, text: &str) -> ShortId {
-        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, kept) = &mut *guard;
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((id, _)) = kept.iter().find(|(_, known)| known == text) {
             return *id;
         }
-        *last += 1;
-        kept.push_back((*last, text.to_owned()));
+        let id = new_id();
+        kept.push_back((id, text.to_owned()));
         while kept.len() > MAX_QUERIES
             || kept.iter().map(|(_, text)| text.len()).sum::<usize>() > MAX_BYTES
         {
             kept.pop_front();
         }
-        *last
+        id
     }
 
     /// The search with this id, if it is still kept.
     pub fn get(&self, id: ShortId) -> Option<String> {
-        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        guard.1.iter().find(|(known, _)| *known == id).map(|(_, text)| text.clone())
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|(known, _)| *known == id).map(|(_, text)| text.clone())
     }
 }
 

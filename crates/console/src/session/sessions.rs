@@ -18,7 +18,7 @@ use polynym_transport::Connector;
 use super::finds::{Finds, LastSearch};
 use super::queries::Queries;
 use crate::context;
-use crate::imports::{Space, Uploads};
+use crate::imports::{Space, Stop, Uploads};
 
 /// The maximum number of sessions.
 const MAX_SESSIONS: usize = 1_024;
@@ -61,6 +61,7 @@ pub struct Session {
     began: Instant,
     /// The seconds after its beginning at which it was last used.
     last_used: AtomicU64,
+    closed: Stop,
     /// Its requests in flight.
     pub requests: Arc<ActiveCount>,
     /// Its open streams of events.
@@ -98,6 +99,21 @@ impl Session {
         access.caller(&headers, &[])
     }
 
+    /// Waits until the session is closed. A session that is too old may not be closed yet.
+    pub async fn closed(&self) {
+        self.closed.wait().await;
+    }
+
+    /// Whether it is too old.
+    fn is_old(&self) -> bool {
+        self.began.elapsed() > MAX_AGE
+    }
+
+    /// Whether something goes on in it: a request, a stream of events, or work on a file.
+    fn is_working(&self) -> bool {
+        self.requests.get() > 0 || self.streams.get() > 0 || self.uploads.is_working()
+    }
+
     fn use_now(&self) {
         self.last_used.store(self.began.elapsed().as_secs(), Ordering::Relaxed);
     }
@@ -127,8 +143,8 @@ impl Sessions {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let id = SessionId(id.to_owned());
         let session = open.get(&id)?.clone();
-        if session.began.elapsed() > MAX_AGE {
-            open.remove(&id);
+        if session.is_old() {
+            close(&mut open, &id);
             return None;
         }
         session.use_now();
@@ -138,7 +154,7 @@ impl Sessions {
     /// Whether a session is open. Does not count as use.
     pub fn is_open(&self, session: &Session) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.contains_key(&session.id) && session.began.elapsed() <= MAX_AGE
+        open.contains_key(&session.id) && !session.is_old()
     }
 
     /// Opens a session of a caller with this token, or none.
@@ -158,6 +174,7 @@ impl Sessions {
             authorization: authorization.transpose().map_err(|_| OpenError)?,
             client: self.client(token, address).map_err(|_| OpenError)?,
             began: Instant::now(),
+            closed: Stop::default(),
             last_used: AtomicU64::default(),
             requests: Arc::default(),
             streams: Arc::default(),
@@ -173,7 +190,7 @@ impl Sessions {
 
     /// Ends a session.
     pub fn close(&self, id: &SessionId) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        close(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner), id);
     }
 
     fn client(
@@ -201,19 +218,27 @@ impl Sessions {
 #[derive(Debug)]
 pub struct OpenError;
 
-/// Ends sessions until one more fits.
+/// Removes a session, and ends what goes on in it.
+fn close(open: &mut HashMap<SessionId, Arc<Session>>, id: &SessionId) {
+    if let Some(session) = open.remove(id) {
+        session.closed.set();
+    }
+}
+
+/// Ends sessions until one more fits: first those in which nothing goes on.
 fn make_room(open: &mut HashMap<SessionId, Arc<Session>>, caller: &str) {
-    open.retain(|_, session| session.began.elapsed() <= MAX_AGE);
+    open.extract_if(|_, session| session.is_old()).for_each(|(_, session)| session.closed.set());
     let is_own = |session: &&Arc<Session>| session.caller == caller;
-    let oldest = if open.values().filter(is_own).count() >= MAX_CALLER_SESSIONS {
-        open.values().filter(is_own).min_by_key(|session| session.unused_since())
+    let order = |session: &&Arc<Session>| (session.is_working(), session.unused_since());
+    let first = if open.values().filter(is_own).count() >= MAX_CALLER_SESSIONS {
+        open.values().filter(is_own).min_by_key(order)
     } else if open.len() >= MAX_SESSIONS {
-        open.values().min_by_key(|session| session.unused_since())
+        open.values().min_by_key(order)
     } else {
         None
     };
-    if let Some(id) = oldest.map(|session| session.id.clone()) {
-        open.remove(&id);
+    if let Some(id) = first.map(|session| session.id.clone()) {
+        close(open, &id);
     }
 }
 
@@ -231,13 +256,19 @@ mod tests {
         let sessions = Sessions::new(in_memory().0);
         let modest = sessions.open(&named("modest"), None, None).unwrap();
         let first = sessions.open(&named("greedy"), None, None).unwrap();
+        let busy = sessions.open(&named("greedy"), None, None).unwrap();
+        assert!(busy.requests.try_add(1));
         for _ in 0..2 * MAX_SESSIONS {
             sessions.open(&named("greedy"), None, None).unwrap();
         }
         assert!(sessions.get(modest.id().as_str()).is_some());
+        assert!(sessions.get(busy.id().as_str()).is_some());
+        assert!(sessions.get(first.id().as_str()).is_none());
+        first.closed().await;
         let count = sessions.open.lock().unwrap().len();
         assert_eq!(count, MAX_CALLER_SESSIONS + 1);
-        sessions.close(first.id());
-        assert!(sessions.get(first.id().as_str()).is_none());
+        sessions.close(modest.id());
+        assert!(sessions.get(modest.id().as_str()).is_none());
+        modest.closed().await;
     }
 }

@@ -93,6 +93,21 @@ impl<R: Routes> CallHandler<R> {
         }
     }
 
+    /// Assigns a connection and its bytes to a caller who has a credential. The first one stays.
+    ///
+    /// # Errors
+    /// The caller has its share of connections.
+    pub fn assign(
+        &self,
+        caller: &Caller,
+        budget: &ConnectionBudget,
+        peer: &Peer,
+    ) -> Result<(), Status> {
+        peer.assign_to(caller, self.max_connections)?;
+        budget.assign_to(caller);
+        Ok(())
+    }
+
     /// Whether callers need credentials.
     pub fn needs_credentials(&self) -> bool {
         self.routes.needs_credentials()
@@ -184,8 +199,7 @@ impl<R: Routes> CallHandler<R> {
         })?;
         count.set_call(call.clone());
         let Some(call) = call else { return Ok(None) };
-        peer.assign_to(&call, self.max_connections)?;
-        budget.assign_to(&call);
+        self.assign(&call, budget, peer)?;
         if let Some(kind) = target.permit_kind() {
             self.permits.check(kind, &call)?;
         }

@@ -5,19 +5,29 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use polynym_access::Caller;
+use tonic::Status;
 use tonic::body::Body;
 
+use crate::calls::handler::CallHandler;
 use crate::calls::response_body::{ResponseBody, StreamCharge};
+use crate::connect::error;
 use crate::memory_budget::{ConnectionBudget, Reservation};
+use crate::peer::Peer;
+use crate::request_body;
+use crate::routes::Routes;
 use crate::streams::OpenStream;
 
 /// A site beside the API. It limits the bodies that it reads and the time that it takes.
 pub trait Site: Send + Sync + 'static {
     /// Whether a path, without the prefix of the listener, belongs to the site.
     fn is_at(&self, path: &str) -> bool;
+
+    /// The caller who is signed in by these headers of a request.
+    fn caller(&self, headers: &HeaderMap) -> Option<Arc<Caller>>;
 
     /// Answers a request of the client at `address`.
     fn respond(
@@ -27,8 +37,26 @@ pub trait Site: Send + Sync + 'static {
     ) -> BoxFuture<'_, Response<Body>>;
 }
 
+/// Answers a request by a site. Its connection belongs to the caller who is signed in.
+pub async fn answer<R: Routes>(
+    site: &dyn Site,
+    handler: &CallHandler<R>,
+    budget: &Arc<ConnectionBudget>,
+    peer: &Peer,
+    request: Request<Incoming>,
+) -> Response<ResponseBody> {
+    let _in_flight = Reservation::for_site(budget);
+    if let Some(caller) = site.caller(request.headers())
+        && let Err(refusal) = handler.assign(&caller, budget, peer)
+    {
+        request_body::discard(request).await;
+        return refused(&refusal, budget);
+    }
+    charged(site.respond(request, peer.address()).await, budget)
+}
+
 /// Charges a response to its connection: one of unknown length as a stream.
-pub fn charged(response: Response<Body>, budget: &Arc<ConnectionBudget>) -> Response<ResponseBody> {
+fn charged(response: Response<Body>, budget: &Arc<ConnectionBudget>) -> Response<ResponseBody> {
     if response.body().size_hint().exact().is_some() {
         return ResponseBody::call(response, Reservation::for_call(budget), |_| None);
     }
@@ -37,9 +65,10 @@ pub fn charged(response: Response<Body>, budget: &Arc<ConnectionBudget>) -> Resp
             let charge = StreamCharge::new(stream, Box::pin(pending()));
             ResponseBody::stream(response, charge, None, |_| None)
         }
-        Err(status) => {
-            let refusal = crate::connect::error::response(&status);
-            ResponseBody::call(refusal, Reservation::for_call(budget), |_| None)
-        }
+        Err(refusal) => refused(&refusal, budget),
     }
+}
+
+fn refused(refusal: &Status, budget: &Arc<ConnectionBudget>) -> Response<ResponseBody> {
+    ResponseBody::call(error::response(refusal), Reservation::for_call(budget), |_| None)
 }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render_with_status};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::Commands;
 use crate::views::bulk::verb;
 use crate::views::reading::{self, Reading, filter_of};

@@ -6,7 +6,7 @@ use askama::Template;
 use polynym_proto::v1;
 
 use crate::frame::Frame;
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::duplicates::{Found, PairView};
 use crate::views::{Commands, Time};
 

@@ -21,7 +21,8 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render, render_with_status};
-use crate::session::{ShortId, Wanted};
+use crate::session::Wanted;
+use crate::short_id::ShortId;
 use crate::views::{Commands, Time};
 use crate::visit::Visit;
 

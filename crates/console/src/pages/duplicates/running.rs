@@ -15,7 +15,8 @@ use crate::console::Shared;
 use crate::frame::Frame;
 use crate::render::{Page, render_in_parts};
 use crate::requests::RequestPermit;
-use crate::session::{Begun, Session, ShortId};
+use crate::session::{Begun, Session};
+use crate::short_id::ShortId;
 use crate::views::duplicates::Found;
 use crate::visit::Visit;
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 
+pub use stream::STREAM_TYPE;
+
 use crate::console::Shared;
 
 /// The pages of a tenant.

@@ -31,7 +31,7 @@ const MAX_STREAMS: usize = 2;
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The type of server-sent events.
-const STREAM_TYPE: &str = "text/event-stream";
+pub const STREAM_TYPE: &str = "text/event-stream";
 const SESSION_ENDED: &str = "The session has ended: sign in again to follow events.";
 
 #[derive(Template)]
@@ -197,7 +197,21 @@ impl Follower {
     }
 }
 
-/// A text as the data of an event: each line by itself.
+/// A text as the data of an event: each line by itself. A carriage return ends a line, too.
 fn data_lines(text: &str) -> String {
-    text.lines().map(|line| format!("data: {line}\n")).collect()
+    let lines = text.lines().flat_map(|line| line.split('\r'));
+    lines.map(|line| format!("data: {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_data() {
+        assert_eq!(data_lines("a\nb\r\n\nc\n"), "data: a\ndata: b\ndata: \ndata: c\n");
+        let forged = data_lines("x\revent: close\rdata: end\r\r");
+        assert!(!forged.contains('\r'), "{forged:?}");
+        assert!(forged.lines().all(|line| line.starts_with("data: ")), "{forged:?}");
+    }
 }

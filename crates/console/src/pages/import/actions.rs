@@ -11,10 +11,15 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};
 use crate::render::{Page, redirect};
+use crate::short_id::ShortId;
 use crate::visit::Visit;
 
 /// Reads the file again, by the settings of the form.
-pub async fn read(visit: Visit, Path((tenant, number)): Path<(String, u32)>, form: Form) -> Page {
+pub async fn read(
+    visit: Visit,
+    Path((tenant, number)): Path<(String, ShortId)>,
+    form: Form,
+) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     let types = files::types(&visit, &tenant).await?;
     let settings = upload.snapshot().settings.with(&form);
@@ -28,7 +33,7 @@ pub async fn read(visit: Visit, Path((tenant, number)): Path<(String, u32)>, for
 /// Begins a dry run.
 pub async fn dry_run(
     visit: Visit,
-    Path((tenant, number)): Path<(String, u32)>,
+    Path((tenant, number)): Path<(String, ShortId)>,
     form: Form,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;
@@ -36,7 +41,11 @@ pub async fn dry_run(
 }
 
 /// Begins the import that the last dry run showed.
-pub async fn import(visit: Visit, Path((tenant, number)): Path<(String, u32)>, form: Form) -> Page {
+pub async fn import(
+    visit: Visit,
+    Path((tenant, number)): Path<(String, ShortId)>,
+    form: Form,
+) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     let state = upload.snapshot();
     let is_shown = form.get("dry_run") == state_id(&state);
@@ -100,14 +109,18 @@ async fn send(
 }
 
 /// Stops the work on a file.
-pub async fn stop(visit: Visit, Path((tenant, number)): Path<(String, u32)>, _: Form) -> Page {
+pub async fn stop(visit: Visit, Path((tenant, number)): Path<(String, ShortId)>, _: Form) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     upload.stop();
     Ok(redirect(&path(&visit, &upload)))
 }
 
 /// Removes a file.
-pub async fn remove(visit: Visit, Path((tenant, number)): Path<(String, u32)>, _: Form) -> Page {
+pub async fn remove(
+    visit: Visit,
+    Path((tenant, number)): Path<(String, ShortId)>,
+    _: Form,
+) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     visit.session.uploads.remove(upload.number);
     Ok(redirect(&format!("{}/import", visit.frame(&tenant).home())))

@@ -8,6 +8,7 @@ use crate::download::{self, attachment};
 use crate::failure::Failure;
 use crate::imports::Upload;
 use crate::render::Page;
+use crate::short_id::ShortId;
 use crate::visit::Visit;
 
 /// Which rejects are meant.
@@ -19,7 +20,7 @@ pub struct Which {
 }
 
 /// The map file, by which the command line reads the table in the same way.
-pub async fn map_file(visit: Visit, Path((tenant, number)): Path<(String, u32)>) -> Page {
+pub async fn map_file(visit: Visit, Path((tenant, number)): Path<(String, ShortId)>) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     let state = upload.snapshot();
     let text = state.settings.map_file(&state.names).text().map_err(Failure::Internal)?;
@@ -29,7 +30,7 @@ pub async fn map_file(visit: Visit, Path((tenant, number)): Path<(String, u32)>)
 /// The rejects, in the form of the file.
 pub async fn rejects(
     visit: Visit,
-    Path((tenant, number)): Path<(String, u32)>,
+    Path((tenant, number)): Path<(String, ShortId)>,
     Query(Which { of }): Query<Which>,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;

@@ -18,6 +18,7 @@ use crate::imports::{
     ColumnSetting, ImportOptions, Job, JobKind, Outcome, Reading, Settings, Snapshot, Upload,
 };
 use crate::render::{Page, render};
+use crate::short_id::ShortId;
 use crate::views::commands;
 use crate::visit::Visit;
 
@@ -102,7 +103,7 @@ pub struct Position {
 /// The page.
 pub async fn page(
     visit: Visit,
-    Path((tenant, number)): Path<(String, u32)>,
+    Path((tenant, number)): Path<(String, ShortId)>,
     Query(Position { from }): Query<Position>,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;

@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::imports::{self, JobKind, MAX_FILES, Settings, Slot, Upload, UploadNames};
 use crate::render::{Page, redirect, render};
+use crate::short_id::ShortId;
 use crate::visit::Visit;
 
 /// The time to wait for more of a file.
@@ -46,7 +47,7 @@ struct FilesPage {
 
 /// A file in the list.
 struct FileRow {
-    number: u32,
+    number: ShortId,
     name: String,
     bytes: String,
     state: &'static str,

@@ -6,10 +6,11 @@ use polynym_access::Role;
 
 use crate::failure::Failure;
 use crate::imports::Upload;
+use crate::short_id::ShortId;
 use crate::visit::Visit;
 
 /// A file of the session, for callers who may import.
-pub fn upload(visit: &Visit, tenant: &str, number: u32) -> Result<Arc<Upload>, Failure> {
+pub fn upload(visit: &Visit, tenant: &str, number: ShortId) -> Result<Arc<Upload>, Failure> {
     visit.require(Role::Admin)?;
     visit.session.uploads.get(tenant, number).ok_or(Failure::FileGone)
 }

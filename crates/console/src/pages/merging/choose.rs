@@ -13,7 +13,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::user::choose::candidates;
 use crate::render::{Page, redirect, render_with_status};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::UserView;
 use crate::visit::Visit;
 

@@ -16,7 +16,7 @@ use crate::cookies::{preference, preference_cookie};
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::text::cut;
 use crate::views::{Time, UserView, identity, user};
 use crate::visit::Visit;

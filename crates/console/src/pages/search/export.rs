@@ -22,7 +22,7 @@ use crate::download::{self, attachment, csv_row};
 use crate::failure::Failure;
 use crate::render::Page;
 use crate::requests::RequestPermit;
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render_with_status};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::user::AttributeView;
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render_with_status};
-use crate::session::ShortId;
+use crate::short_id::ShortId;
 use crate::views::identity::{self, IdentityView};
 use crate::views::time::largest_unit;
 use crate::views::{Commands, UserView};
