@@ -8,7 +8,7 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::error::BulkError;
 use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_RUNNING};
 use polynym_directory::model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
-use polynym_directory::mutation::bulk::{BulkProgress, BulkStep, LEASE};
+use polynym_directory::mutation::bulk::{BulkProgress, BulkStep, LEASE, RunStep};
 use polynym_directory::search::Filter;
 use polynym_directory::service::bulk::calls::StartBulkChange;
 use polynym_directory::service::bulk::run::BulkHost;
@@ -47,25 +47,8 @@ async fn create_tenant(f: &Fixture) -> Result<Timestamp, Failure> {
 }
 
 fn new_change(f: &Fixture, id: &str) -> BulkChange {
-    let now = f.now();
-    BulkChange {
-        tenant: Tenant::DEFAULT,
-        id: id.to_owned(),
-        filter: String::new(),
-        action: BulkAction::Disable,
-        dry_run: false,
-        state: BulkState::Running,
-        caller: "web".to_owned(),
-        reason: String::new(),
-        counts: BulkCounts::default(),
-        failures: Vec::new(),
-        create_time: now,
-        update_time: now,
-        end_time: None,
-        end_reason: String::new(),
-        batch: BulkBatch::default(),
-        lease: None,
-    }
+    let new = BulkChange::new(Tenant::DEFAULT, id, BulkAction::Disable, f.now());
+    BulkChange { caller: "web".to_owned(), ..new }
 }
 
 /// Takes a step. Returns the bulk change, unless the step has no effect.
@@ -90,7 +73,7 @@ fn progress(changed: u64, users: Vec<LocalityId>) -> Box<BulkProgress> {
     let counts = BulkCounts { changed, ..BulkCounts::default() };
     let next = BulkBatch { users, cursor: vec![1], is_last: false };
     let results = BulkResults { counts, failures: Vec::new() };
-    Box::new(BulkProgress { results, next, gives_way: false })
+    Box::new(BulkProgress { results, next, releases_lease: false })
 }
 
 pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {
@@ -104,7 +87,7 @@ pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {
     let taken = step(&f, ID, BulkStep::Take(one)).await?.ok_or("it was not taken")?;
     equal(&due_bulk_changes(&f).await?, &Vec::new(), "the due ones")?;
     equal(&step(&f, ID, BulkStep::Take(other)).await?, &None, "taken by another server")?;
-    let saved = step(&f, ID, BulkStep::Save(one, progress(1, vec![user]))).await?;
+    let saved = step(&f, ID, BulkStep::Run(one, RunStep::Save(progress(1, vec![user])))).await?;
     let saved = saved.ok_or("the progress was not saved")?;
     equal(&(saved.counts.changed, saved.batch.users.clone()), &(1, vec![user]), "the progress")?;
     ensure(saved.lease.is_some() && saved.lease != taken.lease, "the lease was not renewed")?;
@@ -115,14 +98,14 @@ pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {
     let stored = f.store.bulk_changes.bulk_change(&Tenant::DEFAULT, ID).await?;
     equal(&stored, &Some(saved), "the stored one")?;
     ensure(step(&f, ID, BulkStep::Take(other)).await?.is_some(), "nobody took over")?;
-    let late = step(&f, ID, BulkStep::Save(one, progress(100, Vec::new()))).await?;
+    let late = step(&f, ID, BulkStep::Run(one, RunStep::Save(progress(100, Vec::new())))).await?;
     equal(&late, &None, "progress of the first server")?;
-    let late = step(&f, ID, BulkStep::End(one, BulkState::Failed, "LATE".to_owned())).await?;
+    let late = step(&f, ID, BulkStep::Run(one, RunStep::End(BulkState::Failed, "LATE".to_owned()))).await?;
     equal(&late, &None, "an end by the first server")?;
 
     // The last results of a server count even if somebody stops it meanwhile.
     step(&f, ID, BulkStep::Stop("admin".to_owned())).await?;
-    let stopped = step(&f, ID, BulkStep::Save(other, progress(2, vec![user]))).await?;
+    let stopped = step(&f, ID, BulkStep::Run(other, RunStep::Save(progress(2, vec![user])))).await?;
     let stopped = stopped.ok_or("the results were not saved")?;
     equal(&(stopped.state, stopped.counts.changed), &(BulkState::Stopped, 3), "the stopped one")?;
     ensure(stopped.batch.users.is_empty() && stopped.lease.is_none(), "it has another batch")?;
@@ -135,7 +118,7 @@ pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {
     step(&f, ID, BulkStep::Take(one)).await?.ok_or("it was not taken again")?;
     let mut last = progress(0, Vec::new());
     last.next.is_last = true;
-    let ended = step(&f, ID, BulkStep::Save(one, last)).await?.ok_or("the end was not saved")?;
+    let ended = step(&f, ID, BulkStep::Run(one, RunStep::Save(last))).await?.ok_or("the end was not saved")?;
     equal(&(ended.state, ended.counts.changed), &(BulkState::Completed, 3), "the end")
 }
 
@@ -238,8 +221,8 @@ async fn run(directories: &[Arc<Directory>; 2], id: &str) -> Result<BulkChange, 
     };
     tokio::select! {
         ended = ended => ended,
-        never = directories[0].run_bulk_changes(&Host) => match never {},
-        never = directories[1].run_bulk_changes(&Host) => match never {},
+        never = directories[0].run_bulk_changes(Arc::new(Host)) => match never {},
+        never = directories[1].run_bulk_changes(Arc::new(Host)) => match never {},
     }
 }
 
