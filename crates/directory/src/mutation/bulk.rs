@@ -150,12 +150,10 @@ fn run(mutation: &Mutation, present: &BulkChange, server: LocalityId, step: &Run
             change.wait = Some(wait).filter(|_| change.is_running());
             change.lease = Some(lease).filter(|_| change.is_running());
         }),
-        RunStep::End(state, reason) => {
-            changed(present, mutation, present.is_running(), |change| {
-                change.lease = None;
-                change.end(*state, reason, mutation.time);
-            })
-        }
+        RunStep::End(state, reason) => changed(present, mutation, present.is_running(), |change| {
+            change.lease = None;
+            change.end(*state, reason, mutation.time);
+        }),
     }
 }
 

@@ -123,10 +123,8 @@ mod tests {
     use super::*;
 
     fn due(caller: &str, numbers: std::ops::Range<usize>) -> Vec<Due> {
-        let due = |n| Due {
-            key: (Tenant::DEFAULT, format!("{caller}-{n}")),
-            caller: caller.to_owned(),
-        };
+        let due =
+            |n| Due { key: (Tenant::DEFAULT, format!("{caller}-{n}")), caller: caller.to_owned() };
         numbers.map(due).collect()
     }
 

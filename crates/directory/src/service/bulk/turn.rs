@@ -172,11 +172,7 @@ impl BulkRunner {
     }
 
     /// Takes a step. Returns the bulk change after it; none if another server has taken over.
-    async fn step(
-        &self,
-        (tenant, id): &Key,
-        step: BulkStep,
-    ) -> Result<Option<BulkChange>, Error> {
+    async fn step(&self, (tenant, id): &Key, step: BulkStep) -> Result<Option<BulkChange>, Error> {
         let kind = MutationKind::Bulk(id.clone(), step);
         let mutation = self.directory.own_mutation(tenant, KnownTenant::default(), kind);
         match self.directory.backend.mutations.mutate(mutation).await?.report {

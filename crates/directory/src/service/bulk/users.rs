@@ -42,27 +42,23 @@ impl BulkRunner {
         let (mut results, mut pending) = (BulkResults::default(), change.batch.users.clone());
         let clock = &self.directory.clock;
         let began = clock.instant();
-        loop {
+        while !pending.is_empty() {
             let mut refused = self.change_users(change, filter, pending, &mut results).await?;
-            if refused.is_empty() {
-                return Ok(results);
-            }
-            if clock.instant() - began < RETRY_TIMEOUT {
-                pending = refused.into_iter().map(|(id, _)| id).collect();
+            if clock.instant() - began >= RETRY_TIMEOUT {
+                if !self.has_waited(change, refused.len())
+                    && let Some((_, error)) = refused.pop()
+                {
+                    return Err(error);
+                }
+                for (id, error) in refused.drain(..) {
+                    results.fail(id, self.host.error_reason(&error));
+                }
+            } else if !refused.is_empty() {
                 clock.sleep(RETRY_DELAY).await;
-                continue;
             }
-
-            if !self.has_waited(change, refused.len())
-                && let Some((_, error)) = refused.pop()
-            {
-                return Err(error);
-            }
-            for (id, error) in refused {
-                results.fail(id, self.host.error_reason(&error));
-            }
-            return Ok(results);
+            pending = refused.into_iter().map(|(id, _)| id).collect();
         }
+        Ok(results)
     }
 
     /// Whether so many users of the present batch have waited long enough.
